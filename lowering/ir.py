@@ -1,0 +1,376 @@
+"""Kernel IR: what every pass reads and writes, what the simulator runs and the emitters print.
+
+A program is a list of kernels over shared global buffers. A kernel is a tree of statements run by every thread of every block.
+Scalars and index arithmetic are tilelang.expr nodes; this module adds what touches memory, and vectors.
+
+Memory. Every buffer is dense and row-major over `shape`; an index tuple has one expression per dimension. Layouts (order, padding,
+swizzle, rings) are already in the shape and the indices. `global` buffers are arguments or workspace; `shared` ones exist once per
+block; `register` ones once per thread.
+
+Vectors. A value may have several lanes (`lanes(expr)`). A scalar beside a vector is broadcast. `Load`/`Store` of n lanes touch n
+consecutive elements of the last dimension (`stride` 1). `count`, where given, is how many leading lanes exist: the others are not
+touched, and a load gives `fill` for them.
+
+Before the pass `vectorize`, vectors appear only as `For(kind="vector")`; after it, only as lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang.dtype import DType
+from tilelang.errors import Span
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
+from tilelang.node import Node, interned, node
+
+# ---------------------------------------------------------------- buffers
+
+
+@node
+class Buffer(Node):
+    """A dense array. `memory` is global, shared or register. Equality is by value, names are unique in a program.
+
+    role: "input", "output", "workspace" (global), "" elsewhere. vector: register buffers only, set by `promote`: the last dimension
+    is kept in vectors of this many lanes; 0: the buffer is a plain private array. offset: shared only, set by `arena`: bytes from
+    the start of the block's shared memory. ring: the first dimension is a ring of this many slots (0: no ring).
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    memory: str
+    role: str = ""
+    vector: int = 0
+    offset: int | None = None
+    ring: int = 0
+
+    @property
+    def elements(self) -> int:
+        total = 1
+        for n in self.shape:
+            total *= n
+        return total
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.bytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements between neighbours along each dimension."""
+        out, step = [], 1
+        for n in reversed(self.shape):
+            out.append(step)
+            step *= n
+        return tuple(reversed(out))
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@interned
+class Load(Expr):
+    """`lanes` elements of a buffer from `indices` on along the last dimension."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    lanes: int = 1
+    count: Expr | None = None
+    fill: Const | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    def text(self, go: Any) -> str:
+        tail = f":{self.lanes}" if self.lanes > 1 else ""
+        if self.count is not None:
+            tail += f" first {go(self.count, 0)} else {go(self.fill, 0)}"
+        return f"{self.buffer.name}[{', '.join(go(i, 0) for i in self.indices)}{tail}]"
+
+
+@interned
+class Ramp(Expr):
+    """The vector base, base+1, ... of `lanes` lanes."""
+
+    base: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.base.dtype
+
+    def text(self, go: Any) -> str:
+        return f"ramp({go(self.base, 0)}, {self.lanes})"
+
+
+@interned
+class Pack(Expr):
+    """A vector put together from scalars."""
+
+    items: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.items[0].dtype
+
+    def text(self, go: Any) -> str:
+        return f"pack({', '.join(go(i, 0) for i in self.items)})"
+
+
+@interned
+class Lane(Expr):
+    """Lane `number` of a vector, a scalar."""
+
+    vector: Expr
+    number: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.vector.dtype
+
+    def text(self, go: Any) -> str:
+        return f"{go(self.vector, 10)}.{self.number}"
+
+
+_LANES: dict[Expr, int] = {}
+
+
+def lanes(expr: Expr) -> int:
+    """How many lanes a value has; 1 is a scalar."""
+    found = _LANES.get(expr)
+    if found is None:
+        match expr:
+            case Load(lanes=n) | Ramp(lanes=n):
+                found = n
+            case Pack(items):
+                found = len(items)
+            case Lane():
+                found = 1
+            case Binary(_, a, b):
+                found = max(lanes(a), lanes(b))
+            case Unary(_, a) | Cast(a, _):
+                found = lanes(a)
+            case Call(_, args):
+                found = max(lanes(a) for a in args)
+            case Select(c, a, b):
+                found = max(lanes(c), lanes(a), lanes(b))
+            case _:
+                found = 1
+        _LANES[expr] = found
+    return found
+
+
+# ---------------------------------------------------------------- statements
+
+
+class Stmt(Node):
+    """A statement. `span` is the schedule step it comes from (None: implied)."""
+
+    __slots__ = ()
+
+
+@node
+class Seq(Stmt):
+    """Statements in order."""
+
+    body: tuple[Stmt, ...]
+    span: Span | None = None
+
+
+@node
+class For(Stmt):
+    """`body` for var = 0 .. extent-1. kind: serial, unroll, vector. An unroll or vector loop has a constant extent."""
+
+    var: Var
+    extent: Expr
+    body: Stmt
+    kind: str = "serial"
+    span: Span | None = None
+
+
+@node
+class If(Stmt):
+    """`then` where the scalar condition holds, else `otherwise`."""
+
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+    span: Span | None = None
+
+
+@node
+class Let(Stmt):
+    """A constant scalar name, visible in the rest of the Seq it stands in."""
+
+    var: Var
+    value: Expr
+    span: Span | None = None
+
+
+@node
+class Store(Stmt):
+    """buffer[indices .. +lanes] = value. `streaming`: not read again soon. `count`: only the first lanes exist."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    count: Expr | None = None
+    streaming: bool = False
+    span: Span | None = None
+
+
+@node
+class Barrier(Stmt):
+    """All threads of the block meet; shared memory (and global, where `memory` says so) written before is seen after.
+
+    `reasons` holds, for each conflict that needs it, a text naming the two accesses.
+    """
+
+    memory: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+@node
+class Prefetch(Stmt):
+    """Bring the cache line of an element of a global buffer nearer; no effect on values. Indices may lie outside."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    span: Span | None = None
+
+
+@node
+class Copy(Stmt):
+    """An asynchronous copy of `lanes` elements by one thread, in the current group; lands no later than the group's Wait.
+
+    `count`: only the first lanes exist in the source; the others are written as zero.
+    """
+
+    target: Buffer
+    target_indices: tuple[Expr, ...]
+    source: Buffer
+    source_indices: tuple[Expr, ...]
+    lanes: int
+    count: Expr | None = None
+    span: Span | None = None
+
+
+@node
+class Commit(Stmt):
+    """Closes the current group of this thread's asynchronous copies."""
+
+    span: Span | None = None
+
+
+@node
+class Wait(Stmt):
+    """Until at most `pending` of this thread's latest groups are unfinished."""
+
+    pending: int
+    span: Span | None = None
+
+
+@node
+class Instruction(Stmt):
+    """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone).
+
+    `semantics` is the tilelang.instruction.Instruction; `operands` pairs its operand names with (buffer, indices of the first
+    element) as each thread sees them.
+    """
+
+    semantics: Any
+    operands: tuple[tuple[str, Buffer, tuple[Expr, ...]], ...]
+    width: int = 1
+    span: Span | None = None
+
+    def children(self) -> Iterator[Node]:
+        for _, buffer, indices in self.operands:
+            yield buffer
+            yield from indices
+
+    def map_children(self, function: Any) -> Any:
+        operands = tuple((n, function(b), tuple(function(i) for i in ix)) for n, b, ix in self.operands)
+        return self if operands == self.operands else self.replace(operands=operands)
+
+
+# ---------------------------------------------------------------- kernels
+
+BLOCK = tuple(Var(f"block_{d}", dt.int64, 0, None) for d in "xyz")  # the block's number along each grid dimension, x fastest
+THREAD = Var("thread", dt.int64, 0, None)  # the thread's number in its block; kernels use a Var of this name with its range
+
+
+@node
+class Kernel(Node):
+    """One launch: `grid` blocks (x fastest) of `threads` threads running `body`.
+
+    grid[d] is the extent of Var `block_x|y|z`; thread numbers are the Var named `thread`. `buffers` lists every buffer used, in a
+    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64).
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    threads: int
+    buffers: tuple[Buffer, ...]
+    body: Stmt
+    index_bits: int = 32
+    contract: bool = True  # a*b+c may be one rounding
+    fast_math: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.memory == "global")
+
+    @property
+    def shared(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.memory == "shared")
+
+    @property
+    def registers(self) -> tuple[Buffer, ...]:
+        return tuple(b for b in self.buffers if b.memory == "register")
+
+    @property
+    def shared_bytes(self) -> int:
+        return max((b.offset + b.bytes for b in self.shared if b.offset is not None), default=sum(b.bytes for b in self.shared))
+
+
+@node
+class Program(Node):
+    """Kernels in launch order; `buffers` are the global ones: inputs and outputs in the computation's order, then workspace."""
+
+    kernels: tuple[Kernel, ...]
+    buffers: tuple[Buffer, ...]
+
+
+def seq(*stmts: Stmt | None) -> Stmt:
+    """Statements in order, nested sequences flattened (a sequence with a Let stays whole), Nones dropped."""
+    flat: list[Stmt] = []
+    for s in stmts:
+        if isinstance(s, Seq) and not any(isinstance(x, Let) for x in s.body):
+            flat.extend(s.body)
+        elif s is not None:
+            flat.append(s)
+    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+
+
+def statements(stmt: Stmt) -> Iterator[Stmt]:
+    """This statement and every one inside it, in order."""
+    yield stmt
+    for child in stmt.children():
+        if isinstance(child, Stmt):
+            yield from statements(child)
+
+
+def expressions(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions that stand directly in one statement."""
+    for child in stmt.children():
+        if isinstance(child, Expr):
+            yield child
+
+
+def map_expressions(stmt: Any, function: Any) -> Any:
+    """The statement tree with `function` applied to every expression that stands directly in a statement."""
+    return stmt.map_children(lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c)

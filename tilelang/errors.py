@@ -1,0 +1,119 @@
+"""What goes wrong, as values: a code, a message, the place, the smallest counterexample, and the mend.
+
+Everything that a person can cause derives from `TileLangError`. An error is rendered late, by `render`, in one form:
+
+    error[tile-without-level]: `tile` needs a level
+      --> gemm.py:12
+      = note: ...
+      = help: ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+import os
+import sys
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Span:
+    """A place in a file: lines and columns count from 1; column 0 means the whole line."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_INSIDE = tuple(
+    os.path.realpath(p) + os.sep
+    for p in (_PACKAGE, *(os.path.join(_PACKAGE, n) for n in ("grammar", "lowering", "autoschedule")))
+)
+
+
+def caller_span() -> Span | None:
+    """The nearest line outside this package that is being executed: where a schedule built in Python comes from."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_PACKAGE + os.sep, *_INSIDE)):
+            return Span(name, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+class TileLangError(Exception):
+    """Something a person can mend.
+
+    code: short and stable, `words-with-dashes`. span: where it was caused. counterexample: the smallest concrete case that
+    shows it. mend: what to do. proven: True where the fault is certain, False where it could not be shown to be absent.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        span: Span | None = None,
+        counterexample: str | None = None,
+        mend: str | None = None,
+        proven: bool = True,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(code, message)
+        self.code, self.message, self.span = code, message, span
+        self.counterexample, self.mend, self.proven, self.notes = counterexample, mend, proven, notes
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.__getstate__())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: getattr(self, k) for k in ("code", "message", "span", "counterexample", "mend", "proven", "notes")}
+
+    def render(self) -> str:
+        """The error as text, several lines, without colour."""
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.span is not None:
+            lines.append(f"  --> {self.span}")
+            text = linecache.getline(self.span.file, self.span.line).rstrip()
+            if text:
+                gutter = str(self.span.line)
+                lines.append(f"{gutter} | {text.strip() if not self.span.column else text}")
+                if self.span.column:
+                    width = max(1, self.span.end_column - self.span.column)
+                    lines.append(f"{' ' * len(gutter)} | {' ' * (self.span.column - 1)}{'^' * width}")
+        lines += [f"  = note: {note}" for note in self.notes]
+        if self.counterexample:
+            lines.append(f"  = {'counterexample' if self.proven else 'not proven'}: {self.counterexample}")
+        if self.mend:
+            lines.append(f"  = help: {self.mend}")
+        return "\n".join(lines)
+
+
+def _rebuild(cls: type[TileLangError], state: dict[str, Any]) -> TileLangError:
+    return cls(state.pop("code"), state.pop("message"), **state)
+
+
+class Refusal(TileLangError):
+    """A schedule, or one step of it, that is refused."""
+
+
+class ParseError(TileLangError):
+    """Text that is not a program."""
+
+
+class ComputationError(TileLangError):
+    """A definition, or arguments to it, that do not fit."""
+
+
+class DeviceError(TileLangError):
+    """No device, no driver, or a device that cannot do what was asked."""

@@ -1,0 +1,425 @@
+"""Expressions: indices and scalars, of a computation and of a kernel, one family of interned nodes.
+
+Equality is identity (equal expressions are the same object), so `==` is not overloaded: compare values with `equal`.
+Integer `//` and `%` round towards minus infinity. Building an expression never simplifies it: a computation is evaluated as it
+was written. `simplify` is a module of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from tilelang import dtype as dt
+from tilelang.dtype import DType
+from tilelang.errors import ComputationError
+from tilelang.node import InternedMeta, Node, interned
+
+INDEX = dt.int64  # the type of axes and index arithmetic until the lowering chooses a width
+
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "min", "max", "pow")
+BITWISE = ("&", "|", "^", "<<", ">>")
+COMPARISONS = ("==", "!=", "<", "<=")
+LOGICAL = ("and", "or")
+
+# Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
+FLOAT_FUNCTIONS = (
+    "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil", "round",
+)  # fmt: skip
+ANY_FUNCTIONS = ("abs",)
+PREDICATES = ("isnan",)
+
+
+class Expr(Node, metaclass=InternedMeta):
+    """A typed value. `.dtype` is its element type."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError
+
+    def __bool__(self) -> NoReturn:
+        raise ComputationError(
+            "expression-as-bool",
+            f"`{self}` is not known until the kernel runs",
+            mend="use tl.where(condition, a, b); compare with tl.equal; combine conditions with & and |",
+        )
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    def __add__(self, other: Any) -> Expr:
+        return binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return binary("//", other, self)
+
+    def __mod__(self, other: Any) -> Expr:
+        return binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return binary("%", other, self)
+
+    def __pow__(self, other: Any) -> Expr:
+        return binary("pow", self, other)
+
+    def __and__(self, other: Any) -> Expr:
+        return binary("and" if self.dtype.kind == "bool" else "&", self, other)
+
+    def __or__(self, other: Any) -> Expr:
+        return binary("or" if self.dtype.kind == "bool" else "|", self, other)
+
+    def __xor__(self, other: Any) -> Expr:
+        return binary("^", self, other)
+
+    def __lshift__(self, other: Any) -> Expr:
+        return binary("<<", self, other)
+
+    def __rshift__(self, other: Any) -> Expr:
+        return binary(">>", self, other)
+
+    def __neg__(self) -> Expr:
+        return Unary("-", self)
+
+    def __invert__(self) -> Expr:
+        return Unary("not" if self.dtype.kind == "bool" else "~", self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return binary("<", self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return binary("<=", self, other)
+
+    def __gt__(self, other: Any) -> Expr:
+        return binary("<", other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return binary("<=", other, self)
+
+
+@interned
+class Const(Expr):
+    """A literal: a Python bool, int or float of type `type`."""
+
+    value: bool | int | float
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@interned
+class Var(Expr):
+    """A name with, for integers, the inclusive range it is known to stay in (None: unknown)."""
+
+    name: str
+    type: DType
+    lower: int | None = None
+    upper: int | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@interned
+class Axis(Expr):
+    """A named axis of a computation: an index that runs over 0 .. extent-1."""
+
+    name: str
+    extent: int
+
+    @property
+    def dtype(self) -> DType:
+        return INDEX
+
+
+@interned
+class Binary(Expr):
+    """`left op right`; both operands have one type, unless op is a shift or `pow`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return dt.bool_ if self.op in COMPARISONS or self.op in LOGICAL else self.left.dtype
+
+
+@interned
+class Unary(Expr):
+    """`-x`, `not x`, `~x`."""
+
+    op: str
+    operand: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.operand.dtype
+
+
+@interned
+class Call(Expr):
+    """A function from FLOAT_FUNCTIONS, ANY_FUNCTIONS or PREDICATES."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return dt.bool_ if self.name in PREDICATES else self.args[0].dtype
+
+
+@interned
+class Select(Expr):
+    """`then` where `condition` holds, else `otherwise`; the branch not taken is never read from memory."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.then.dtype
+
+
+@interned
+class Cast(Expr):
+    """Conversion as NumPy's astype: floats to integers truncate, anything to bool is `!= 0`."""
+
+    operand: Expr
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@interned
+class Read(Expr):
+    """One element of a tensor of the computation. `tensor` is a tilelang.computation.Tensor."""
+
+    tensor: Any
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        found: DType = self.tensor.dtype
+        return found
+
+
+@interned
+class Pad(Expr):
+    """`read` where its indices lie inside the tensor, else the constant `value`."""
+
+    read: Read
+    value: Const
+
+    @property
+    def dtype(self) -> DType:
+        return self.read.dtype
+
+
+@interned
+class Combiner(Node, metaclass=InternedMeta):
+    """How a reduction's state takes in a value: associative, commutative, with an identity.
+
+    `left` and `right` are variables, one per member of the state; `result` and `identity` have one expression per member.
+    `name` is sum, max, min, prod, argmax, argmin, or the user's own.
+    """
+
+    name: str
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    result: tuple[Expr, ...]
+    identity: tuple[Const, ...]
+
+
+@interned
+class Reduce(Expr):
+    """Member `member` of the reduction of `values` over `axes`, restricted to points where `condition` holds."""
+
+    combiner: Combiner
+    values: tuple[Expr, ...]
+    axes: tuple[Axis, ...]
+    condition: Expr | None
+    member: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.combiner.left[self.member].dtype
+
+
+def as_expr(value: Any, like: DType | None = None) -> Expr:
+    """A Python number as a literal of type `like` (or of its own: int64, float32, bool); expressions as they are."""
+    if isinstance(value, Expr):
+        return value
+    if hasattr(value, "item") and not isinstance(value, (bool, int, float)):
+        value = value.item()
+    if isinstance(value, bool):
+        return Const(value, dt.bool_) if like is None or like.kind == "bool" else const(value, like)
+    if isinstance(value, int):
+        return const(value, like if like is not None and like.kind != "bool" else INDEX)
+    if isinstance(value, float):
+        return Const(value, like if like is not None and like.is_float else dt.float32)
+    raise ComputationError("not-an-expression", f"{value!r} cannot stand in an expression", mend="a number, an axis, or A[i, j]")
+
+
+def const(value: bool | int | float, type: DType) -> Const:
+    """A literal of the given type, its value converted to the matching Python type."""
+    if type.is_float:
+        return Const(float(value), type)
+    return Const(bool(value), type) if type.kind == "bool" else Const(int(value), type)
+
+
+def index(value: int) -> Const:
+    """A literal index."""
+    return Const(int(value), INDEX)
+
+
+def cast(value: Any, type: Any) -> Expr:
+    """Conversion of an expression (a number becomes a literal) to an element type."""
+    target = dt.dtype(type)
+    value = as_expr(value, target)
+    return value if value.dtype == target else Cast(value, target)
+
+
+def binary(op: str, left: Any, right: Any) -> Expr:
+    """`left op right` with numbers as literals of the other side's type and mixed types promoted by dtype.promote.
+
+    Raises ComputationError where the operator does not go with the types.
+    """
+    if not isinstance(left, Expr):
+        left = as_expr(left, right.dtype if isinstance(right, Expr) else None)
+    if not isinstance(right, Expr):
+        right = as_expr(right, left.dtype)
+    a, b = left.dtype, right.dtype
+    if a != b:
+        common = dt.promote(a, b)
+        left, right = cast(left, common), cast(right, common)
+        a = common
+    if op in LOGICAL and a.kind != "bool":
+        raise ComputationError("operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)")
+    if op in BITWISE and a.is_float:
+        raise ComputationError("operand-type", f"`{op}` needs integers, got {a}", mend="cast to an integer type")
+    if op == "/" and not a.is_float:
+        raise ComputationError("operand-type", f"`/` of {a}", mend="use // for whole numbers, or cast to a float")
+    if a.kind == "bool" and op in ("+", "-", "*", "//", "%", "pow"):
+        raise ComputationError("operand-type", f"`{op}` of conditions", mend="cast to a number first")
+    if op in ("//", "%") and isinstance(right, Const) and right.value == 0 and not a.is_float:
+        raise ComputationError("division-by-zero", f"`{left} {op} 0`", mend="divide by a constant that is not zero")
+    return Binary(op, left, right)
+
+
+def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
+    """The expression with every node that is a key of `mapping` replaced; replacements are not looked into again."""
+    memo: dict[Any, Any] = dict(mapping)
+
+    def go(e: Any) -> Any:
+        found = memo.get(e)
+        if found is None:
+            found = memo[e] = e.map_children(go)
+        return found
+
+    return go(expr)
+
+
+def rewrite(expr: Any, rule: Callable[[Any], Any]) -> Any:
+    """Bottom-up: `rule(node)` after its children were rewritten; it returns the node or its replacement."""
+    memo: dict[Any, Any] = {}
+
+    def go(e: Any) -> Any:
+        found = memo.get(e)
+        if found is None:
+            found = memo[e] = rule(e.map_children(go))
+        return found
+
+    return go(expr)
+
+
+def unique(expr: Node) -> Iterator[Any]:
+    """Every distinct node of an expression, parents first."""
+    seen: set[int] = set()
+    stack: list[Node] = [expr]
+    while stack:
+        current = stack.pop()
+        if id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            stack.extend(reversed(list(current.children())))
+
+
+def free(expr: Node) -> frozenset[Any]:
+    """The Vars and Axes that occur in an expression (those a Reduce runs over included)."""
+    return frozenset(e for e in unique(expr) if isinstance(e, (Var, Axis)))
+
+
+_PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8,
+               "*": 9, "/": 9, "//": 9, "%": 9}  # fmt: skip
+
+
+def to_text(expr: Node) -> str:
+    """An expression as people read it; `//` stands for index division."""
+
+    def go(e: Any, outer: int) -> str:
+        match e:
+            case Const(value, type):
+                return str(value).lower() if type.kind == "bool" else str(value)
+            case Var(name=name) | Axis(name=name):
+                return str(name)
+            case Binary(op, left, right) if op in _PRECEDENCE:
+                p = _PRECEDENCE[op]
+                text = f"{go(left, p)} {op} {go(right, p + 1)}"
+                return f"({text})" if p < outer else text
+            case Binary(op, left, right):
+                return f"{op}({go(left, 0)}, {go(right, 0)})"
+            case Unary("not", operand):
+                return f"not {go(operand, 10)}"
+            case Unary(op, operand):
+                return f"{op}{go(operand, 10)}"
+            case Call(name, args):
+                return f"{name}({', '.join(go(a, 0) for a in args)})"
+            case Select(condition, then, otherwise):
+                return f"where({go(condition, 0)}, {go(then, 0)}, {go(otherwise, 0)})"
+            case Cast(operand, type):
+                return f"cast({go(operand, 0)}, {type})"
+            case Read(tensor, indices):
+                return f"{tensor.name}[{', '.join(go(i, 0) for i in indices)}]"
+            case Pad(read, value):
+                return f"pad({go(read, 0)}, {go(value, 0)})"
+            case Reduce(combiner, values, axes, condition, member):
+                where = f": {go(condition, 0)}" if condition is not None else ""
+                inner = ", ".join(go(v, 0) for v in values)
+                tail = f".{member}" if len(values) > 1 else ""
+                return f"{combiner.name}[{', '.join(a.name for a in axes)}{where}]({inner}){tail}"
+            case _:
+                return e.text(go) if hasattr(e, "text") else repr(e)
+
+    return go(expr, 0)
