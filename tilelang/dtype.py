@@ -55,14 +55,14 @@ class DType(Node):
         """The least value: -inf for floats."""
         if self.is_float:
             return float("-inf")
-        return -(2 ** (self.bits - 1)) if self.kind == "int" else 0
+        return -(1 << (self.bits - 1)) if self.kind == "int" else 0
 
     @property
     def highest(self) -> float | int:
         """The greatest value: inf for floats."""
         if self.is_float:
             return float("inf")
-        return {"int": 2 ** (self.bits - 1) - 1, "uint": 2**self.bits - 1, "bool": 1}[self.kind]
+        return (1 << (self.bits - (self.kind == "int"))) - 1
 
 
 @functools.cache
@@ -70,8 +70,9 @@ def _numpy(name: str) -> np.dtype[Any]:
     import ml_dtypes
     import numpy as np
 
-    special = {"bfloat16": "bfloat16", "float8_e4m3": "float8_e4m3fn", "float8_e5m2": "float8_e5m2", "int4": "int4", "uint4": "uint4"}
-    return np.dtype(getattr(ml_dtypes, special[name])) if name in special else np.dtype(name)
+    special = {"float8_e4m3": "float8_e4m3fn"}
+    beyond_numpy = name in ("bfloat16", "float8_e4m3", "float8_e5m2", "int4", "uint4")
+    return np.dtype(getattr(ml_dtypes, special.get(name, name)) if beyond_numpy else name)
 
 
 float16 = DType("float16", "float", 16)

@@ -66,7 +66,7 @@ _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 def field_names(cls: type) -> tuple[str, ...]:
     names = _FIELD_NAMES.get(cls)
     if names is None:
-        names = _FIELD_NAMES[cls] = tuple(f.name for f in dataclasses.fields(cls) if f.init)  # type: ignore[arg-type]
+        names = _FIELD_NAMES[cls] = tuple(f.name for f in dataclasses.fields(cls) if f.init)
     return names
 
 

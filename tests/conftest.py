@@ -1,0 +1,12 @@
+"""Settings of every test: how many random cases Hypothesis draws, chosen by HYPOTHESIS_PROFILE (dev, ci, large)."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
+_COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.register_profile("dev", _COMMON, max_examples=20)
+settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True, print_blob=True)
+settings.register_profile("large", _COMMON, max_examples=2500, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -1,0 +1,119 @@
+"""Imports go one way, and only options.py reads the environment."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"grammar", "lowering", "autoschedule"}
+
+# A module may import what stands in an earlier row; modules of one row may import each other only as SAME_ROW says.
+ROWS = [
+    "errors options",
+    "node dtype",
+    "expr simplify machine tensor",
+    "computation instruction",
+    "reference",
+    "schedule",
+    "spec check",
+    "grammar lowering autoschedule",
+    "runtime",
+    "testing demo cli",
+]
+RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}
+ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "lowering"), ("autoschedule.database", "grammar")}
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    """Every source file of the package, with its module's name below `tilelang`."""
+    for path in sorted(ROOT.glob("tilelang/*.py")) + sorted(ROOT.glob("tilelang/cli/**/*.py")):
+        yield path, ".".join(path.relative_to(ROOT / "tilelang").with_suffix("").parts)
+    for folder in sorted(FOLDERS):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path, ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the module's name below `tilelang` of every import of our own, those inside functions included."""
+    for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(item, ast.Import):
+            yield from ((item.lineno, a.name.removeprefix("tilelang.")) for a in item.names if a.name.startswith("tilelang."))
+        elif isinstance(item, ast.ImportFrom):
+            assert item.level == 0, f"{path}:{item.lineno}: relative import; write `from tilelang...`"
+            if item.module == "tilelang":
+                yield from ((item.lineno, alias.name) for alias in item.names)
+            elif item.module is not None and item.module.startswith("tilelang."):
+                yield item.lineno, item.module.removeprefix("tilelang.")
+
+
+def wrong(importer: str, imported: str) -> str | None:
+    """Why `importer` must not import `imported`; None where it may."""
+    mine, theirs = importer.split(".")[0], imported.split(".")[0]
+    if theirs not in RANK:
+        return f"`{theirs}` stands in no row of the import order"
+    if mine == theirs:
+        return None
+    if mine in FOLDERS and theirs in FOLDERS:
+        return None if (".".join(importer.split(".")[:2]), theirs) in ACROSS else "the three folders do not import each other"
+    return None if RANK[theirs] <= RANK[mine] else f"`{theirs}` comes after `{mine}`"
+
+
+def test_imports_go_one_way() -> None:
+    found = []
+    for path, name in modules():
+        if name == "__init__":
+            continue
+        if name.split(".")[0] not in RANK:
+            found.append(f"{path.relative_to(ROOT)}: stands in no row of the import order")
+            continue
+        for line, imported in imports(path):
+            reason = wrong(name, imported)
+            if reason:
+                found.append(f"{path.relative_to(ROOT)}:{line}: imports tilelang.{imported}: {reason}")
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_imports_have_no_cycle() -> None:
+    """Two modules of one row may import each other's row, never in a circle (imports inside functions included)."""
+    names = {name.removesuffix(".__init__") for _, name in modules()}
+    graph: dict[str, set[str]] = {}
+    for path, name in modules():
+        targets = {t for _, t in imports(path)}
+        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith("tilelang"):
+                base = item.module.removeprefix("tilelang").removeprefix(".")
+                targets |= {f"{base}.{a.name}".removeprefix(".") for a in item.names}
+        graph[name.removesuffix(".__init__")] = {t for t in targets if t in names}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert state.get(name) != 1, "cycle: " + " -> ".join((*trail[trail.index(name) :], name))
+        if name not in state:
+            state[name] = 1
+            for target in sorted(graph.get(name, ())):
+                if target != name:
+                    visit(target, (*trail, name))
+            state[name] = 2
+
+    for name in sorted(graph):
+        visit(name, ())
+
+
+def test_only_options_reads_the_environment() -> None:
+    found = []
+    for path, name in modules():
+        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            reads = isinstance(item, ast.Attribute) and item.attr in ("environ", "getenv", "environb")
+            if reads and name != "options":
+                found.append(
+                    f"{path.relative_to(ROOT)}:{getattr(item, 'lineno', 0)}: reads the environment; ask tilelang.options"
+                )
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_the_order_refuses_what_it_should() -> None:
+    assert wrong("expr", "schedule") == "`schedule` comes after `expr`"
+    assert wrong("lowering.ir", "grammar.parser") == "the three folders do not import each other"
+    assert wrong("autoschedule.database", "grammar") is None
+    assert wrong("spec", "expr") is None
+    assert wrong("spec", "nowhere") is not None

@@ -1,0 +1,115 @@
+"""Profiles: what is shipped, what is refused, what a driver's answers change."""
+
+from pathlib import Path
+
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.errors import DeviceError, Refusal
+from tilelang.machine import LEVEL_ORDER, Level, Memory, Profile, block, load_profile, parse_profile, shipped_profiles, warps
+
+ROOT = Path(__file__).resolve().parent.parent
+POCL = (ROOT / "tilelang/profiles/pocl.toml").read_text(encoding="utf-8")
+
+
+def test_shipped_profiles() -> None:
+    assert shipped_profiles() == ("ampere", "hopper", "pocl", "simulated")
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_every_shipped_profile_loads(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.name == name
+    assert hash(profile) == hash(load_profile(name))
+    assert [n for n in LEVEL_ORDER if n in profile.level_names] == list(profile.level_names)
+    assert profile.depth("kernel") == 0 and profile.is_above("block", "thread")
+    shared = profile.memory("shared").capacity_bytes
+    assert shared is not None and shared > 0
+
+
+@pytest.mark.parametrize("name", ["ampere", "hopper"])
+def test_documented_profiles_say_where_their_numbers_come_from(name: str) -> None:
+    profile = load_profile(name)
+    for path in ("compute_units", "levels.block.max_threads", "memories.shared.capacity_bytes", "memories.shared.banks"):
+        assert (profile.source(path) or "").startswith("datasheet")
+
+
+def test_facts() -> None:
+    pocl, simulated, hopper = load_profile("pocl"), load_profile("simulated"), load_profile("hopper")
+    assert (pocl.warp_size, pocl.async_copy, pocl.zero_copy_host) == (32, False, True)
+    assert not pocl.has_level("cluster")
+    assert pocl.vector_lanes(dt.float32) == (1, 2, 4, 8, 16)
+    assert pocl.vector_lanes(dt.float64) == (1, 2, 4, 8)
+    assert simulated.level_names == ("kernel", "cluster", "block", "warpgroup", "warp", "thread")
+    assert simulated.memory("shared").capacity_bytes == 48 * 1024 and simulated.async_copy and simulated.can("async_copy")
+    assert simulated.registers_per_thread == 255
+    assert simulated.vector_lanes(dt.float16) == (1, 2, 4, 8)
+    assert hopper.memory("shared").capacity_bytes == 227 * 1024
+    assert hopper.can("bulk_tensor_copy") and not pocl.can("bulk_tensor_copy")
+
+
+def test_levels_and_memories_are_values() -> None:
+    assert Level("block") == block and repr(block) == "block"
+    assert Level("tensor_core_group") != block
+    names: list[object] = [Memory("shared"), Level("shared")]
+    assert names[0] != names[1]
+    assert repr(warps(8)) == "8 warp"
+
+
+def test_unknown_level_and_memory() -> None:
+    pocl = load_profile("pocl")
+    with pytest.raises(Refusal) as caught:
+        pocl.level("wrap")
+    assert str(caught.value) == "error[unknown-level]: the profile `pocl` has no level `wrap`\n  = help: did you mean `warp`?"
+    with pytest.raises(Refusal) as caught:
+        pocl.memory(Memory("scratch"))
+    assert caught.value.code == "unknown-memory"
+
+
+def test_queried_limits_replace_the_file_s() -> None:
+    pocl = load_profile("pocl")
+    found = pocl.with_queried(max_block_threads=256, shared_bytes=65536, compute_units=7, source="queried: CL_DEVICE")
+    assert (found.max_block_threads, found.memory("shared").capacity_bytes, found.compute_units) == (256, 65536, 7)
+    assert found.source("memories.shared.capacity_bytes") == "queried: CL_DEVICE"
+    assert found.memory("global") == pocl.memory("global")
+    assert pocl.max_block_threads == 4096
+
+
+def refused(text: str) -> DeviceError:
+    with pytest.raises(DeviceError) as caught:
+        parse_profile(text, "mine.toml")
+    return caught.value
+
+
+def test_wrong_files_are_refused() -> None:
+    assert str(refused(POCL.replace("compute_units =", "compute_unit ="))) == (
+        "error[profile-key]: mine.toml: unknown key `compute_unit`\n  = help: did you mean `compute_units`?"
+    )
+    assert refused(POCL.replace("transaction_bytes = 64", "transactionbytes = 64")).mend == "did you mean `transaction_bytes`?"
+    assert str(refused(POCL.replace("schema = 1", "schema = 2"))) == (
+        "error[profile-schema]: mine.toml has schema = 2; this version reads schema = 1\n  = help: schema = 1"
+    )
+    assert refused(POCL.replace("schema = 1", "")).code == "profile-schema"
+    assert refused("schema = 1\nname = [").code == "profile-syntax"
+    assert refused(POCL.replace('description = "PoCL, a CPU with AVX-512"', "")).message == "mine.toml: `description` is missing"
+    assert refused(POCL.replace("threads = 32", 'threads = "32"')).code == "profile-value"
+    assert refused(POCL.replace("threads = 32", "threads = -32")).code == "profile-value"
+    assert refused(POCL.replace('owner = "block"', 'owner = "blok"')).mend == "did you mean `block`?"
+    assert "not in order" in refused(POCL.replace('"warp"', '"cluster"')).message
+    assert "no level `block`" in refused(POCL.replace('name = "block"', 'name = "core"')).message
+
+
+def test_missing_profiles() -> None:
+    with pytest.raises(DeviceError) as caught:
+        load_profile("hoper")
+    assert (caught.value.code, caught.value.mend) == ("profile-not-found", "did you mean `hopper`? Or a path.")
+    with pytest.raises(DeviceError) as caught:
+        load_profile("/nowhere/mine.toml")
+    assert "No such file" in caught.value.message
+
+
+def test_a_profile_from_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(POCL.replace('name = "pocl"', 'name = "mine"') + "\n[rates]\nglobal_gb_per_s = 21\n", encoding="utf-8")
+    found: Profile = load_profile(path)
+    assert found.name == "mine" and found.rates == (("global_gb_per_s", 21.0),)

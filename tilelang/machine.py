@@ -1,0 +1,396 @@
+"""Levels, memories, and what a device can hold and do: the profile, read from TOML.
+
+`Level` and `Memory` are names that a schedule uses, an open set: only a profile says which of them a device has, how large they are
+and who owns them. Nothing in the compiler asks which vendor made a device: it asks the profile. A profile is frozen; what a driver
+learns at run time is merged by `with_queried`, which gives a new one. A number's origin is kept in `sources`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tilelang.dtype import DType
+from tilelang.errors import DeviceError, Refusal, TileLangError
+from tilelang.node import Node, node
+
+SCHEMA = 1
+
+
+@node
+class Level(Node):
+    """A level of the machine that executes specs: `tl.block`, `tl.warp`, ... Equal by name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@node
+class Memory(Node):
+    """A memory that a tensor can be resident in: `tl.shared`, `tl.register`, ... Equal by name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@node
+class Amount(Node):
+    """So many units of a level: `tl.warps(8)`."""
+
+    number: int
+    level: Level
+
+    def __repr__(self) -> str:
+        return f"{self.number} {self.level}"
+
+
+kernel_level, cluster, block = Level("kernel"), Level("cluster"), Level("block")
+warpgroup, warp, thread = Level("warpgroup"), Level("warp"), Level("thread")
+register, shared, global_, image = Memory("register"), Memory("shared"), Memory("global"), Memory("image")
+
+# From the widest to the narrowest. A profile may name others; these keep this order wherever they occur.
+LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
+
+
+def blocks(number: int) -> Amount:
+    """`number` blocks."""
+    return Amount(number, block)
+
+
+def warpgroups(number: int) -> Amount:
+    """`number` warpgroups."""
+    return Amount(number, warpgroup)
+
+
+def warps(number: int) -> Amount:
+    """`number` warps."""
+    return Amount(number, warp)
+
+
+def threads(number: int) -> Amount:
+    """`number` threads."""
+    return Amount(number, thread)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LevelFacts:
+    """One level of a device. threads: how many threads one unit has (None: the schedule decides, up to `max_threads`).
+
+    max_count: units of this level in one unit of the next wider level that exists (None: no limit known). lockstep: the threads of
+    a unit run together as hardware; False where the units are only a numbering.
+    """
+
+    name: str
+    threads: int | None = None
+    max_threads: int | None = None
+    max_count: int | None = None
+    lockstep: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
+
+    banks of bank_bytes each (0: none). line_bytes: what one access brings near; transaction_bytes: the least that moves.
+    """
+
+    name: str
+    owner: str
+    capacity_bytes: int | None = None
+    banks: int = 0
+    bank_bytes: int = 4
+    line_bytes: int = 0
+    transaction_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Profile:
+    """What a device can hold and do.
+
+    levels: from the widest to the narrowest. vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most
+    lanes of a vector in the code dialect. registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per
+    thread may be addressed as named registers before a walk over them is refused. async_copy_bytes: the sizes that the device can
+    copy from global to shared memory by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. grid_max:
+    blocks along each grid dimension. capabilities, instructions: names. rates: measured numbers, their unit in the name. sources:
+    where a number comes from, by its path in the file.
+    """
+
+    name: str
+    description: str
+    dialects: tuple[str, ...]
+    levels: tuple[LevelFacts, ...]
+    memories: tuple[MemoryFacts, ...]
+    vector_bytes: tuple[int, ...]
+    max_vector_lanes: int
+    registers_per_thread: int
+    unrolled_register_elements: int
+    compute_units: int | None = None
+    async_copy_bytes: tuple[int, ...] = ()
+    zero_copy_host: bool = False
+    grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    capabilities: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    rates: tuple[tuple[str, float], ...] = ()
+    sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        return tuple(found.name for found in self.levels)
+
+    @property
+    def memory_names(self) -> tuple[str, ...]:
+        return tuple(found.name for found in self.memories)
+
+    def has_level(self, level: Level | str) -> bool:
+        return _name(level) in self.level_names
+
+    def has_memory(self, memory: Memory | str) -> bool:
+        return _name(memory) in self.memory_names
+
+    def level(self, level: Level | str) -> LevelFacts:
+        """The facts of a level; raises Refusal `unknown-level` where the device has none of that name."""
+        for found in self.levels:
+            if found.name == _name(level):
+                return found
+        raise Refusal(
+            "unknown-level",
+            f"the profile `{self.name}` has no level `{_name(level)}`",
+            mend=_near(_name(level), self.level_names),
+        )
+
+    def memory(self, memory: Memory | str) -> MemoryFacts:
+        """The facts of a memory; raises Refusal `unknown-memory` where the device has none of that name."""
+        for found in self.memories:
+            if found.name == _name(memory):
+                return found
+        raise Refusal(
+            "unknown-memory",
+            f"the profile `{self.name}` has no memory `{_name(memory)}`",
+            mend=_near(_name(memory), self.memory_names),
+        )
+
+    def depth(self, level: Level | str) -> int:
+        """The place of a level in the hierarchy: 0 is the whole kernel, larger is narrower."""
+        return self.level_names.index(self.level(level).name)
+
+    def is_above(self, first: Level | str, second: Level | str) -> bool:
+        """Whether `first` is strictly wider than `second`."""
+        return self.depth(first) < self.depth(second)
+
+    @property
+    def warp_size(self) -> int:
+        """Threads of a warp; 1 where the device has none."""
+        return (self.level("warp").threads or 1) if self.has_level("warp") else 1
+
+    @property
+    def max_block_threads(self) -> int:
+        return self.level("block").max_threads or 1
+
+    @property
+    def async_copy(self) -> bool:
+        """Whether the device copies from global to shared memory by itself."""
+        return bool(self.async_copy_bytes)
+
+    def vector_lanes(self, type: DType) -> tuple[int, ...]:
+        """The lane counts of one vector access of elements of this type, ascending; 1 is always among them."""
+        wide = {w // type.bytes for w in self.vector_bytes if w % type.bytes == 0 and w // type.bytes <= self.max_vector_lanes}
+        return tuple(sorted(wide | {1}))
+
+    def can(self, capability: str) -> bool:
+        """Whether a capability of that name is listed; `async_copy` follows from the copy sizes."""
+        return self.async_copy if capability == "async_copy" else capability in self.capabilities
+
+    def source(self, path: str) -> str | None:
+        """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
+        return dict(self.sources).get(path)
+
+    def with_queried(
+        self,
+        *,
+        name: str | None = None,
+        max_block_threads: int | None = None,
+        shared_bytes: int | None = None,
+        global_bytes: int | None = None,
+        line_bytes: int | None = None,
+        compute_units: int | None = None,
+        zero_copy_host: bool | None = None,
+        source: str = "queried",
+    ) -> Profile:
+        """The profile with what the driver said in place of what the file says; None leaves a number as it is."""
+        changed: list[str] = []
+
+        def put(path: str, facts: Any, **values: Any) -> Any:
+            known = {k: v for k, v in values.items() if v is not None}
+            changed.extend(f"{path}{k}" for k in known)
+            return dataclasses.replace(facts, **known)
+
+        levels = tuple(put("levels.block.", f, max_threads=max_block_threads) if f.name == "block" else f for f in self.levels)
+        wanted = {
+            "shared": {"capacity_bytes": shared_bytes},
+            "global": {"capacity_bytes": global_bytes, "line_bytes": line_bytes},
+        }
+        memories = tuple(put(f"memories.{f.name}.", f, **wanted.get(f.name, {})) for f in self.memories)
+        top: Profile = put("", self, name=name, compute_units=compute_units, zero_copy_host=zero_copy_host)
+        sources = tuple(sorted({**dict(self.sources), **dict.fromkeys(changed, source)}.items()))
+        merged: Profile = dataclasses.replace(top, levels=levels, memories=memories, sources=sources)
+        return merged
+
+
+def _name(value: Level | Memory | str) -> str:
+    return value if isinstance(value, str) else value.name
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(f"`{k}`" for k in known)
+
+
+# ---------------------------------------------------------------- loading
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """The names of the profiles that come with the package."""
+    folder = resources.files("tilelang").joinpath("profiles")
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def load_profile(name_or_path: str | Path) -> Profile:
+    """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or has a `/`).
+
+    Raises DeviceError: `profile-not-found`, `profile-syntax`, `profile-schema`, `profile-key`, `profile-value`.
+
+    >>> load_profile("pocl").warp_size
+    32
+    """
+    return _load(str(name_or_path))
+
+
+@functools.cache
+def _load(name: str) -> Profile:
+    if "/" in name or name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise DeviceError(
+                "profile-not-found", f"cannot read the profile {name}: {error.strerror}", mend="check the path"
+            ) from None
+        return parse_profile(text, name)
+    if name not in shipped_profiles():
+        raise DeviceError(
+            "profile-not-found", f"there is no profile `{name}`", mend=_near(name, shipped_profiles()) + " Or a path."
+        )
+    text = resources.files("tilelang").joinpath("profiles", f"{name}.toml").read_text(encoding="utf-8")
+    return parse_profile(text, f"profiles/{name}.toml")
+
+
+def parse_profile(text: str, origin: str = "profile") -> Profile:
+    """A profile from TOML text; `origin` names the file in errors. Raises as `load_profile`."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", mend="mend the line it names") from None
+    if raw.get("schema") != SCHEMA:
+        said = f"schema = {raw['schema']!r}" if "schema" in raw else "no `schema`"
+        raise DeviceError(
+            "profile-schema", f"{origin} has {said}; this version reads schema = {SCHEMA}", mend=f"schema = {SCHEMA}"
+        )
+    del raw["schema"]
+    sources: dict[str, str] = {}
+    facts = _unwrap(raw, "", sources)
+    facts["levels"] = tuple(_record(LevelFacts, f, f"{origin}: [[levels]]") for f in facts.get("levels", ()))
+    facts["memories"] = tuple(_record(MemoryFacts, f, f"{origin}: [[memories]]") for f in facts.get("memories", ()))
+    rates = facts.get("rates", {})
+    facts["rates"] = tuple(sorted((str(k), float(v)) for k, v in rates.items()))
+    if "sources" in facts:
+        raise DeviceError("profile-key", f"{origin}: `sources`", mend='write { value = ..., source = "..." } beside the number')
+    profile: Profile = _record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
+    _validate(profile, origin)
+    return profile
+
+
+def _unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
+    """The value with every `{ value = x, source = s }` replaced by x, lists made tuples; the sources are noted by path."""
+    if isinstance(raw, Mapping):
+        if set(raw) == {"value", "source"}:
+            sources[path] = str(raw["source"])
+            return _unwrap(raw["value"], path, sources)
+        return {key: _unwrap(value, f"{path}.{key}" if path else key, sources) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return tuple(
+            _unwrap(item, f"{path}.{item['name']}" if isinstance(item, Mapping) and "name" in item else path, sources)
+            for item in raw
+        )
+    return raw
+
+
+_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "int | None": (int,), "bool": (bool,)}
+
+
+def _record(cls: Any, raw: Any, where: str) -> Any:
+    """`cls(**raw)` after the keys and the kinds of values were checked."""
+    if not isinstance(raw, Mapping):
+        raise DeviceError("profile-value", f"{where} must be a table, got {raw!r}", mend="write it as [[...]] with named numbers")
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    for key, value in raw.items():
+        if key not in fields:
+            raise DeviceError(
+                "profile-key", f"{where}: unknown key `{key}`", mend=_near(key, (f for f in fields if f != "sources"))
+            )
+        kinds = _KINDS.get(str(fields[key].type), (tuple,))
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise DeviceError(
+                "profile-value",
+                f"{where}: `{key}` is {value!r}, expected {fields[key].type}",
+                mend='a plain value, or { value = ..., source = "..." }',
+            )
+        if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="leave an unknown number out")
+    missing = [
+        n
+        for n, f in fields.items()
+        if n not in raw and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise DeviceError("profile-key", f"{where}: `{missing[0]}` is missing", mend=f"add {missing[0]} = ...")
+    return cls(**raw)
+
+
+def _validate(profile: Profile, origin: str) -> None:
+    """Raises DeviceError `profile-value` where a profile contradicts itself."""
+
+    def refuse(message: str, mend: str) -> TileLangError:
+        return DeviceError("profile-value", f"{origin}: {message}", mend=mend)
+
+    names = profile.level_names
+    for required in ("kernel", "block", "thread"):
+        if required not in names:
+            raise refuse(f"there is no level `{required}`", f'add [[levels]] name = "{required}"')
+    known = [LEVEL_ORDER.index(n) for n in names if n in LEVEL_ORDER]
+    if known != sorted(known) or len(set(names)) != len(names):
+        raise refuse(f"the levels {', '.join(names)} are not in order", "write them from the widest to the narrowest, each once")
+    for required in ("register", "shared", "global"):
+        if required not in profile.memory_names:
+            raise refuse(f"there is no memory `{required}`", f'add [[memories]] name = "{required}"')
+    for memory in profile.memories:
+        if memory.owner not in names:
+            raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", _near(memory.owner, names))
+    if not profile.level("block").max_threads:
+        raise refuse("the level `block` has no `max_threads`", "add the most threads that can meet at a barrier")
+    sizes = [f.threads for f in profile.levels if f.threads is not None]
+    if any(a % b for a, b in zip(sizes, sizes[1:], strict=False)):
+        raise refuse(
+            f"level sizes {sizes} do not divide each other", "each level's `threads` is a multiple of the next narrower one's"
+        )
+    if list(profile.vector_bytes) != sorted(set(profile.vector_bytes)) or not profile.vector_bytes:
+        raise refuse(f"vector_bytes is {list(profile.vector_bytes)}", "list the widths once each, ascending")
