@@ -12,7 +12,7 @@ ROWS = [
     "errors options",
     "node dtype",
     "expr simplify machine tensor",
-    "computation instruction",
+    "computation fragment meaning instruction matching instructions",
     "reference",
     "schedule",
     "spec check",
