@@ -1,0 +1,460 @@
+"""Instructions: what a device does in one go, defined outside the compiler by whoever knows the device.
+
+The compiler knows no instruction by name; shipped ones (tilelang/instructions/) use this same door. To write your own:
+
+    m, n, k = tl.axes(m=16, n=8, k=8)                                  # 1. its shape
+    A = tl.operand("A", tl.float32, tl.register, m, k,                 # 2. its operands: type, memory, dimensions, and which lane
+                   fragment=tl.fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot % 2), lane % 4 + 4 * (slot // 2))))
+    ...                                                                #    holds what (left out: one thread holds all, row-major)
+    my_mma = tl.instruction("my_mma", means=tl.updates(C[m, n], A[m, k] * B[k, n]),   # 3. its meaning, which is executable
+                            operands=(A, B, C), level=tl.warp,         # 4. who issues it, when it completes, what it needs,
+                            template={"cuda": "my_mma({C[0]}, {C[1]}, {A.address});"})   # 5. its text, per dialect
+
+after which `do my_mma` finds it, `my_mma.simulate(...)` runs it, and a step that nearly fits is told field by field what differs.
+Invariant: a record that exists is consistent: maps cover operands, extents agree, templates name what there is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import string
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tilelang import dtype as dt
+from tilelang.dtype import DType
+from tilelang.errors import ComputationError, Refusal, Span, TileLangError, caller_span
+from tilelang.expr import Axis, Expr, Read, as_expr, rewrite
+from tilelang.fragment import Fragment, fragment, row_major
+from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
+from tilelang.node import Node, node
+from tilelang.tensor import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "Fragment", "Instruction", "Means", "Operand", "OperandText", "computes", "fragment", "instruction", "known", "moves", "operand",
+    "updates", "use",
+]  # fmt: skip
+
+AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES = "at once", "in-order group", "barrier by bytes"
+COMPLETES = (AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES)
+ALL_LANES, ONE_LANE = "all lanes", "one elected lane"
+ISSUE = (ALL_LANES, ONE_LANE)
+LANES = {"thread": 1, "warp": 32, "warpgroup": 128}  # of a unit of each level, where the definition does not say
+
+
+@node
+class Operand(Node):
+    """An operand: indexable in the meaning, `A[m, k]`.
+
+    dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
+    fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
+    layouts: where `fragment` is None, the layouts of a whole region that the operand's descriptor can say; none: row-major.
+    alignment_bytes: of every address that a lane supplies.
+    """
+
+    name: str
+    dtypes: tuple[DType, ...]
+    memory: str
+    dims: tuple[Axis, ...]
+    fragment: Fragment | None = None
+    layouts: tuple[Layout, ...] = ()
+    alignment_bytes: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        return self.dtypes[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(a.extent for a in self.dims)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return Read(self, tuple(as_expr(i) for i in given))
+
+
+def operand(
+    name: str,
+    dtype: Any,
+    memory: Any,
+    *dims: Axis,
+    fragment: Fragment | None = None,
+    layouts: Iterable[Layout] = (),
+    alignment_bytes: int = 0,
+) -> Operand:
+    """An operand of an instruction; dtype is one element type or several of one size, memory a name or a Memory.
+
+    Raises ComputationError: types of several sizes, no type.
+    """
+    dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
+    if len({t.bits for t in dtypes}) != 1:
+        raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
+    return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes)
+
+
+@node
+class Instruction(Node):
+    """One instruction; `tl.instruction` makes and checks it.
+
+    level: whose units issue it, of `lanes` threads each. completes, issue: see COMPLETES and ISSUE. outside: what it gives beyond the
+    tensor (None: it may not be asked). host: what must be prepared before the launch. error_ulps: of the accumulator's type, per
+    element, over exact arithmetic rounded at each step. template: text per dialect. needs: names that a profile must list.
+    limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
+    """
+
+    name: str
+    means: Means
+    operands: tuple[Operand, ...]
+    level: str
+    lanes: int = 1
+    completes: str = AT_ONCE
+    issue: str = ALL_LANES
+    outside: float | None = None
+    host: str | None = None
+    error_ulps: float = 0
+    template: tuple[tuple[str, str], ...] = ()
+    needs: tuple[str, ...] = ()
+    limits: tuple[tuple[str, int], ...] = ()
+    source: str = ""
+    span: Span | None = None
+
+    @property
+    def kind(self) -> str:
+        """move, update or pointwise."""
+        return self.means.kind
+
+    @property
+    def shape(self) -> dict[str, int]:
+        """Extents by axis."""
+        return {a.name: a.extent for a in self.means.axes}
+
+    @property
+    def width(self) -> int:
+        """How many consecutive threads issue it together."""
+        return 1 if self.issue == ONE_LANE else self.lanes
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.template)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Operands whose value before matters, the accumulator of an update included, in operand order."""
+        names = {r.tensor.name for r in self.means.reads}
+        names |= {self.writes} if self.kind == UPDATE else set()
+        return tuple(o.name for o in self.operands if o.name in names)
+
+    @property
+    def writes(self) -> str:
+        """The operand that is written."""
+        name: str = self.means.target.tensor.name
+        return name
+
+    def operand(self, name: str) -> Operand:
+        """The operand of that name. Raises KeyError."""
+        for found in self.operands:
+            if found.name == name:
+                return found
+        raise KeyError(name)
+
+    def fragment(self, name: str) -> Fragment | None:
+        """Which lane holds what of an operand; None for one named by a descriptor. A single thread holds its registers whole."""
+        found = self.operand(name)
+        if found.fragment is None and found.memory == "register":
+            return row_major(found.shape)
+        return found.fragment
+
+    def simulate(self, operands: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """Runs the instruction once per group of `width` threads.
+
+        operands: by name, everything in `reads`. With a fragment: (..., lanes, slots), what each lane has in each slot (a register
+        element, or a consecutive element from the address it gave). Without one: (..., *dims), dense. Leading dimensions are
+        instances and broadcast. Gives the written operand in the same form. Raises TileLangError where the lanes that should hold
+        copies of one element do not agree.
+        """
+        dense = {name: self._gather(name, operands[name]) for name in self.reads}
+        result = evaluate(self.means, dense)
+        held = self.fragment(self.writes)
+        if held is not None:
+            result = result[(..., *_by_dimension(held))]
+        return {self.writes: result}
+
+    def _gather(self, name: str, values: Any) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        held, found = self.fragment(name), self.operand(name)
+        array = np.asarray(values)
+        if held is None:
+            return array
+        if array.shape[-2:] != (held.lanes, held.slots):
+            raise ValueError(f"{self.name}: {name} has shape {array.shape}, not (..., {held.lanes}, {held.slots})")
+        places = _by_dimension(held)
+        dense = np.zeros((*array.shape[:-2], *found.shape), dtype=array.dtype)
+        dense[(..., *places)] = array
+        bits = array.view(np.uint8).reshape(*array.shape, array.itemsize)
+        other = np.ascontiguousarray(dense[(..., *places)])
+        wrong = np.argwhere((bits != other.view(np.uint8).reshape(bits.shape)).any(axis=-1))
+        if wrong.size:
+            lane, slot = wrong[0][-2:].tolist()
+            element = tuple(held.table[lane, slot].tolist())
+            raise TileLangError(
+                "replicas-disagree",
+                f"`{self.name}` needs the same {name}{list(element)} in every lane that holds it",
+                counterexample=f"lane {lane}, slot {slot} has {array[tuple(wrong[0])]}, another lane has {other[tuple(wrong[0])]}",
+            )
+        return dense
+
+    def resized(self, **extents: int) -> Instruction:
+        """The record with other extents for axes in `limits`.
+
+        Raises Refusal: an extent that the instruction does not have.
+        """
+        limits = dict(self.limits)
+        for name, extent in extents.items():
+            if extent != self.shape.get(name) and not 1 <= extent <= limits.get(name, 0):
+                raise Refusal(
+                    "instruction-extent",
+                    f"`{self.name}` has no {name} = {extent}",
+                    mend=f"{name} = {self.shape.get(name)}" if name not in limits else f"{name} from 1 to {limits[name]}",
+                )
+        axes = {a: Axis(a.name, extents.get(a.name, a.extent)) for a in self.means.axes}
+        new = {o: o.replace(dims=tuple(axes.get(d, d) for d in o.dims)) for o in self.operands}
+
+        def rule(e: Any) -> Any:
+            return Read(new[e.tensor], e.indices) if isinstance(e, Read) else axes.get(e, e)
+
+        means = self.means.replace(target=rewrite(self.means.target, rule), value=rewrite(self.means.value, rule))
+        return self.replace(means=means, operands=tuple(new.values()))
+
+    def unavailable(self, profile: Any, dialect: str) -> str | None:
+        """Why the instruction cannot run on a device of this profile in this dialect; None where it can."""
+        listed = {*profile.instructions, *profile.capabilities}
+        missing = [need for need in self.needs if need not in listed]
+        if missing:
+            return f"profile {profile.name} does not have {', '.join(missing)}"
+        if dialect not in self.dialects:
+            return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
+        return None
+
+    def render(self, dialect: str, operands: Mapping[str, OperandText]) -> str:
+        """The instruction's text in a dialect, with the operands as the emitter spells them."""
+        return dict(self.template)[dialect].format(**operands)
+
+    def __str__(self) -> str:
+        shape = " ".join(f"{name}={extent}" for name, extent in self.shape.items())
+        return f"{self.name}: {self.means} ({shape}) by a {self.level}"
+
+
+class OperandText:
+    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address."""
+
+    def __init__(self, whole: str, slots: tuple[str, ...] = (), address: str = "") -> None:
+        self.whole, self.slots, self.address = whole, slots, address
+
+    def __str__(self) -> str:
+        return self.whole
+
+    def __getitem__(self, slot: int) -> str:
+        return self.slots[slot]
+
+
+def instruction(
+    name: str,
+    *,
+    means: Means,
+    operands: Iterable[Operand],
+    level: Any,
+    shape: Mapping[str, int] | None = None,
+    lanes: int | None = None,
+    completes: str = AT_ONCE,
+    issue: str = ALL_LANES,
+    outside: float | None = None,
+    host: str | None = None,
+    error_ulps: float = 0,
+    template: Mapping[str, str] | None = None,
+    needs: Iterable[str] = (),
+    limits: Mapping[str, int] | None = None,
+    source: str = "",
+    replace: bool = False,
+) -> Instruction:
+    """Defines an instruction, checks it, and makes its name known to `do`.
+
+    means: made by `moves`, `updates` or `computes`. shape: extents by axis; derived from `means`, compared where given. lanes: threads
+    of a unit of `level` (1, 32 and 128 for thread, warp and warpgroup). The other fields are those of Instruction. replace: a name
+    that stands for something else is taken over. Raises ComputationError with the first fault found.
+    """
+    span = caller_span()
+    level_name = _name(level)
+    made = Instruction(
+        name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
+        host, error_ulps, tuple(sorted((template or {}).items())), tuple(needs), tuple(sorted((limits or {}).items())), source, span,
+    )  # fmt: skip
+    try:
+        _check(made, shape)
+    except ComputationError as error:
+        error.span = error.span or span
+        raise
+    _register(made, replace)
+    return made
+
+
+# ---------------------------------------------------------------- checks at creation
+
+
+def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
+    for value, allowed, what in ((made.completes, COMPLETES, "completes"), (made.issue, ISSUE, "issue")):
+        if value not in allowed:
+            raise _fault(made, f"{what}={value!r}", "one of " + ", ".join(repr(a) for a in allowed))
+    if not made.name.isidentifier():
+        raise _fault(made, "its name is not an identifier", "letters, digits and _")
+    names = [o.name for o in made.operands]
+    if len(set(names)) != len(names):
+        raise _fault(made, "two operands have one name", "distinct names")
+    _check_shape(made, shape)
+    used = {r.tensor for r in (made.means.target, *made.means.reads)}
+    for found in made.operands:
+        if found not in used:
+            raise _fault(made, f"operand {found.name} does not occur in `{made.means}`", "leave it out, or use it")
+    for read in (made.means.target, *made.means.reads):
+        if read.tensor not in made.operands:
+            raise _fault(made, f"`{read}` is not an operand as declared", "the meaning reads the operands given, no others")
+    check_bounds(made.means)
+    for found in made.operands:
+        _check_operand(made, found)
+    if made.kind == MOVE:
+        source = made.means.reads[0].tensor
+        if source.dtypes != made.means.target.tensor.dtypes:
+            raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
+    for dialect, text in made.template:
+        _check_template(made, dialect, text)
+
+
+def _check_shape(made: Instruction, shape: Mapping[str, int] | None) -> None:
+    derived = made.shape
+    if len(derived) != len(made.means.axes):
+        raise _fault(made, "two axes have one name", "distinct names")
+    if shape is not None and dict(shape) != derived:
+        raise _fault(
+            made, f"shape {dict(shape)} is not that of its meaning, {derived}", "the axes' extents decide; correct either"
+        )
+    for name, maximum in made.limits:
+        if not derived.get(name, maximum + 1) <= maximum:
+            raise _fault(made, f"limit {name}={maximum} does not hold for its own shape {derived}", "an axis and its maximum")
+
+
+def _check_operand(made: Instruction, found: Operand) -> None:
+    if found.dims != made.means.target.indices and found is made.means.target.tensor:
+        raise _fault(made, f"{found.name} is not written whole by `{made.means.target}`", "the target's dimensions are its axes")
+    if len(found.dtypes) > 1 and made.kind != MOVE:
+        raise _fault(made, f"{found.name} has several types", "only a move does not look at what it carries")
+    held = made.fragment(found.name)
+    limited = [a.name for a in found.dims if a.name in dict(made.limits)]
+    if found.fragment is not None and limited:
+        raise _fault(made, f"{found.name} has a fragment over the free extent {limited[0]}", "a fragment needs fixed extents")
+    if held is None:
+        return
+    if held.lanes != made.width:
+        raise _fault(
+            made,
+            f"the fragment of {found.name} is for {held.lanes} lanes, {made.width} issue it",
+            "give the operand a fragment over all lanes" if found.fragment is None else "correct the map or the level",
+        )
+    held.check(found.name, found.shape, written=found.name == made.writes)
+
+
+_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|(?P<address>\.address))?")
+
+
+def _check_template(made: Instruction, dialect: str, text: str) -> None:
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
+    except ValueError as error:
+        raise _fault(made, f"its {dialect} text: {error}", "write {{ and }} for braces of the dialect") from None
+    operands = {o.name: o for o in made.operands}
+    seen = set()
+    for field in fields:
+        match = _PLACEHOLDER.fullmatch(field)
+        if match is None or match["name"] not in operands:
+            raise _fault(
+                made, f"its {dialect} text has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
+            )
+        found = operands[match["name"]]
+        held = made.fragment(found.name)
+        if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
+            raise _fault(
+                made, f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
+            )
+        if match["address"] and found.memory == "register":
+            raise _fault(made, f"its {dialect} text has {{{field}}}", "a register has no address")
+        seen.add(found.name)
+    for name in operands:
+        if name not in seen:
+            raise _fault(made, f"its {dialect} text does not mention {name}", f"{{{name}}} must occur")
+
+
+def _fault(made: Instruction, message: str, mend: str) -> ComputationError:
+    return ComputationError("instruction-definition", f"`{made.name}`: {message}", mend=mend)
+
+
+def _by_dimension(held: Fragment) -> tuple[Any, ...]:
+    """The fragment's coordinates as index arrays, one (lanes, slots) array per dimension."""
+    return tuple(held.table[..., d] for d in range(len(held.coordinates)))
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else str(value.name)
+
+
+# ---------------------------------------------------------------- names
+
+_KNOWN: dict[str, Instruction] = {}
+
+
+def _register(made: Instruction, replace: bool) -> None:
+    old = _KNOWN.get(made.name)
+    if old is not None and old != made and not replace:
+        raise ComputationError(
+            "instruction-name-taken",
+            f"`{made.name}` is an instruction already: {old}",
+            span=made.span,
+            mend="take another name, or pass replace=True",
+            notes=(f"defined at {old.span}",) if old.span else (),
+        )
+    _KNOWN[made.name] = made
+
+
+def use(name: str) -> Instruction:
+    """The instruction of that name: a user's, or a shipped one (whose definitions are loaded on the first miss).
+
+    Raises Refusal with the nearest names.
+    """
+    if name not in _KNOWN:
+        _load_shipped()
+    found = _KNOWN.get(name)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, _KNOWN, 3, 0.5)
+        raise Refusal(
+            "unknown-instruction",
+            f"there is no instruction `{name}`",
+            mend=f"did you mean {' or '.join(near)}?" if near else "define it with tl.instruction",
+        )
+    return found
+
+
+def known() -> tuple[Instruction, ...]:
+    """Every instruction defined so far and every shipped one, by name."""
+    _load_shipped()
+    return tuple(_KNOWN[name] for name in sorted(_KNOWN))
+
+
+def _load_shipped() -> None:
+    package = importlib.import_module("tilelang.instructions")
+    for found in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"tilelang.instructions.{found}")
