@@ -1,0 +1,445 @@
+"""What is computed: tensors, their definitions, and the DAG that a kernel is made for.
+
+`define` checks ranks, types and bounds, gives every operator its type of work and takes nested reductions out (elaborate.py), so
+that afterwards a definition is one of two things: *pointwise*, one tensor and no Reduce anywhere in its value; or *a reduction*,
+whose values[i] is exactly Reduce(..., member=i) of one shared combiner, values, axes and condition. Tensors are equal by identity.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import keyword
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tilelang import dtype as dt
+from tilelang.access import check_reads
+from tilelang.dtype import DType
+from tilelang.elaborate import Hoister, free_axes, working
+from tilelang.errors import ComputationError, caller_span
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, unique
+from tilelang.node import Node, node
+from tilelang.simplify import interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tilelang.reference import Report
+
+LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
+
+_serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them
+
+
+class Tensor:
+    """A named array: an input, or one member of a definition.
+
+    dims: its dimensions as axes, with names and extents. range: (low, high) with low <= value < high, of integers that index.
+    definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
+    that stood inside an expression.
+    """
+
+    __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial")
+
+    name: str
+    dtype: DType
+    dims: tuple[Axis, ...]
+    range: tuple[int, int] | None
+    definition: Definition | None
+    member: int
+    hidden: bool
+    serial: int
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DType,
+        dims: tuple[Axis, ...],
+        range: tuple[int, int] | None = None,
+        member: int = 0,
+        hidden: bool = False,
+    ) -> None:
+        self.name, self.dtype, self.dims, self.range = name, dtype, dims, range
+        self.definition, self.member, self.hidden, self.serial = None, member, hidden, next(_serial)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(f'{d.name}: {d.extent}' for d in self.dims)}]"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each dimension."""
+        return tuple(d.extent for d in self.dims)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        """One element: an index per dimension, each a number, an axis, or whole-number arithmetic on them and on integer tensors.
+
+        Raises ComputationError where the number or the type of the indices does not fit. Bounds are checked by `define`.
+        """
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.dims):
+            raise ComputationError(
+                "rank",
+                f"{self!r} has {len(self.dims)} dimensions and is read with {len(given)} indices",
+                span=caller_span(),
+                mend=f"{self.name}[{', '.join(d.name for d in self.dims) or '()'}]",
+            )
+        return Read(self, tuple(self._index(i, d) for i, d in zip(given, self.dims, strict=True)))
+
+    def _index(self, value: Any, dim: Axis) -> Expr:
+        fault = None
+        if isinstance(value, (slice, type(None), type(...))):
+            fault = "a slice"
+        else:
+            found = as_expr(value, INDEX) if not isinstance(value, (bool, float)) else as_expr(value)
+            if found.dtype.is_integer:
+                return cast(found, INDEX)
+            fault = f"`{found}`, which is {found.dtype}"
+        raise ComputationError(
+            "index-type",
+            f"dimension `{dim.name}` of {self!r} is indexed by {fault}",
+            span=caller_span(),
+            mend="index with axes and whole-number arithmetic on them; // divides whole numbers",
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ComputationError("tensor-iterated", f"{self!r} has no elements yet", mend=f"read one: {self.name}[i, j]")
+
+
+@node
+class Definition(Node):
+    """Tensors over `axes`, one per expression of `values`: pointwise (one tensor), or the members of one reduction.
+
+    allow: the licences that the person gave. written: what the person wrote (None for a hidden reduction): what `text` prints.
+    """
+
+    tensors: tuple[Tensor, ...]
+    axes: tuple[Axis, ...]
+    values: tuple[Expr, ...]
+    allow: tuple[str, ...] = ()
+    written: tuple[Expr, ...] | None = None
+
+    def __repr__(self) -> str:
+        values = ", ".join(str(v) for v in self.values)
+        return f"<{', '.join(t.name for t in self.tensors)}[{', '.join(a.name for a in self.axes)}] = {values}>"
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """Member 0 of the reduction that this is; None if it is pointwise."""
+        first = self.values[0]
+        return first if isinstance(first, Reduce) else None
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """The tensors that are read, each once, in the order of their first appearance."""
+        return tuple(dict.fromkeys(e.tensor for v in self.values for e in unique(v) if isinstance(e, Read)))
+
+
+# ---------------------------------------------------------------- making
+
+
+@node
+class Symbol(Node):
+    """An extent that is bound at the launch: a name, and what is known to divide it."""
+
+    name: str
+    multiple_of: int = 1
+
+
+def symbol(name: str, multiple_of: int = 1) -> Symbol:
+    """An extent bound at launch. It is part of the language; nothing lowers it yet, and `axes` says so."""
+    return Symbol(name, multiple_of)
+
+
+def _axis(name: str, extent: Any) -> Axis:
+    _check_name(name)
+    if isinstance(extent, Symbol):
+        message = (
+            f"the extent of `{name}` is the symbol `{extent.name}`: accepted by the language, not lowered yet for this target"
+        )
+        raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="give a number")
+    whole = getattr(extent, "__index__", None)
+    if whole is None or isinstance(extent, bool) or whole() < 0:
+        message = f"the extent of `{name}` is {extent!r}"
+        raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more")
+    return Axis(name, int(whole()))
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
+        message = f"{name!r} cannot name a tensor or an axis"
+        raise ComputationError("name", message, span=caller_span(), mend="a letter, then letters, digits and _")
+
+
+def axes(**extents: Any) -> Any:
+    """Axes by name and extent, in the order given; one alone comes by itself.
+
+    >>> m, k = axes(m=4, k=8)
+    >>> k.extent
+    8
+    """
+    made = tuple(_axis(name, extent) for name, extent in extents.items())
+    return made[0] if len(made) == 1 else made
+
+
+def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = None, **dims: Any) -> Tensor:
+    """An input: its dimensions are axes, or are named with their extents, as in input("X", float32, n=16, c=64).
+
+    range: for a tensor of integers that will index another: its values v keep range[0] <= v < range[1].
+    """
+    _check_name(name)
+    element = dt.dtype(dtype)
+    made = (*axes, *(_axis(n, e) for n, e in dims.items()))
+    for a in made:
+        if not isinstance(a, Axis):
+            raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
+    _check_distinct(name, made)
+    if range is not None and (not element.is_integer or len(range) != 2 or range[0] > range[1]):
+        message = f"{name} cannot have the range {range!r}"
+        raise ComputationError(
+            "range", message, span=caller_span(), mend="range=(low, high) of an integer type: low <= value < high"
+        )
+    return Tensor(name, element, made, None if range is None else (int(range[0]), int(range[1])))
+
+
+def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
+    names = [d.name for d in dims]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        message = f"{name} has two dimensions named `{twice}`"
+        raise ComputationError("dimension-twice", message, span=caller_span(), mend="name them apart, as in i=16, j=16")
+
+
+def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Any:
+    """A tensor whose element at each point of `axes` is `expression`; a tuple of them for a tuple of names and expressions.
+
+    Its type is the nominal type of the expression: operands promote by dtype.promote, and a reduction of a float type has that
+    type, though 8- and 16-bit floats are summed in float32 and rounded once, here; integers and conditions are summed in 32 bits
+    or more and keep that type. allow: licences to change the answer (`LICENCES`), each of which widens the bound.
+
+    Raises ComputationError for unknown axes, reads outside a tensor, types that do not fit.
+    """
+    span = caller_span()
+    names = (name,) if isinstance(name, str) else tuple(name)
+    given = (expression,) if isinstance(name, str) else tuple(expression)
+    for n in names:
+        _check_name(n)
+    if len(names) != len(given):
+        message = f"{len(names)} names for {len(given)} expressions"
+        raise ComputationError("define-members", message, span=span, mend="one name per expression")
+    licences = tuple(sorted(set(allow)))
+    for licence in licences:
+        if licence not in LICENCES:
+            raise ComputationError("licence", f"there is no licence {licence!r}", span=span, mend="one of " + ", ".join(LICENCES))
+    written = tuple(as_expr(e) for e in given)
+    for n, e in zip(names, written, strict=True):
+        _check_axes(n, e, axes)
+    tensors = _Builder(names, written, axes, licences, span).build()
+    return tensors[0] if isinstance(name, str) else tensors
+
+
+def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
+    for a in axes:
+        if not isinstance(a, Axis):
+            raise ComputationError("not-an-axis", f"{a!r} is no axis for {name}", span=caller_span(), mend="tl.axes(m=16)")
+    _check_distinct(name, axes)
+    for a in sorted(free_axes(expression), key=lambda a: a.name):
+        if a not in axes:
+            known = next((b for b in axes if b.name == a.name), None)
+            detail = (
+                f"of extent {a.extent}, which is not the axis `{a.name}` of extent {known.extent}"
+                if known
+                else "which is no axis"
+            )
+            message = f"the value of {name} depends on `{a.name}` {detail} of {name}"
+            raise ComputationError(
+                "unknown-axis", message, span=caller_span(), mend=f"list {a.name} among its axes, or reduce over it"
+            )
+
+
+class _Builder:
+    """Makes the definitions of one call of `define`."""
+
+    def __init__(self, names: Any, written: Any, axes: tuple[Axis, ...], allow: tuple[str, ...], span: Any) -> None:
+        self.names, self.written, self.axes, self.allow, self.span = names, written, axes, allow, span
+        self.hoister = Hoister(names[0], self.hidden)
+
+    def build(self) -> tuple[Tensor, ...]:
+        values = tuple(working(e) for e in self.written)
+        whole = self.whole_reduction(values)
+        if whole is not None:
+            return self.make(self.names, whole, self.axes, self.written)
+        made: list[Tensor] = []
+        for name, value, written in zip(self.names, values, self.written, strict=True):
+            stored = cast(self.hoister.pointwise(value, self.axes), written.dtype)
+            made += self.make((name,), (stored,), self.axes, (written,))
+        return tuple(made)
+
+    def whole_reduction(self, values: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+        """The values as one reduction that is stored as it is; None where something is left to compute after it."""
+        first = values[0]
+        if not isinstance(first, Reduce) or set(first.axes) & set(self.axes):
+            return None
+        members = tuple(Reduce(first.combiner, first.values, first.axes, first.condition, i) for i in range(len(first.values)))
+        types = tuple(e.dtype for e in self.written)
+        if values != members or types != tuple(m.dtype for m in members):
+            return None
+        inner = self.hoister.inside(members[0], self.axes, ())
+        return tuple(inner.replace(member=i) for i in range(len(members)))
+
+    def hidden(
+        self,
+        name: str,
+        combiner: Combiner,
+        values: tuple[Expr, ...],
+        axes: tuple[Axis, ...],
+        over: tuple[Axis, ...],
+        where: Expr | None,
+    ) -> tuple[Tensor, ...]:
+        names = (name,) if len(values) == 1 else tuple(f"{name}_{i}" for i in range(len(values)))
+        return self.make(names, tuple(Reduce(combiner, values, over, where, i) for i in range(len(values))), axes, None)
+
+    def make(
+        self, names: tuple[str, ...], values: tuple[Expr, ...], axes: tuple[Axis, ...], written: tuple[Expr, ...] | None
+    ) -> tuple[Tensor, ...]:
+        # One reduction is checked once, not once for each member.
+        check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
+        tensors = tuple(
+            Tensor(n, v.dtype, axes, _range(v), member=i, hidden=written is None)
+            for i, (n, v) in enumerate(zip(names, values, strict=True))
+        )
+        definition = Definition(tensors, axes, values, self.allow, written)
+        for t in tensors:
+            t.definition = definition
+        return tensors
+
+
+def _range(value: Expr) -> tuple[int, int] | None:
+    """The range of an integer value where it is known, so that it can index another tensor."""
+    if not value.dtype.is_integer:
+        return None
+    if isinstance(value, Reduce):
+        points = functools.reduce(lambda n, a: n * a.extent, value.axes, 1)
+        whole = value.condition is None and points > 0 and value.combiner.name in ("argmax", "argmin") and value.member == 1
+        return (0, points) if whole else None
+    low, high = interval(cast(value, INDEX))
+    if low is None or high is None or low <= value.dtype.lowest or high >= value.dtype.highest:
+        return None
+    return low, high + 1
+
+
+# ---------------------------------------------------------------- the DAG
+
+
+class Computation:
+    """A name, outputs, and all that they need: inputs and definitions, in the order in which they were made.
+
+    Equal by identity; `hash` is the identity of what it computes.
+    """
+
+    __slots__ = ("name", "inputs", "outputs", "definitions", "__dict__")
+
+    def __init__(self, name: str, outputs: tuple[Tensor, ...]) -> None:
+        _check_name(name)
+        self.name, self.outputs = name, outputs
+        found: dict[Tensor, None] = {}
+        stack = list(outputs)
+        while stack:
+            tensor = stack.pop()
+            if tensor not in found:
+                found[tensor] = None
+                if tensor.definition is not None:
+                    stack += [*tensor.definition.tensors, *tensor.definition.reads]
+        tensors = sorted(found, key=lambda t: t.serial)
+        self.inputs: tuple[Tensor, ...] = tuple(t for t in tensors if t.definition is None)
+        self.definitions: tuple[Definition, ...] = tuple(dict.fromkeys(t.definition for t in tensors if t.definition is not None))
+        self._check(tensors)
+
+    def _check(self, tensors: list[Tensor]) -> None:
+        span = caller_span()
+        names: dict[str, Tensor] = {}
+        for t in tensors:
+            if t.name in names:
+                message = f"two tensors of {self.name} are named {t.name}: {names[t.name]!r} and {t!r}"
+                raise ComputationError("name-twice", message, span=span, mend="give one of them another name")
+            names[t.name] = t
+        extents: dict[str, int] = {}
+        for a in self.axes:
+            if extents.setdefault(a.name, a.extent) != a.extent:
+                message = f"two axes of {self.name} are named `{a.name}`, of extents {extents[a.name]} and {a.extent}"
+                raise ComputationError(
+                    "axis-twice", message, span=span, mend="give one of them another name: schedules go by names"
+                )
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}: {', '.join(t.name for t in self.outputs)}>"
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Every axis that a definition ranges or reduces over, in the order of their first appearance."""
+        found: dict[Axis, None] = {}
+        for d in self.definitions:
+            found.update(dict.fromkeys((*d.axes, *(d.reduction.axes if d.reduction is not None else ()))))
+        return tuple(found)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of this name, input or defined; KeyError where there is none."""
+        every = (*self.inputs, *(t for d in self.definitions for t in d.tensors))
+        return {t.name: t for t in every}[name]
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The computation in the language, extents bound: the same text for the same computation."""
+        from tilelang.computation_text import computation_text
+
+        return computation_text(self)
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """SHA-256 of `text`, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def evaluate(self, **arrays: Any) -> Any:
+        """The outputs in NumPy, evaluated as written: the array for one output, a dict by name for several."""
+        from tilelang.reference import evaluate
+
+        found = evaluate(self, arrays)
+        return found[self.outputs[0].name] if len(self.outputs) == 1 else found
+
+    def bound(self, **arrays: Any) -> Any:
+        """How far a right result may be from `evaluate`, element for element; an array, or a dict by name."""
+        from tilelang.reference import bound
+
+        found = bound(self, arrays)
+        return found[self.outputs[0].name] if len(self.outputs) == 1 else found
+
+    def check(self, run: Callable[[dict[str, Any]], dict[str, Any]], seed: int = 0) -> Report:
+        """Compare what `run` (input arrays by name -> output arrays by name) gives with the reference, on random data within the
+        bound and, where every node is exact on integers, on small integers exactly."""
+        from tilelang.reference import check
+
+        return check(self, run, seed)
+
+
+def computation(name: str, outputs: Any) -> Computation:
+    """A computation with one or several outputs, each a Tensor that was defined."""
+    chosen = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+    for t in chosen:
+        if not isinstance(t, Tensor) or t.definition is None:
+            message = f"{t!r} is not a defined tensor, so it cannot be an output of {name}"
+            raise ComputationError("output", message, span=caller_span(), mend="outputs are what tl.define gave")
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise ComputationError("output", f"{name} needs outputs, each once", span=caller_span(), mend="outputs=(C, D)")
+    return Computation(name, chosen)
+
+
+def as_computation(value: Any) -> Computation:
+    """A computation as it is; a Tensor as the computation of which it is the only output."""
+    if isinstance(value, Computation):
+        return value
+    if isinstance(value, Tensor):
+        return computation(value.name, (value,))
+    raise ComputationError(
+        "not-a-computation", f"{value!r} is neither a computation nor a tensor", mend="tl.define, tl.computation"
+    )
