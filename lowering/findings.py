@@ -1,0 +1,162 @@
+"""What a simulated run has to say: findings, and counts of memory transactions and bank conflicts.
+
+A finding is one fault of one element, with the threads that cause it. Few are kept (the first twenty, at most four of one kind at
+one statement), all are counted, and two runs of one program give the same ones. Counts belong to an access: one load, store or
+copy of one statement.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.errors import Span
+
+Array = npt.NDArray[Any]
+
+KINDS = (
+    "out-of-bounds", "uninitialised-read", "data-race", "divergent-barrier", "divergent-instruction", "instruction-operand", "read-before-wait",
+    "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output", "division-by-zero",
+)  # fmt: skip
+
+KEPT, KEPT_PER_SITE = 20, 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: `threads` of `block` and `element` of `buffer` ("" and () where no element is concerned)."""
+
+    kind: str
+    buffer: str
+    element: tuple[int, ...]
+    threads: tuple[int, ...]
+    block: tuple[int, int, int]
+    span: Span | None
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.span}: " if self.span is not None else ""
+        return f"{place}{self.kind}: {self.message}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Site:
+    """One access of one statement; `text` is the statement or load as people read it, `access` load, store or copy."""
+
+    number: int
+    kernel: str
+    buffer: str
+    access: str
+    text: str
+    span: Span | None
+
+    def __str__(self) -> str:
+        return f"`{self.text}`" + (f" at {self.span}" if self.span is not None else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AccessCount:
+    """What one access cost. requests: times a warp issued it. total: global transactions, or extra phases by bank conflicts."""
+
+    kernel: str
+    buffer: str
+    access: str
+    text: str
+    span: Span | None
+    requests: int
+    total: int
+
+
+class Findings:
+    """Collects findings; `counts` has every one by kind, `kept` the first few."""
+
+    def __init__(self) -> None:
+        self.kept: list[Finding] = []
+        self.counts: dict[str, int] = {}
+        self._per_site: dict[tuple[str, int], int] = {}
+
+    def room(self, kind: str, site: int, number: int) -> int:
+        """Counts `number` faults of one kind at one site; how many of them are still to be described with `add`."""
+        self.counts[kind] = self.counts.get(kind, 0) + number
+        described = self._per_site.get((kind, site), 0)
+        free = max(0, min(number, KEPT_PER_SITE - described, KEPT - len(self.kept)))
+        self._per_site[kind, site] = described + free
+        return free
+
+    def add(self, finding: Finding) -> None:
+        """Keeps one finding that `room` allowed."""
+        self.kept.append(finding)
+
+
+class Counter:
+    """Sums of requests and of a cost per site."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, list[int]] = {}
+        self._sites: dict[int, Site] = {}
+
+    def add(self, site: Site, requests: int, total: int) -> None:
+        sums = self._sums.setdefault(site.number, [0, 0])
+        self._sites[site.number] = site
+        sums[0] += requests
+        sums[1] += total
+
+    def result(self) -> tuple[AccessCount, ...]:
+        """One count per access, in the order of first execution."""
+        return tuple(
+            AccessCount(s.kernel, s.buffer, s.access, s.text, s.span, *self._sums[number]) for number, s in self._sites.items()
+        )
+
+
+class Recorder:
+    """Everything that a run writes down: findings, counts, and the sites they speak of."""
+
+    def __init__(self) -> None:
+        self.findings = Findings()
+        self.transactions = Counter()
+        self.conflicts = Counter()
+        self.sites: list[Site] = []
+
+    def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None) -> Site:
+        """A new site."""
+        self.sites.append(Site(len(self.sites), kernel, buffer, access, text, span))
+        return self.sites[-1]
+
+
+def _distinct(keys: Array) -> Array:
+    keys = np.sort(keys)
+    fresh = np.ones(keys.shape, bool)
+    fresh[1:] = keys[1:] != keys[:-1]
+    return keys[fresh]
+
+
+def count_transactions(byte_addresses: Array, warps: Array, transaction_bytes: int) -> tuple[int, int]:
+    """(warps that take part, aligned pieces of `transaction_bytes` that they touch, counted per warp)."""
+    if byte_addresses.size == 0:
+        return 0, 0
+    pieces = byte_addresses // transaction_bytes
+    width = int(pieces.max()) + 1
+    return _distinct(warps).size, _distinct(warps * width + pieces).size
+
+
+def count_conflicts(words: Array, groups: Array, banks: int, ideal: int) -> int:
+    """Extra phases: per group of threads served together, the most words wanted of one bank, beyond `ideal`."""
+    if words.size == 0:
+        return 0
+    width = int(words.max()) + 1
+    keys = _distinct(groups * width + words)
+    group, bank = keys // width, keys % width % banks
+    number = np.cumsum(np.concatenate(([0], group[1:] != group[:-1])))
+    phases = np.bincount(number * banks + bank, minlength=(int(number[-1]) + 1) * banks).reshape(-1, banks).max(axis=1)
+    return int(np.maximum(phases - ideal, 0).sum())
+
+
+def summary(counts: dict[str, int], kept: Iterable[Finding]) -> str:
+    """The findings as text, a line each, and how many there are of every kind."""
+    lines = [str(finding) for finding in kept]
+    lines += [f"{number} x {kind}" for kind, number in sorted(counts.items())]
+    return "\n".join(lines) if lines else "nothing found"

@@ -1,0 +1,357 @@
+"""The memory of the blocks that the simulator runs together: where elements lie, and what is wrong with touching them.
+
+A `Batch` is some whole blocks whose threads run in lockstep. `Memory` resolves an access (indices, lanes, count, active threads)
+to elements, reports those out of bounds and leaves them alone, and does the rest element by element through `shadow_memory`.
+Shared memory is raw bytes per block, so that buffers which the pass `arena` laid over one another really share them: what one of
+them wrote is garbage to the other, and their accesses race. Buffers without an offset lie one after another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.lowering import ir
+from tilelang.lowering.findings import Finding, Recorder, Site, count_conflicts, count_transactions
+from tilelang.lowering.scalar_semantics import Value, widen
+from tilelang.lowering.shadow_memory import Access, Conflict, Shadow, Storage, poison
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """The numbers of a device that counts depend on."""
+
+    warp: int
+    banks: int
+    bank_bytes: int
+    transaction_bytes: int
+
+
+class Mask:
+    """Which threads of the batch are active."""
+
+    __slots__ = ("flags", "full", "threads")
+
+    def __init__(self, flags: Array) -> None:
+        self.flags = flags
+        self.threads = np.flatnonzero(flags)
+        self.full = self.threads.size == flags.size
+
+    def narrow(self, flags: Array) -> Mask:
+        return Mask(self.flags & flags)
+
+
+class Batch:
+    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered through the batch; arrays run over them."""
+
+    def __init__(self, kernel: ir.Kernel, first: int, blocks: int, warp: int) -> None:
+        self.kernel, self.first, self.blocks = kernel, first, blocks
+        self.threads = blocks * kernel.threads
+        number = np.arange(self.threads)
+        self.thread = number % kernel.threads  # in its block
+        self.local_block = number // kernel.threads
+        self.block = first + self.local_block
+        self.global_thread = first * kernel.threads + number
+        self.lane = self.thread % warp
+        self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
+        self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
+        self.all = Mask(np.ones(self.threads, bool))
+
+    def block_index(self, block: Any) -> tuple[Any, Any, Any]:
+        """(x, y, z) of a block's number in the launch, or of an array of them."""
+        x, y, _ = self.kernel.grid
+        return block % x, block // x % y, block // (x * y)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Touch:
+    """The elements that an access really touches: thread of the batch, lane and element of the buffer for each.
+
+    `whole`: every lane of every thread of the batch, in order.
+    """
+
+    thread: Array
+    lane: Array
+    element: Array
+    address: Array
+    whole: bool
+
+
+class Memory:
+    """All buffers of a kernel as one batch sees them; `shadows` are those of the global buffers, kept through the launch."""
+
+    def __init__(
+        self, batch: Batch, globals_: dict[str, Array], shadows: dict[str, Shadow], device: Device, recorder: Recorder
+    ) -> None:
+        self.batch, self.device, self.recorder = batch, device, recorder
+        self.findings = recorder.findings
+        self.storage: dict[str, Storage] = {}
+        zeros = np.zeros(batch.threads, np.int64)
+        for buffer in batch.kernel.arguments:
+            self.storage[buffer.name] = Storage(globals_[buffer.name], zeros, 1, shadows[buffer.name])
+        for buffer in batch.kernel.registers:
+            elements = buffer.elements * batch.threads
+            shadow = Shadow(elements, batch.kernel.threads, tracks_races=False)
+            data = poison(elements, buffer.dtype.numpy)
+            self.storage[buffer.name] = Storage(data, np.arange(batch.threads), batch.threads, shadow)
+        if batch.kernel.shared:
+            self._lay_out_shared(batch.kernel.shared)
+
+    def _lay_out_shared(self, buffers: tuple[ir.Buffer, ...]) -> None:
+        alignment = 128
+        offsets, end = [], max((b.offset + b.bytes for b in buffers if b.offset is not None), default=0)
+        for b in buffers:
+            if b.offset is None:
+                end = -(-end // alignment) * alignment
+                offsets.append(end)
+                end += b.bytes
+            else:
+                offsets.append(b.offset)
+        block_bytes = max(alignment, -(-end // alignment) * alignment)
+        granule = min(b.dtype.bytes for b in buffers)
+        arena = np.full(block_bytes * self.batch.blocks, 0xFF, np.uint8)  # 0xFF bytes are NaN in every float type
+        shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=True)
+        for number, (b, offset) in enumerate(zip(buffers, offsets, strict=True), start=1):
+            size = b.dtype.bytes
+            base = (self.batch.local_block * block_bytes + offset) // size
+            data = arena.view(b.dtype.numpy)
+            self.storage[b.name] = Storage(data, base, 1, shadow, number=number, per_element=size // granule)
+
+    # ------------------------------------------------------------ from indices to elements
+
+    def locate(
+        self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site
+    ) -> Touch:
+        """The existing, in-bounds elements of an access by the active threads; reports the others."""
+        threads = mask.threads
+        start: Any = np.int64(0)
+        inside: Any = True
+        last_position: Any = None
+        for dimension, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            chosen = value[threads] if value.ndim else value
+            start = start * extent + chosen
+            if dimension == len(buffer.shape) - 1:
+                last_position = chosen
+            else:
+                inside = inside & (chosen >= 0) & (chosen < extent)
+        lane = np.arange(lanes)
+        elements = np.broadcast_to(np.asarray(start).reshape(-1, 1) + lane, (threads.size, lanes))
+        if last_position is not None:
+            positions = np.asarray(last_position).reshape(-1, 1) + lane
+            inside = np.asarray(inside).reshape(-1, 1) & (positions >= 0) & (positions < buffer.shape[-1])
+        exists = None
+        if count is not None:
+            exists = lane < np.asarray(count[threads] if count.ndim else count).reshape(-1, 1)
+        whole = exists is None and bool(np.all(inside))
+        if whole:
+            thread, lane_of, element = np.repeat(threads, lanes), np.tile(lane, threads.size), elements.reshape(-1)
+        else:
+            shape = (threads.size, lanes)
+            there = np.ones(shape, bool) if exists is None else np.broadcast_to(exists, shape)
+            good = there & inside
+            if (there & ~good).any():
+                self._report_outside(buffer, indices, np.argwhere(there & ~good), mask, site)
+            row, lane_of = np.nonzero(good)
+            thread, element = threads[row], elements[good]
+        address = self.storage[buffer.name].addresses(thread, element)
+        return Touch(thread, lane_of, element, address, whole and mask.full)
+
+    def _report_outside(self, buffer: ir.Buffer, indices: Sequence[Value], where: Array, mask: Mask, site: Site) -> None:
+        for row, lane in where[: self.findings.room("out-of-bounds", site.number, len(where))]:
+            thread = int(mask.threads[row])
+            index = [int(v[thread] if v.ndim else v) for v in indices]
+            if index:
+                index[-1] += int(lane)
+            text = f"{site}: {buffer.name}{index} lies outside its shape {list(buffer.shape)}"
+            self._add("out-of-bounds", buffer.name, tuple(index), (thread,), site, text)
+
+    def _add(self, kind: str, buffer: str, element: tuple[int, ...], threads: tuple[int, ...], site: Site, text: str) -> None:
+        """One finding; `threads` are numbered through the batch, the first one is the culprit."""
+        inside = tuple(int(self.batch.thread[t]) for t in threads)
+        block = self.batch.block_index(int(self.batch.block[threads[0]]))
+        message = f"thread {inside[0]} of block {block}, {text}"
+        self.findings.add(Finding(kind, buffer, element, inside, block, site.span, message))
+
+    def report(self, kind: str, buffer: ir.Buffer, touch: Touch, positions: Array, site: Site, text: str) -> None:
+        """One finding for each of the given positions of an access."""
+        for p in positions[: self.findings.room(kind, site.number, positions.size)]:
+            element = _element(buffer, int(touch.element[p]))
+            self._add(kind, buffer.name, element, (int(touch.thread[p]),), site, f"{site}: {buffer.name}{list(element)} {text}")
+
+    def report_threads(self, kind: str, threads: Array, site: Site, text: str) -> None:
+        """One finding for each of the given threads of the batch."""
+        for thread in threads[: self.findings.room(kind, site.number, threads.size)]:
+            self._add(kind, site.buffer, (), (int(thread),), site, f"{site}: {text}")
+
+    # ------------------------------------------------------------ reading and writing
+
+    def read(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Array:
+        """The elements touched, as stored; checks that they are written, that they are not in flight, and races."""
+        storage = self.storage[buffer.name]
+        self.observe_read(buffer, touch, site)
+        return storage.data[touch.address]
+
+    def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        """Everything about a read but the value."""
+        storage = self.storage[buffer.name]
+        incoming = storage.shadow.incoming
+        if incoming is not None:
+            early = np.flatnonzero((incoming[storage.granules(touch.address)] > 0).any(axis=1))
+            if early.size:
+                self.report("read-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
+        unwritten = storage.unwritten(touch.address)
+        if unwritten is not None and incoming is not None:
+            flying = (incoming[storage.granules(touch.address[unwritten])] > 0).any(axis=1)
+            unwritten = unwritten[~flying]
+        if unwritten is not None and unwritten.size:
+            self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
+        self.observe(buffer, touch, site, writes=False)
+        self._count(buffer, touch, site)
+
+    def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site) -> None:
+        """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
+        storage = self.storage[buffer.name]
+        self.observe_write(buffer, touch, site)
+        storage.data[touch.address] = values.astype(storage.data.dtype)
+        storage.set_written(touch.address)
+
+    def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        """Everything about a write but the value."""
+        storage = self.storage[buffer.name]
+        shadow = storage.shadow
+        if shadow.incoming is not None and shadow.outgoing is not None:
+            granules = storage.granules(touch.address)
+            early = np.flatnonzero((shadow.incoming[granules] > 0).any(axis=1))
+            if early.size:
+                self.report("write-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
+            needed = np.flatnonzero((shadow.outgoing[granules] > 0).any(axis=1))
+            if needed.size:
+                self.report("source-overwritten", buffer, touch, needed, site, "is still being copied from: no wait has passed")
+        self.observe(buffer, touch, site, writes=True)
+        self._count(buffer, touch, site)
+
+    def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
+        storage = self.storage[buffer.name]
+        races = storage.shadow.races
+        if races is None or touch.element.size == 0:
+            return
+        granules = storage.granules(touch.address).reshape(-1)
+        epoch = self.batch.epochs[buffer.memory][self.batch.local_block[touch.thread]]
+        thread = self.batch.global_thread[touch.thread]
+        if storage.per_element > 1:
+            epoch, thread = np.repeat(epoch, storage.per_element), np.repeat(thread, storage.per_element)
+        access = Access(granules, thread, epoch, site.number)
+        conflict = races.write(access) if writes else races.read(access)
+        if conflict is not None:
+            self._report_races(buffer, touch, conflict, site, "writes" if writes else "reads")
+
+    def _report_races(self, buffer: ir.Buffer, touch: Touch, conflict: Conflict, site: Site, verb: str) -> None:
+        per_element = self.storage[buffer.name].per_element
+        positions, first = np.unique(conflict.position // per_element, return_index=True)
+        per_block = self.batch.kernel.threads
+        for p, at in list(zip(positions, first, strict=True))[: self.findings.room("data-race", site.number, positions.size)]:
+            element, thread = _element(buffer, int(touch.element[p])), int(touch.thread[p])
+            other = int(conflict.other[at])
+            block = self.batch.block_index(int(self.batch.block[thread]))
+            other_block = self.batch.block_index(other // per_block)
+            did = "wrote" if conflict.other_wrote[at] else "read"
+            message = (
+                f"thread {other % per_block} of block {other_block} {did} {buffer.name}{list(element)} in"
+                f" {self.recorder.sites[int(conflict.other_site[at])]}, and thread {int(self.batch.thread[thread])} of block {block}"
+                f" {verb} it in {site}, " + ("with no barrier between" if block == other_block else "and blocks are not ordered")
+            )
+            threads = (other % per_block, int(self.batch.thread[thread]))
+            self.findings.add(Finding("data-race", buffer.name, element, threads, block, site.span, message))
+
+    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        size = buffer.dtype.bytes
+        if buffer.memory == "global":
+            warps = self.batch.warp[touch.thread]
+            requests, total = count_transactions(touch.address * size, warps, self.device.transaction_bytes)
+            self.recorder.transactions.add(site, requests, total)
+        elif buffer.memory == "shared" and touch.element.size:
+            lanes = int(touch.lane.max()) + 1
+            words = max(1, lanes * size // self.device.bank_bytes)
+            served = max(1, self.device.warp // words)  # threads whose wide accesses are served together
+            group = self.batch.warp[touch.thread] * self.device.warp + self.batch.lane[touch.thread] // served
+            word = touch.address * size // self.device.bank_bytes
+            pieces = size // self.device.bank_bytes
+            if pieces > 1:
+                word, group = (word[:, None] + np.arange(pieces)).reshape(-1), np.repeat(group, pieces)
+            extra = count_conflicts(word, group, self.device.banks, max(1, -(-words // self.device.banks)))
+            self.recorder.conflicts.add(site, np.unique(self.batch.warp[touch.thread]).size, extra)
+
+    # ------------------------------------------------------------ values of loads and stores
+
+    def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Value:
+        """What a Load gives: an array over threads, or over (threads, lanes); 0 for threads that do not touch it."""
+        fast = self._register_rows(load.buffer, indices, load.lanes, mask) if count is None else None
+        if fast is not None:
+            storage, rows = fast
+            if (storage.shadow.owner[rows] == storage.number).all():
+                values = storage.data[rows].reshape(load.lanes, -1)
+                return widen(values[0].copy() if load.lanes == 1 else values.T.copy(), load.dtype)
+        touch = self.locate(load.buffer, indices, load.lanes, count, mask, site)
+        values = self.read(load.buffer, touch, site)
+        if not touch.whole:
+            fill = load.fill.value if load.fill is not None else 0
+            out = np.full((self.batch.threads, load.lanes), fill, load.dtype.numpy)
+            out[touch.thread, touch.lane] = values
+            values = out
+        return widen(values.reshape(-1) if load.lanes == 1 else values.reshape(-1, load.lanes), load.dtype)
+
+    def store(self, store: ir.Store, indices: Sequence[Value], value: Value, count: Value | None, mask: Mask, site: Site) -> None:
+        """Does a Store; `value` has been evaluated."""
+        lanes = ir.lanes(store.value)
+        fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None else None
+        if fast is not None:
+            storage, rows = fast
+            flat = value.T if value.ndim == 2 else np.broadcast_to(value, (lanes, self.batch.threads))
+            storage.data[rows] = np.broadcast_to(flat, (lanes, self.batch.threads)).astype(storage.data.dtype).reshape(-1)
+            storage.shadow.owner[rows] = storage.number
+            return
+        touch = self.locate(store.buffer, indices, lanes, count, mask, site)
+        self.write(store.buffer, touch, pick(value, touch), site)
+
+    def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
+        """The short way: all threads touch the same elements of their registers, in bounds."""
+        if buffer.memory != "register" or not mask.full or any(v.ndim for v in indices):
+            return None
+        element = 0
+        for i, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            if value < 0 or value + (lanes if i == len(buffer.shape) - 1 else 1) > extent:
+                return None
+            element = element * extent + int(value)
+        threads = self.batch.threads
+        return self.storage[buffer.name], slice(element * threads, (element + lanes) * threads)
+
+
+def pick(value: Value, touch: Touch) -> Array:
+    """The values that belong to the elements of an access: value[thread, lane], broadcast."""
+    if value.ndim == 0:
+        return np.broadcast_to(value, touch.thread.shape)
+    if value.ndim == 1:
+        picked: Array = value[touch.thread]
+        return picked
+    rows = touch.thread if value.shape[0] > 1 else np.zeros_like(touch.thread)
+    columns = touch.lane if value.shape[1] > 1 else np.zeros_like(touch.lane)
+    lanes: Array = value[rows, columns]
+    return lanes
+
+
+def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, buffer.shape)) if buffer.shape else ()
+
+
+def blocks_together(kernel: ir.Kernel) -> int:
+    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason."""
+    private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads
+    block_bytes = max(1, private + sum(b.bytes for b in kernel.shared))
+    return max(1, min(math.prod(kernel.grid), 4096 // kernel.threads, 2**25 // block_bytes))

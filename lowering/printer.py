@@ -1,0 +1,152 @@
+"""Kernel IR as text: for dumps, golden files and messages. It is read by people and never parsed back.
+
+The text depends on the tree alone, so equal programs print equally on every machine. Where a statement comes from (`# file:line`)
+and why a barrier stands there are added only on demand, as they name files.
+
+    for k in 0..8:
+      acc[0:4] = acc[0:4] + As[k] * Bs[k, 0:4]
+    barrier shared
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilelang.expr import Const, Expr
+from tilelang.expr import to_text as expression_text
+from tilelang.lowering import ir
+
+INDENT = "  "
+
+
+def to_text(what: ir.Program | ir.Kernel | ir.Stmt, *, spans: bool = False) -> str:
+    """The text of a program, a kernel or a statement, ending in a line break.
+
+    spans: also print source places, and the reasons of barriers.
+
+    >>> print(to_text(ir.Barrier(("shared",))), end="")
+    barrier shared
+    """
+    match what:
+        case ir.Program():
+            lines = _program(what, spans)
+        case ir.Kernel():
+            lines = _kernel(what, spans)
+        case _:
+            lines = _statement(what, spans)
+    return "\n".join(lines) + "\n"
+
+
+def headline(stmt: ir.Stmt) -> str:
+    """The first line of a statement's text: the whole of it unless other statements stand inside."""
+    return next(_statement(stmt, False), "pass")
+
+
+def _program(program: ir.Program, spans: bool) -> Iterator[str]:
+    yield "program"
+    for buffer in program.buffers:
+        yield INDENT + buffer_text(buffer)
+    for kernel in program.kernels:
+        yield ""
+        yield from _kernel(kernel, spans)
+
+
+def _kernel(kernel: ir.Kernel, spans: bool) -> Iterator[str]:
+    grid = " x ".join(str(n) for n in kernel.grid)
+    options = [f"index {kernel.index_bits} bits"]
+    if not kernel.contract:
+        options.append("no contraction")
+    if kernel.fast_math:
+        options.append("fast " + " ".join(kernel.fast_math))
+    yield f"kernel {kernel.name}: {grid} blocks of {kernel.threads} threads, {', '.join(options)}"
+    for buffer in kernel.buffers:
+        yield INDENT + buffer_text(buffer)
+    yield from _nested(kernel.body, spans)
+
+
+def buffer_text(buffer: ir.Buffer) -> str:
+    """One buffer's declaration: `shared As: float32[8, 132] offset 0`."""
+    text = f"{buffer.memory} {buffer.name}: {buffer.dtype}[{', '.join(str(n) for n in buffer.shape)}]"
+    if buffer.role:
+        text += f" {buffer.role}"
+    if buffer.vector:
+        text += f" vector {buffer.vector}"
+    if buffer.ring:
+        text += f" ring {buffer.ring}"
+    if buffer.offset is not None:
+        text += f" offset {buffer.offset}"
+    return text
+
+
+def _nested(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
+    empty = True
+    for line in _statement(stmt, spans):
+        empty = False
+        yield INDENT + line
+    if empty:
+        yield INDENT + "pass"
+
+
+def element_text(buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int = 1, count: Expr | None = None) -> str:
+    """`A[i, j:4 first n]`: four lanes from A[i, j] on, of which n exist."""
+    tail = (f":{lanes}" if lanes > 1 else "") + (f" first {expression_text(count)}" if count is not None else "")
+    return f"{buffer.name}[{', '.join(expression_text(i) for i in indices)}{tail}]"
+
+
+def _place(stmt: ir.Stmt, spans: bool) -> str:
+    span = getattr(stmt, "span", None)
+    return f"  # {span}" if spans and span is not None else ""
+
+
+def _statement(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
+    place = _place(stmt, spans)
+    match stmt:
+        case ir.Seq(body):
+            for child in body:
+                yield from _statement(child, spans)
+        case ir.For(var, extent, body, kind):
+            word = "for" if kind == "serial" else kind
+            yield f"{word} {var.name} in 0..{expression_text(extent)}:{place}"
+            yield from _nested(body, spans)
+        case ir.If(condition, then, otherwise):
+            yield f"if {expression_text(condition)}:{place}"
+            yield from _nested(then, spans)
+            if otherwise is not None:
+                yield "else:"
+                yield from _nested(otherwise, spans)
+        case ir.Barrier(memory, reasons):
+            yield f"barrier {' '.join(memory)}{place}"
+            if spans:
+                yield from (f"{INDENT}# {reason}" for reason in reasons)
+        case _:
+            yield _simple(stmt) + place
+
+
+def _simple(stmt: ir.Stmt) -> str:
+    """A statement without statements inside."""
+    match stmt:
+        case ir.Let(var, value):
+            return f"let {var.name}: {var.type} = {expression_text(value)}"
+        case ir.Store(buffer, indices, value, count, streaming):
+            word = "stream " if streaming else ""
+            text = _typed(value) if isinstance(value, Const) else expression_text(value)
+            return f"{word}{element_text(buffer, indices, ir.lanes(value), count)} = {text}"
+        case ir.Prefetch(buffer, indices):
+            return f"prefetch {element_text(buffer, indices)}"
+        case ir.Copy(target, target_indices, source, source_indices, lanes, count):
+            return f"copy {element_text(target, target_indices, lanes)} from {element_text(source, source_indices, lanes, count)}"
+        case ir.Commit():
+            return "commit"
+        case ir.Wait(pending):
+            return f"wait {pending}"
+        case ir.Instruction(semantics, operands, width):
+            named = ", ".join(f"{name}={element_text(buffer, indices)}" for name, buffer, indices in operands)
+            by = f" by {width} threads" if width > 1 else ""
+            return f"do {getattr(semantics, 'name', semantics)}({named}){by}"
+        case _:
+            raise AssertionError(f"no text for {type(stmt).__name__}")
+
+
+def _typed(value: Const) -> str:
+    """A literal with its type, where nothing beside it tells."""
+    return f"{expression_text(value)}: {value.type}"

@@ -1,0 +1,181 @@
+"""What the simulator remembers about every element beside its value: who wrote it, who read it, and what is still to come.
+
+A shadow covers one address space (a global buffer, the shared memory of the blocks that run together, one register buffer) in
+granules. Two accesses of one granule race when different threads make them, one writes, and no barrier of their block that orders
+this memory lies between; threads of different blocks are never ordered. Barriers are not walked over: every block counts its
+barriers (its epoch), and an access carries the epoch it was made in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Access:
+    """One access of many threads to many granules, element by element. `thread` counts through all blocks of the launch."""
+
+    granule: Array
+    thread: Array
+    epoch: Array
+    site: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conflict:
+    """Which of an access's elements race, and with whom: the other thread, its site, and whether it wrote."""
+
+    position: Array
+    other: Array
+    other_site: Array
+    other_wrote: Array
+
+
+class Races:
+    """The last writer of each granule, and enough of its readers to convict any later writer.
+
+    Of the readers it keeps two different threads of the block and epoch that read last, and one reader of another block.
+    """
+
+    def __init__(self, granules: int, threads_per_block: int) -> None:
+        self._threads = threads_per_block
+        self._writer = np.full(granules, -1, np.int64)
+        self._write_epoch = np.zeros(granules, np.int32)
+        self._write_site = np.zeros(granules, np.int32)
+        self._reader = np.full(granules, -1, np.int64)
+        self._second = np.full(granules, -1, np.int64)
+        self._foreign = np.full(granules, -1, np.int64)
+        self._read_epoch = np.zeros(granules, np.int32)
+        self._read_site = np.zeros(granules, np.int32)
+
+    def _unordered(self, other: Array, other_epoch: Array, access: Access, block: Array) -> Array:
+        """Whether an earlier access by `other` is by another thread and not separated by a barrier."""
+        unordered: Array = (
+            (other >= 0) & (other != access.thread) & ((other // self._threads != block) | (other_epoch == access.epoch))
+        )
+        return unordered
+
+    def read(self, access: Access) -> Conflict | None:
+        """Records reads; the conflicts with earlier writes."""
+        granule, thread = access.granule, access.thread
+        block = thread // self._threads
+        writer = self._writer[granule]
+        bad = self._unordered(writer, self._write_epoch[granule], access, block)
+        conflict = None
+        if bad.any():
+            at = np.flatnonzero(bad)
+            conflict = Conflict(at, writer[at], self._write_site[granule[at]], np.ones(at.size, bool))
+        reader = self._reader[granule]
+        foreign = (reader >= 0) & (reader // self._threads != block)
+        stale = (reader < 0) | foreign | (self._read_epoch[granule] != access.epoch)
+        self._foreign[granule[foreign]] = reader[foreign]
+        fresh = granule[stale]
+        self._reader[fresh] = thread[stale]
+        self._second[fresh] = -1
+        self._read_epoch[fresh] = access.epoch[stale]
+        self._read_site[granule] = access.site
+        now = self._reader[granule]
+        differs = now != thread
+        if differs.any():
+            same_block = differs & (now // self._threads == block)
+            self._second[granule[same_block]] = thread[same_block]
+            elsewhere = differs & ~same_block
+            self._foreign[granule[elsewhere]] = thread[elsewhere]
+        return conflict
+
+    def write(self, access: Access) -> Conflict | None:
+        """Records writes; the conflicts with earlier writes and reads, and of two threads within this access."""
+        granule, thread = access.granule, access.thread
+        block = thread // self._threads
+        writer, reader = self._writer[granule], self._reader[granule]
+        second, foreign = self._second[granule], self._foreign[granule]
+        read_epoch = self._read_epoch[granule]
+        wrote = self._unordered(writer, self._write_epoch[granule], access, block)
+        read_first = self._unordered(reader, read_epoch, access, block)
+        read_second = self._unordered(second, read_epoch, access, block)
+        read_foreign = (foreign >= 0) & (foreign // self._threads != block)
+        old_sites = self._write_site[granule]
+        self._writer[granule] = thread
+        self._write_epoch[granule] = access.epoch
+        self._write_site[granule] = access.site
+        last = self._writer[granule]
+        twice = last != thread
+        bad = wrote | read_first | read_second | read_foreign | twice
+        if not bad.any():
+            return None
+        at = np.flatnonzero(bad)
+        by_writer, by_reader = wrote[at], read_first[at] | read_second[at] | read_foreign[at]
+        readers = np.where(read_first, reader, np.where(read_second, second, foreign))[at]
+        other = np.where(by_writer, writer[at], np.where(by_reader, readers, last[at]))
+        reads = by_reader & ~by_writer
+        sites = np.where(by_writer, old_sites[at], np.where(reads, self._read_site[granule[at]], access.site))
+        return Conflict(at, other, sites, ~reads)
+
+
+class Shadow:
+    """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did.
+
+    `incoming`, where asynchronous copies are under way, is 1 + the number of the copy that will write a granule; `outgoing` counts
+    the copies that may still read it.
+    """
+
+    def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
+        self.granules = granules
+        self.owner = np.zeros(granules, np.int16)
+        self.races = Races(granules, threads_per_block) if tracks_races else None
+        self.incoming: Array | None = None
+        self.outgoing: Array | None = None
+
+    def expect_copies(self) -> tuple[Array, Array]:
+        """Makes room for `incoming` and `outgoing`."""
+        if self.incoming is None or self.outgoing is None:
+            self.incoming = np.zeros(self.granules, np.int32)
+            self.outgoing = np.zeros(self.granules, np.int32)
+        return self.incoming, self.outgoing
+
+
+class Storage:
+    """The elements of one buffer as the threads that run together see them.
+
+    Element e of thread t lies at `data[base[t] + e * step]`; each element covers `per_element` granules of the shadow, whose
+    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written.
+    """
+
+    def __init__(self, data: Array, base: Array, step: int, shadow: Shadow, *, number: int = 1, per_element: int = 1) -> None:
+        self.data, self.base, self.step, self.shadow = data, base, step, shadow
+        self.number, self.per_element = number, per_element
+
+    def addresses(self, threads: Array, elements: Array) -> Array:
+        addresses: Array = self.base[threads] + elements * self.step
+        return addresses
+
+    def granules(self, addresses: Array) -> Array:
+        """(elements, per_element)"""
+        if self.per_element == 1:
+            return addresses[:, None]
+        return (addresses * self.per_element)[:, None] + np.arange(self.per_element)
+
+    def unwritten(self, addresses: Array) -> Array | None:
+        """Which of these elements hold nothing that this buffer wrote; None: all are written."""
+        written = self.shadow.owner[addresses] == self.number if self.per_element == 1 else None
+        if written is None:
+            written = (self.shadow.owner[self.granules(addresses)] == self.number).all(axis=1)
+        return None if written.all() else np.flatnonzero(~written)
+
+    def set_written(self, addresses: Array) -> None:
+        self.shadow.owner[addresses if self.per_element == 1 else self.granules(addresses).reshape(-1)] = self.number
+
+
+def poison(elements: int, type: np.dtype[Any]) -> Array:
+    """Memory as it is before anybody wrote it: NaN, or a value nobody expects."""
+    if type.kind == "b":
+        return np.ones(elements, bool)
+    if type.kind in "iu":
+        return np.full(elements, np.iinfo(type).max // 3 * 2, type)
+    return np.full(elements, np.nan).astype(type)

@@ -1,0 +1,368 @@
+"""Runs kernel IR for every thread of every block in NumPy, with a device's types, and reports what a device would not.
+
+It needs no device and no particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. Threads of the blocks of a
+batch run in lockstep; a value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes). Control flow
+is masks: no thread touches memory in a branch that it does not take. A `Select` (or `and`, `or`) whose condition has lanes is
+evaluated as devices do: a thread touches a branch, all lanes of it, where any lane takes it.
+
+What it reports: findings.KINDS. The report of a correct program is empty, whatever the order of asynchronous copies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.errors import ComputationError
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, unique
+from tilelang.lowering import instruction_groups, ir, printer
+from tilelang.lowering import scalar_semantics as scalar
+from tilelang.lowering.copy_queue import CopyQueue
+from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, summary
+from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, blocks_together
+from tilelang.lowering.scalar_semantics import Value
+from tilelang.lowering.shadow_memory import Shadow, poison
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a run gave. `counts` has all findings by kind, `findings` the first few of them.
+
+    transactions: per global access, the warps that issued it and the transactions they caused. conflicts: per shared access, the
+    warps that issued it and the extra phases by bank conflicts.
+    """
+
+    outputs: dict[str, Array]
+    findings: tuple[Finding, ...]
+    counts: dict[str, int]
+    transactions: tuple[AccessCount, ...]
+    conflicts: tuple[AccessCount, ...]
+
+    def __str__(self) -> str:
+        return summary(self.counts, self.findings)
+
+
+def run(
+    program: ir.Program,
+    arrays: Mapping[str, Array],
+    *,
+    warp: int = 32,
+    banks: int = 32,
+    bank_bytes: int = 4,
+    transaction_bytes: int = 128,
+    order: str | int = "early",
+) -> Report:
+    """Runs the kernels of a program in order over the input arrays (by buffer name).
+
+    order: when asynchronous copies land: all "early" (at their issue), all "late" (at their wait), or each by a coin of this seed.
+    Raises ComputationError where an input is missing or has another shape than its buffer.
+    """
+    if order not in ("early", "late") and not isinstance(order, int):
+        raise ValueError(f"order is 'early', 'late' or a seed, not {order!r}")
+    device = Device(warp, banks, bank_bytes, transaction_bytes)
+    recorder = Recorder()
+    memory = {b.name: _global_data(b, arrays) for b in program.buffers}
+    owners = {b.name: np.full(b.elements, int(b.role == "input"), np.int16) for b in program.buffers}
+    with np.errstate(all="ignore"):
+        for kernel in program.kernels:
+            _launch(kernel, memory, owners, device, recorder, order)
+    outputs = [b for b in program.buffers if b.role == "output"]
+    for b in outputs:
+        _report_unwritten(b, owners[b.name], recorder)
+    return Report(
+        {b.name: memory[b.name].reshape(b.shape) for b in outputs},
+        tuple(recorder.findings.kept),
+        dict(recorder.findings.counts),
+        recorder.transactions.result(),
+        recorder.conflicts.result(),
+    )
+
+
+def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:
+    if buffer.role != "input":
+        return poison(buffer.elements, buffer.dtype.numpy)
+    if buffer.name not in arrays:
+        raise ComputationError("missing-argument", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
+    array = np.asarray(arrays[buffer.name])
+    if array.shape != buffer.shape:
+        raise ComputationError(
+            "argument-shape", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"
+        )
+    return array.astype(buffer.dtype.numpy).reshape(-1)  # a copy: a faulty kernel may write to its inputs
+
+
+def _report_unwritten(buffer: ir.Buffer, owner: Array, recorder: Recorder) -> None:
+    missing = np.flatnonzero(owner == 0)
+    if not missing.size:
+        return
+    site = recorder.site("", buffer.name, "store", buffer.name, None)
+    for flat in missing[: recorder.findings.room("unwritten-output", site.number, missing.size)]:
+        element = tuple(int(i) for i in np.unravel_index(int(flat), buffer.shape)) if buffer.shape else ()
+        message = f"no thread wrote {buffer.name}{list(element)}"
+        recorder.findings.add(Finding("unwritten-output", buffer.name, element, (), (0, 0, 0), None, message))
+
+
+def _launch(
+    kernel: ir.Kernel, memory: dict[str, Array], owners: dict[str, Array], device: Device, recorder: Recorder, order: str | int
+) -> None:
+    """One kernel, batch by batch."""
+    written = _written(kernel)
+    shadows: dict[str, Shadow] = {}
+    for b in kernel.arguments:
+        # A buffer that this kernel only reads cannot race.
+        shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=b.name in written)
+        shadows[b.name].owner = owners[b.name]
+    blocks, together = math.prod(kernel.grid), blocks_together(kernel)
+    sites: dict[tuple[int, Any], Site] = {}
+    random_order = random.Random(order) if isinstance(order, int) else None
+    for first in range(0, blocks, together):
+        batch = Batch(kernel, first, min(together, blocks - first), device.warp)
+        threads = _Threads(Memory(batch, memory, shadows, device, recorder), sites, order == "early", random_order)
+        threads.execute(kernel.body, batch.all)
+        threads.copies.finish()
+
+
+def _written(kernel: ir.Kernel) -> set[str]:
+    names = set()
+    for stmt in ir.statements(kernel.body):
+        match stmt:
+            case ir.Store(buffer=buffer) | ir.Copy(target=buffer):
+                names.add(buffer.name)
+            case ir.Instruction(operands=operands):
+                names.update(buffer.name for _, buffer, _ in operands)
+    return names
+
+
+_GEOMETRY = frozenset(("thread", *(v.name for v in ir.BLOCK)))
+
+
+class _Threads:
+    """The threads of one batch, executing statements under masks."""
+
+    def __init__(
+        self, memory: Memory, sites: dict[tuple[int, Any], Site], early: bool, random_order: random.Random | None
+    ) -> None:
+        self.memory, self.batch, self.recorder = memory, memory.batch, memory.recorder
+        self.copies = CopyQueue(memory)
+        self._sites, self._early, self._random = sites, early, random_order
+        self._statement: ir.Stmt = memory.batch.kernel.body
+        self._vars: dict[str, Value] = {"thread": self.batch.thread}
+        for var, number in zip(ir.BLOCK, self.batch.block_index(self.batch.block), strict=True):
+            self._vars[var.name] = number
+        self._fixed: dict[Expr, Value] = {}  # values that the numbers of thread and block fix
+
+    # ------------------------------------------------------------ expressions
+
+    def evaluate(self, expr: Expr, mask: Mask) -> Value:
+        """The value of an expression in the active threads; in the others it is anything."""
+        if not _depends_on_geometry_alone(expr):
+            return _EVALUATE[type(expr)](self, expr, mask)
+        value = self._fixed.get(expr)
+        if value is None:
+            value = self._fixed[expr] = _EVALUATE[type(expr)](self, expr, self.batch.all)
+        return value
+
+    def _const(self, expr: Const, mask: Mask) -> Value:
+        return scalar.constant(expr)
+
+    def _var(self, expr: Var, mask: Mask) -> Value:
+        return self._vars[expr.name]
+
+    def _binary(self, expr: Binary, mask: Mask) -> Value:
+        left = self.evaluate(expr.left, mask)
+        if expr.op in ("and", "or"):
+            return self._logical(expr, left, mask)
+        right = self.evaluate(expr.right, mask)
+        if expr.op in ("//", "%") and expr.dtype.is_integer and not isinstance(expr.right, Const):
+            self._check_divisor(expr, right, mask)
+        return scalar.binary(expr.op, left, right)
+
+    def _logical(self, expr: Binary, left: Value, mask: Mask) -> Value:
+        needed = _taken(left if expr.op == "and" else np.logical_not(left), mask)
+        if not needed.threads.size:
+            return left
+        return scalar.binary(expr.op, left, self.evaluate(expr.right, needed))
+
+    def _check_divisor(self, expr: Binary, right: Value, mask: Mask) -> None:
+        zero = _any_lane(right == 0)
+        guilty = mask.threads[zero[mask.threads] if zero.ndim else np.full(mask.threads.shape, bool(zero))]
+        if guilty.size:
+            site = self._site(expr, "", "compute")
+            self.memory.report_threads("division-by-zero", guilty, site, f"`{expr.right}` is 0")
+
+    def _unary(self, expr: Unary, mask: Mask) -> Value:
+        return scalar.unary(expr.op, self.evaluate(expr.operand, mask))
+
+    def _call(self, expr: Call, mask: Mask) -> Value:
+        return scalar.call(expr.name, self.evaluate(expr.args[0], mask))
+
+    def _cast(self, expr: Cast, mask: Mask) -> Value:
+        return scalar.cast(self.evaluate(expr.operand, mask), expr.operand.dtype, expr.type)
+
+    def _select(self, expr: Select, mask: Mask) -> Value:
+        condition = self.evaluate(expr.condition, mask)
+        yes, no = _taken(condition, mask), _taken(np.logical_not(condition), mask)
+        if not no.threads.size:
+            return self.evaluate(expr.then, yes)
+        if not yes.threads.size:
+            return self.evaluate(expr.otherwise, no)
+        return scalar.select(condition, self.evaluate(expr.then, yes), self.evaluate(expr.otherwise, no))
+
+    def _load(self, expr: ir.Load, mask: Mask) -> Value:
+        if not mask.threads.size:
+            return scalar.zero(expr.dtype)
+        indices = [self.evaluate(i, mask) for i in expr.indices]
+        count = None if expr.count is None else self.evaluate(expr.count, mask)
+        return self.memory.load(expr, indices, count, mask, self._site(expr, expr.buffer.name, "load"))
+
+    def _ramp(self, expr: ir.Ramp, mask: Mask) -> Value:
+        base = self.evaluate(expr.base, mask)
+        return base.reshape(-1, 1) + np.arange(expr.lanes, dtype=base.dtype)
+
+    def _pack(self, expr: ir.Pack, mask: Mask) -> Value:
+        return np.stack(np.broadcast_arrays(*(np.atleast_1d(self.evaluate(i, mask)) for i in expr.items)), axis=1)
+
+    def _lane(self, expr: ir.Lane, mask: Mask) -> Value:
+        vector = self.evaluate(expr.vector, mask)
+        if vector.ndim < 2:
+            return vector
+        lane = vector[:, expr.number if vector.shape[1] > 1 else 0]
+        return lane if lane.shape[0] == self.batch.threads else lane[0]
+
+    def _site(self, key: Any, buffer: str, access: str) -> Site:
+        """The access that `key` (an expression, or a role) makes in the statement being executed."""
+        stmt = self._statement
+        site = self._sites.get((id(stmt), key))
+        if site is None:
+            text = str(key) if isinstance(key, Expr) else printer.headline(stmt)
+            span = getattr(stmt, "span", None)
+            site = self._sites[id(stmt), key] = self.recorder.site(self.batch.kernel.name, buffer, access, text, span)
+        return site
+
+    # ------------------------------------------------------------ statements
+
+    def execute(self, stmt: ir.Stmt, mask: Mask) -> None:
+        """Runs a statement in the active threads."""
+        if mask.threads.size:
+            self._statement = stmt
+            _EXECUTE[type(stmt)](self, stmt, mask)
+
+    def _seq(self, stmt: ir.Seq, mask: Mask) -> None:
+        for child in stmt.body:
+            self.execute(child, mask)
+
+    def _for(self, stmt: ir.For, mask: Mask) -> None:
+        extent = self.evaluate(stmt.extent, mask)
+        rounds = int(extent[mask.threads].max() if extent.ndim else extent)
+        uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
+        index_type = scalar.compute_numpy(stmt.var.type)
+        for number in range(rounds):
+            self._vars[stmt.var.name] = index_type.type(number)
+            self.execute(stmt.body, mask if uniform else mask.narrow(extent > number))
+
+    def _if(self, stmt: ir.If, mask: Mask) -> None:
+        condition = self.evaluate(stmt.condition, mask)
+        self.execute(stmt.then, _taken(condition, mask))
+        if stmt.otherwise is not None:
+            self.execute(stmt.otherwise, _taken(np.logical_not(condition), mask))
+
+    def _let(self, stmt: ir.Let, mask: Mask) -> None:
+        self._vars[stmt.var.name] = self.evaluate(stmt.value, mask)
+
+    def _store(self, stmt: ir.Store, mask: Mask) -> None:
+        value = self.evaluate(stmt.value, mask)
+        indices = [self.evaluate(i, mask) for i in stmt.indices]
+        count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        self.memory.store(stmt, indices, value, count, mask, self._site("store", stmt.buffer.name, "store"))
+
+    def _barrier(self, stmt: ir.Barrier, mask: Mask) -> None:
+        arrived = mask.flags.reshape(self.batch.blocks, -1)
+        some, every = arrived.any(axis=1), arrived.all(axis=1)
+        for memory in stmt.memory:
+            self.batch.epochs[memory][some] += 1
+        for block in np.flatnonzero(some & ~every):
+            site = self._site("barrier", "", "barrier")
+            missing = np.flatnonzero(~arrived[block])[:1] + block * self.batch.kernel.threads
+            there = int(np.flatnonzero(arrived[block])[0])
+            text = f"does not reach this barrier, which thread {there} does"
+            self.memory.report_threads("divergent-barrier", missing, site, text)
+
+    def _prefetch(self, stmt: ir.Prefetch, mask: Mask) -> None:
+        pass
+
+    def _copy(self, stmt: ir.Copy, mask: Mask) -> None:
+        site, from_site = self._site("to", stmt.target.name, "copy to"), self._site("from", stmt.source.name, "copy from")
+        target = [self.evaluate(i, mask) for i in stmt.target_indices]
+        source = [self.evaluate(i, mask) for i in stmt.source_indices]
+        count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site)
+        read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site)
+        early = self._early if self._random is None else self._random.random() < 0.5
+        self.copies.issue(stmt, written, read, early=early, sites=(site, from_site))
+
+    def _commit(self, stmt: ir.Commit, mask: Mask) -> None:
+        self.copies.commit(mask)
+
+    def _wait(self, stmt: ir.Wait, mask: Mask) -> None:
+        self.copies.wait(stmt.pending, mask)
+
+    def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
+        first = {name: [self.evaluate(i, mask) for i in indices] for name, _, indices in stmt.operands}
+        instruction_groups.execute(stmt, first, mask, self.memory, self._site)
+
+
+def _any_lane(flags: Value) -> Value:
+    if flags.ndim < 2:
+        return flags
+    by_thread = flags.any(axis=1)
+    return by_thread if by_thread.size > 1 else by_thread[0]
+
+
+def _taken(condition: Value, mask: Mask) -> Mask:
+    """The active threads in which a condition holds (in any lane)."""
+    flags = _any_lane(condition)
+    if flags.ndim:
+        return mask.narrow(flags)
+    return mask if flags else Mask(np.zeros_like(mask.flags))
+
+
+_GEOMETRY_ALONE: dict[Expr, bool] = {}
+
+
+def _depends_on_geometry_alone(expr: Expr) -> bool:
+    """Whether a value is fixed by the numbers of thread and block, and evaluating it cannot go wrong."""
+    found = _GEOMETRY_ALONE.get(expr)
+    if found is None:
+        found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in unique(expr))
+    return found
+
+
+def _is_geometry(expr: Any) -> bool:
+    match expr:
+        case Var(name=name):
+            return name in _GEOMETRY
+        case Binary(op, _, right) if op in ("//", "%"):
+            return isinstance(right, Const)
+        case _:
+            return not isinstance(expr, ir.Load)
+
+
+_EVALUATE: dict[type, Callable[[_Threads, Any, Mask], Value]] = {
+    Const: _Threads._const, Var: _Threads._var, Binary: _Threads._binary, Unary: _Threads._unary, Call: _Threads._call,
+    Cast: _Threads._cast, Select: _Threads._select, ir.Load: _Threads._load, ir.Ramp: _Threads._ramp, ir.Pack: _Threads._pack,
+    ir.Lane: _Threads._lane,
+}  # fmt: skip
+
+_EXECUTE: dict[type, Callable[[_Threads, Any, Mask], None]] = {
+    ir.Seq: _Threads._seq, ir.For: _Threads._for, ir.If: _Threads._if, ir.Let: _Threads._let, ir.Store: _Threads._store,
+    ir.Barrier: _Threads._barrier, ir.Prefetch: _Threads._prefetch, ir.Copy: _Threads._copy, ir.Commit: _Threads._commit,
+    ir.Wait: _Threads._wait, ir.Instruction: _Threads._instruction,
+}  # fmt: skip
