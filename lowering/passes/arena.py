@@ -1,0 +1,223 @@
+"""Gives every shared buffer its place in the block's shared memory; buffers whose lives do not overlap share bytes.
+
+Needs: no offsets yet; runs before `barriers`, which treats buffers that share bytes as one memory. Guarantees: every shared buffer
+has an offset that is a multiple of ALIGNMENT, buffers alive at one time are disjoint, and all lie below the capacity. One line
+before and after:
+
+    shared As: float32[8, 128]; shared Out: float32[128, 4]
+    shared As: float32[8, 128] at 0; shared Out: float32[128, 4] at 0
+
+A life runs from the first to the last statement that touches a buffer. A loop stretches it over all of the loop where a value may
+come back from the round before: where the body reads the buffer before it has written it, or where the buffer is used outside too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from tilelang.errors import Refusal, Span
+from tilelang.expr import Expr, free
+from tilelang.lowering import ir
+from tilelang.simplify import interval
+
+ALIGNMENT = 64  # bytes: a cache line, the widest vector
+
+
+@dataclasses.dataclass(slots=True)
+class Life:
+    """When a buffer is in use: the numbers of its first and last statement in program order."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: Life) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
+    """The kernel with an offset for each shared buffer.
+
+    Raises Refusal `memory-over-capacity` with the table of buffers where they do not fit.
+    """
+    shared = kernel.shared
+    if not shared:
+        return kernel
+    lives = _lives(kernel.body, {b.name for b in shared})
+    offsets = _best_fit([b for b in shared if b.name in lives], lives)
+    placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
+    used = max(offsets.get(b.name, 0) + b.bytes for b in shared)
+    if used > capacity_bytes:
+        raise _over_capacity(kernel, offsets, used, capacity_bytes)
+    return with_buffers(kernel, placed)
+
+
+def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
+    """The kernel with buffers exchanged by name, everywhere."""
+    memo: dict[object, object] = {}
+
+    def go(item: object) -> object:
+        if isinstance(item, ir.Buffer):
+            return changed.get(item.name, item)
+        if isinstance(item, Expr):
+            found = memo.get(item)
+            if found is None:
+                found = memo[item] = item.map_children(go)
+            return found
+        return item.map_children(go) if isinstance(item, ir.Stmt) else item
+
+    body = go(kernel.body)
+    assert isinstance(body, ir.Stmt)
+    return kernel.replace(body=body, buffers=tuple(changed.get(b.name, b) for b in kernel.buffers))
+
+
+def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life]) -> dict[str, int]:
+    """Offsets: the largest buffer first, each in the lowest gap between those that live at the same time."""
+    offsets: dict[str, int] = {}
+    placed: list[ir.Buffer] = []
+    for buffer in sorted(buffers, key=lambda b: (-b.bytes, lives[b.name].first, b.name)):
+        taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in placed if lives[b.name].overlaps(lives[buffer.name]))
+        at = 0
+        for start, end in taken:
+            if at + buffer.bytes <= start:
+                break
+            at = max(at, -(-end // ALIGNMENT) * ALIGNMENT)
+        offsets[buffer.name] = at
+        placed.append(buffer)
+    return offsets
+
+
+# ---------------------------------------------------------------- lives
+
+
+def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
+    """The life of every shared buffer that the body touches."""
+    lives: dict[str, Life] = {}
+    counter = [0]
+
+    def touch(name: str, at: int) -> None:
+        if name in names:
+            life = lives.setdefault(name, Life(at, at))
+            life.first, life.last = min(life.first, at), max(life.last, at)
+
+    def visit(stmt: ir.Stmt) -> None:
+        start = counter[0] = counter[0] + 1
+        for name, _ in touched(stmt):
+            touch(name, start)
+        if isinstance(stmt, ir.Copy):
+            arriving.add(stmt.target.name)
+        if isinstance(stmt, ir.Wait):  # an asynchronous copy may land as late as this
+            for name in arriving:
+                touch(name, start)
+        for child in stmt.children():
+            if isinstance(child, ir.Stmt):
+                visit(child)
+        if isinstance(stmt, ir.For):
+            end = counter[0] = counter[0] + 1
+            carried = _carried(stmt)
+            for name, life in lives.items():
+                inside = start <= life.first and life.last <= end
+                if life.last >= start and (not inside or name in carried):
+                    touch(name, start)
+                    touch(name, end)
+
+    arriving: set[str] = set()
+    visit(body)
+    for name in arriving:
+        touch(name, counter[0])
+    return lives
+
+
+def touched(stmt: ir.Stmt) -> Iterator[tuple[str, bool]]:
+    """The buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
+    for e in ir.expressions(stmt):
+        yield from ((n.buffer.name, False) for n in e.walk() if isinstance(n, ir.Load))
+    match stmt:
+        case ir.Store(buffer=buffer):
+            yield buffer.name, True
+        case ir.Copy(target=target, source=source):
+            yield source.name, False
+            yield target.name, True
+        case ir.Instruction(operands=operands):
+            for _, buffer, _ in operands:
+                yield buffer.name, False
+                yield buffer.name, True
+
+
+def _carried(loop: ir.For) -> set[str]:
+    """The buffers whose value may come from the round before: read where no write of this round surely precedes, copied to
+    asynchronously, or kept in a ring.
+
+    A write counts as sure where its control is the same in every round: a condition that mentions the loop's variable (`k == 0`)
+    may have held in an earlier round only.
+    """
+    carried = {b.name for b in _buffers(loop.body) if b.ring}
+    varying = {loop.var}
+
+    def varies(e: Expr) -> bool:
+        return not varying.isdisjoint(free(e))
+
+    def scan(stmt: ir.Stmt, written: set[str]) -> set[str]:
+        """The buffers surely written after a statement, given those before it."""
+        for name, writes in touched(stmt):
+            if writes:
+                written = written | {name}
+            elif name not in written:
+                carried.add(name)
+        match stmt:
+            case ir.Let(var=var, value=value) if varies(value):
+                varying.add(var)
+            case ir.Copy(target=target):
+                carried.add(target.name)
+            case ir.Seq(body=body):
+                for child in body:
+                    written = scan(child, written)
+            case ir.For(extent=extent, body=body):
+                inside = scan(body, written)
+                low, _ = interval(extent)
+                return inside if (low is not None and low > 0) or not varies(extent) else written
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                first = scan(then, written)
+                if otherwise is not None:
+                    return first & scan(otherwise, written)
+                return written if varies(condition) else first
+        return written
+
+    scan(loop.body, set())
+    return carried
+
+
+def _buffers(body: ir.Stmt) -> Iterator[ir.Buffer]:
+    for n in body.walk():
+        if isinstance(n, ir.Buffer):
+            yield n
+
+
+# ---------------------------------------------------------------- refusal
+
+
+def _over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacity_bytes: int) -> Refusal:
+    rows = [("buffer", "shape", "type", "bytes", "at")]
+    for b in kernel.shared:
+        rows.append((b.name, " x ".join(map(str, b.shape)), b.dtype.name, str(b.bytes), str(offsets.get(b.name, 0))))
+    widths = [max(len(row[c]) for row in rows) for c in range(5)]
+    aligned = [
+        "  ".join(cell.rjust(w) if c > 2 else cell.ljust(w) for c, (cell, w) in enumerate(zip(r, widths, strict=True)))
+        for r in rows
+    ]
+    largest = max(kernel.shared, key=lambda b: b.bytes)
+    return Refusal(
+        "memory-over-capacity",
+        f"the kernel `{kernel.name}` needs {used} bytes of shared memory for a block, the device has {capacity_bytes}",
+        span=_first_use(kernel.body, largest),
+        counterexample="\n    " + "\n    ".join(row.rstrip() for row in aligned),
+        mend=f"make the tile that fills `{largest.name}` smaller" + (", or its `ahead`" if largest.ring > 1 else ""),
+    )
+
+
+def _first_use(body: ir.Stmt, buffer: ir.Buffer) -> Span | None:
+    for stmt in ir.statements(body):
+        span: Span | None = getattr(stmt, "span", None)
+        if span is not None and any(name == buffer.name for name, _ in touched(stmt)):
+            return span
+    return None

@@ -1,0 +1,427 @@
+"""Inserts every barrier that a kernel needs, and no other.
+
+Needs: shared buffers placed or not (`arena` runs before, if at all), no barrier required from whoever wrote the kernel. Guarantees:
+between two accesses of one element by different threads of a block, one of them a write, stands a barrier that all threads reach;
+taking away any inserted barrier would leave such a pair. Each barrier names the pairs that need it. One line before and after:
+
+    for k { As[thread] = A[...]; ... = As[255 - thread] }
+    for k { barrier; As[thread] = A[...]; barrier; ... = As[255 - thread] }
+
+How. A walk over the tree in program order keeps the accesses that no barrier has followed yet. Where a statement touches what is
+pending, a barrier goes before it, outside loops that do not need one per round. The back-edge of a loop brings the pending
+accesses of the round before (its variable less one), or of any earlier round where no barrier cuts them off. A statement whose
+control depends on the thread is taken whole; where it would need a barrier inside, `divergence` first splits it. Last, each
+barrier is taken away if the walk finds nothing wrong without it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
+from tilelang.errors import Span
+from tilelang.expr import INDEX, Const, Expr, Var, binary, substitute
+from tilelang.lowering import ir
+from tilelang.lowering.passes.conflicts import Access, Prover
+from tilelang.lowering.passes.divergence import diverges, split_divergent
+from tilelang.simplify import interval
+
+Path = tuple[int, ...]
+ROUNDS = 12  # of the fixpoint over one loop; each round adds a barrier or lets one access age by a round
+
+
+class Unsafe(Exception):
+    """The walk met a conflict that no barrier stands between."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class State:
+    """What is unordered at a point: accesses that no barrier followed, and asynchronous writes (with the number of groups
+    committed after them) that no wait followed. Dictionaries for their order."""
+
+    pending: Mapping[Access, None] = dataclasses.field(default_factory=dict)
+    inflight: Mapping[Access, int] = dataclasses.field(default_factory=dict)
+
+    def adding(self, accesses: Iterable[Access]) -> State:
+        return State({**self.pending, **dict.fromkeys(accesses)}, self.inflight)
+
+    def union(self, other: State) -> State:
+        ages = {a: min(age, other.inflight.get(a, age)) for a, age in {**other.inflight, **self.inflight}.items()}
+        return State({**self.pending, **other.pending}, ages)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the walk stands: what names stand for, under which conditions, in which own variables, from which step."""
+
+    names: Mapping[Var, Expr]
+    guards: tuple[Expr, ...] = ()
+    bound: frozenset[Var] = frozenset()
+    span: Span | None = None
+
+    def value(self, e: Expr) -> Expr:
+        found: Expr = substitute(e, self.names) if self.names else e
+        return found
+
+    def at(self, stmt: ir.Stmt) -> Scope:
+        span = getattr(stmt, "span", None)
+        return dataclasses.replace(self, span=span) if span is not None else self
+
+    def naming(self, var: Var, value: Expr) -> Scope:
+        return dataclasses.replace(self, names={**self.names, var: value})
+
+
+def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with the barriers it needs.
+
+    Raises Refusal `barrier-in-divergent-control` where threads would have to meet inside control that not all of them reach.
+    """
+    if kernel.threads == 1:
+        return kernel
+
+    def needs(stmt: ir.Stmt, names: Mapping[Var, Expr]) -> bool:
+        """Whether a statement, run by all threads, would need a barrier inside."""
+        alone = Walk(kernel, uniform=True)
+        alone.stmt(stmt, (), Scope(names), State())
+        return bool(alone.sites)
+
+    walk = Walk(kernel.replace(body=split_divergent(kernel.body, needs)))
+    walk.run()
+    parts = _rebuilt(walk.kernel.body, (), walk.sites)
+    return walk.kernel.replace(body=parts[0] if len(parts) == 1 else ir.Seq(parts))
+
+
+def missing_barrier(kernel: ir.Kernel) -> bool:
+    """Whether two conflicting accesses of a kernel, barriers included, are not ordered: the check behind the insertion."""
+    if kernel.threads == 1:
+        return False
+    walk = Walk(kernel)
+    walk.frozen = True
+    try:
+        walk.stmt(kernel.body, (), Scope({}), State())
+    except Unsafe:
+        return True
+    return False
+
+
+@dataclasses.dataclass(slots=True)
+class Site:
+    """A barrier before the statement at a path: the memories it orders, and why."""
+
+    memory: dict[str, None] = dataclasses.field(default_factory=dict)
+    reasons: dict[str, None] = dataclasses.field(default_factory=dict)
+
+
+class Walk:
+    """The accesses that are pending at each point, and the barriers found necessary so far.
+
+    sites only grows while walking; `frozen` walks raise Unsafe instead of adding. uniform: take divergent control as if every
+    thread ran it, to see what it would need.
+    """
+
+    def __init__(self, kernel: ir.Kernel, uniform: bool = False) -> None:
+        self.kernel, self.uniform, self.frozen = kernel, uniform, False
+        self.sites: dict[Path, Site] = {}
+        self.prover = Prover(kernel.threads)
+        self.watched = _watched(kernel)
+
+    def run(self) -> None:
+        """Finds the sites, then drops those that the others make needless, the innermost first."""
+        self.stmt(self.kernel.body, (), Scope({}), State())
+        self.frozen = True
+        for path in sorted(self.sites, key=lambda p: (-len(p), tuple(-x for x in p))):
+            kept = self.sites.pop(path)
+            try:
+                self.stmt(self.kernel.body, (), Scope({}), State())
+            except Unsafe:
+                self.sites[path] = kept
+
+    # -------------------------------------------------- the walk
+
+    def stmt(self, stmt: ir.Stmt, path: Path, scope: Scope, state: State) -> State:
+        """The state after a statement; may add barriers before it or inside."""
+        scope = scope.at(stmt)
+        match stmt:
+            case ir.Seq(body=body):
+                for i, child in enumerate(body):
+                    state = self.stmt(child, (*path, i), scope, state)
+                    if isinstance(child, ir.Let):
+                        scope = scope.naming(child.var, scope.value(child.value))
+                return state
+            case ir.Barrier(memory=memory):
+                return _ordered(state, memory)
+            case ir.For() if not self._whole(stmt, scope):
+                return self._loop(stmt, path, scope, state)
+            case ir.If() if not self._whole(stmt, scope):
+                reads = list(self._reads(stmt.condition, scope))
+                state = self._arrive(path, state, reads).adding(reads)
+                condition = scope.value(stmt.condition)
+                then = self.stmt(stmt.then, (*path, 0), _guarded(scope, condition), state)
+                if stmt.otherwise is None:
+                    return then.union(state)
+                # Threads that part meet nothing in between: to one of them, the other branch is simply earlier.
+                start = state.union(then) if diverges(condition) else state
+                return then.union(self.stmt(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), start))
+            case _:
+                accesses = list(self._accesses(stmt, scope, path))
+                state = self._arrive(path, state, [a for _, a in accesses])
+                return self._performed(stmt, accesses, state)
+
+    def _whole(self, stmt: ir.For | ir.If, scope: Scope) -> bool:
+        """Whether no barrier may stand inside a statement."""
+        if isinstance(stmt, ir.For):
+            return not self.uniform and (stmt.kind == "vector" or diverges(scope.value(stmt.extent)))
+        return not self.uniform and diverges(scope.value(stmt.condition))
+
+    def _performed(self, stmt: ir.Stmt, accesses: list[tuple[bool, Access]], state: State) -> State:
+        """The state after a statement's accesses, its commits and its waits."""
+        state = state.adding(a for asynchronous, a in accesses if not asynchronous)
+        inflight = {**state.inflight, **{a: 0 for asynchronous, a in accesses if asynchronous}}
+        pending = dict(state.pending)
+        for inner in ir.statements(stmt):
+            match inner:
+                case ir.Commit():
+                    inflight = {a: age + 1 for a, age in inflight.items()}
+                case ir.Wait(pending=count):
+                    # Whatever is in flight may have landed; what is older than `count` groups certainly has.
+                    pending.update(dict.fromkeys(inflight))
+                    inflight = {a: age for a, age in inflight.items() if age <= count}
+        return State(pending, inflight)
+
+    def _arrive(self, path: Path, state: State, newer: list[Access]) -> State:
+        """The state once a statement may start: a barrier before it where its accesses meet what is pending."""
+        if path in self.sites:
+            state = _ordered(state, self.sites[path].memory)
+        return self._barrier(path, state, self._met(newer, state))
+
+    def _barrier(self, path: Path, state: State, pairs: list[tuple[Access, Access]]) -> State:
+        if not pairs:
+            return state
+        if self.frozen:
+            raise Unsafe
+        site = self.sites.setdefault(path, Site())
+        for older, newer in pairs:
+            site.memory.update(dict.fromkeys((older.buffer.memory, newer.buffer.memory)))
+            site.reasons[f"{older}, then {newer}"] = None
+        return _ordered(state, site.memory)
+
+    # -------------------------------------------------- loops
+
+    def _loop(self, loop: ir.For, path: Path, scope: Scope, state: State) -> State:
+        """A loop that all threads run together: first what its rounds need among themselves, then what came before it."""
+        low, high = interval(scope.value(loop.extent))
+        if high is not None and high <= 0:
+            return state
+        reads = list(self._reads(loop.extent, scope))
+        state = self._arrive(path, state, reads).adding(reads)
+        var = Var(f"{loop.var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+        inside = dataclasses.replace(scope.naming(loop.var, var), span=scope.span)
+        after = self._rounds(loop, path, inside, var, state)
+        left, pairs = self._probe(loop.body, (*path, 0), inside, state)
+        if pairs and high is not None:
+            # Where a barrier in the body cuts off what came before, only the first round counts.
+            first, fewer = self._probe(loop.body, (*path, 0), scope.naming(loop.var, Const(0, INDEX)), state)
+            if not fewer and not first.pending:
+                left, pairs = first, []
+        state = self._barrier(path, state, pairs)
+        if pairs:
+            left, _ = self._probe(loop.body, (*path, 0), inside, state)
+        done = _finished(after, var, low == high, _waits(loop))
+        if low is None or low <= 0:
+            return done.union(state)
+        return State({**left.pending, **done.pending}, done.inflight)
+
+    def _rounds(self, loop: ir.For, path: Path, inside: Scope, var: Var, before: State) -> State:
+        """The state after a round in which any number of rounds may have gone before, nothing pending from before the loop."""
+        incoming = State({}, before.inflight)
+        waits = _waits(loop)
+        for attempt in range(ROUNDS):
+            after = self.stmt(loop.body, (*path, 0), inside, incoming)
+            earlier: dict[Access, None] = {}
+            for a in after.pending:  # what outlived a whole round may be from any round before
+                moved = _one_round_back(a, var, loop) if a.round == 0 else _any_round_back(a, var, loop) if a.round == 1 else a
+                earlier[moved] = None
+            inflight = dict(before.inflight)
+            for a, age in after.inflight.items() if waits else ():
+                back = _one_round_back if attempt < ROUNDS // 2 else _any_round_back
+                moved = a if a in before.inflight else back(a, var, loop)
+                inflight[moved] = min(age, inflight.get(moved, age))
+            following = State(earlier, inflight)
+            if following == incoming:
+                return after
+            incoming = following
+        raise AssertionError(f"the accesses of the loop over `{loop.var.name}` do not settle in {ROUNDS} rounds")
+
+    def _probe(self, stmt: ir.Stmt, path: Path, scope: Scope, state: State) -> tuple[State, list[tuple[Access, Access]]]:
+        """What of the pending accesses is left after a statement whose barriers are known, and the pairs that meet inside."""
+        scope = scope.at(stmt)
+        pairs: list[tuple[Access, Access]] = []
+        if path in self.sites and not isinstance(stmt, ir.Seq):
+            state = _ordered(state, self.sites[path].memory)
+        if not state.pending:
+            return state, pairs
+        match stmt:
+            case ir.Seq(body=body):
+                for i, child in enumerate(body):
+                    state, found = self._probe(child, (*path, i), scope, state)
+                    pairs += found
+                    if isinstance(child, ir.Let):
+                        scope = scope.naming(child.var, scope.value(child.value))
+                return state, pairs
+            case ir.Barrier(memory=memory):
+                return _ordered(state, memory), pairs
+            case ir.For(var=var, extent=extent, body=body) if not self._whole(stmt, scope):
+                pairs += self._met(self._reads(extent, scope), state)
+                low, high = interval(scope.value(extent))
+                if high is not None and high <= 0:
+                    return state, pairs
+                own = Var(f"{var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+                inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
+                after, found = self._probe(body, (*path, 0), inner, state)
+                return (after if low is not None and low > 0 else state), pairs + found
+            case ir.If(condition=condition, then=then, otherwise=otherwise) if not self._whole(stmt, scope):
+                pairs += self._met(self._reads(condition, scope), state)
+                held = scope.value(condition)
+                after, found = self._probe(then, (*path, 0), _guarded(scope, held), state)
+                if otherwise is None:
+                    return state, pairs + found
+                other, rest = self._probe(otherwise, (*path, 1), _guarded(scope, ~held), state)
+                return after.union(other), pairs + found + rest
+            case _:
+                return state, self._met((a for _, a in self._accesses(stmt, scope, path)), state)
+
+    def _met(self, newer: Iterable[Access], state: State) -> list[tuple[Access, Access]]:
+        """The pairs of a pending access and a newer one that conflict."""
+        return [(a, b) for b in newer for a in state.pending if self.prover.conflict(a, b)]
+
+    # -------------------------------------------------- accesses
+
+    def _accesses(self, stmt: ir.Stmt, scope: Scope, path: Path) -> Iterator[tuple[bool, Access]]:
+        """Every watched access of a statement, in order, with whether it is an asynchronous write."""
+        scope = scope.at(stmt)
+        for e in ir.expressions(stmt):
+            yield from ((False, a) for a in self._reads(e, scope))
+        match stmt:
+            case ir.Seq(body=body):
+                for i, child in enumerate(body):
+                    yield from self._accesses(child, scope, (*path, i))
+                    if isinstance(child, ir.Let):
+                        scope = scope.naming(child.var, scope.value(child.value))
+            case ir.For(var=var, extent=extent, body=body):
+                _, high = interval(scope.value(extent))
+                own = Var(f"{var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+                inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
+                yield from self._accesses(body, inner, (*path, 0))
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                held = scope.value(condition)
+                yield from self._accesses(then, _guarded(scope, held), (*path, 0))
+                if otherwise is not None:
+                    yield from self._accesses(otherwise, _guarded(scope, ~held), (*path, 1))
+            case ir.Store(buffer=buffer, indices=indices, value=value):
+                yield from ((False, a) for a in self._access(buffer, indices, ir.lanes(value), True, scope))
+            case ir.Copy():
+                yield from ((False, a) for a in self._access(stmt.source, stmt.source_indices, stmt.lanes, False, scope))
+                yield from ((True, a) for a in self._access(stmt.target, stmt.target_indices, stmt.lanes, True, scope))
+            case ir.Instruction():
+                yield from ((False, a) for a in self._operands(stmt, scope))
+
+    def _access(self, buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, writes: bool, scope: Scope) -> Iterator[Access]:
+        if buffer.name in self.watched:
+            yield Access(
+                buffer, tuple(scope.value(i) for i in indices), lanes, writes, scope.guards, scope.bound, span=scope.span
+            )
+
+    def _reads(self, e: Expr, scope: Scope) -> Iterator[Access]:
+        for inner in e.walk():
+            if isinstance(inner, ir.Load):
+                yield from self._access(inner.buffer, inner.indices, inner.lanes, False, scope)
+
+    def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[Access]:
+        """An instruction's operands in memory: which elements they cover is its own affair, so they count as whole buffers."""
+        written = set(getattr(stmt.semantics, "writes", ()))
+        for name, buffer, _ in stmt.operands:
+            everywhere = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape))
+            inner = dataclasses.replace(scope, bound=scope.bound | set(everywhere))
+            yield from self._access(buffer, everywhere, 1, False, inner)
+            if name in written:
+                yield from self._access(buffer, everywhere, 1, True, inner)
+
+
+# ---------------------------------------------------------------- helpers
+
+
+def _watched(kernel: ir.Kernel) -> frozenset[str]:
+    """The buffers whose accesses can conflict within a block: shared ones, and global ones that the kernel writes."""
+    written = set()
+    for s in ir.statements(kernel.body):
+        match s:
+            case ir.Store(buffer=buffer) | ir.Copy(target=buffer):
+                written.add(buffer.name)
+            case ir.Instruction(operands=operands):
+                written |= {buffer.name for _, buffer, _ in operands}
+    return frozenset(
+        b.name for b in kernel.buffers if b.name in written and b.memory in ("shared", "global") and b.role != "input"
+    )
+
+
+def _ordered(state: State, memory: Iterable[str]) -> State:
+    """The state after a barrier for these memories."""
+    kinds = frozenset(memory)
+    return State({a: None for a in state.pending if a.buffer.memory not in kinds}, state.inflight)
+
+
+def _waits(loop: ir.For) -> bool:
+    return any(isinstance(s, ir.Wait) for s in ir.statements(loop.body))
+
+
+def _guarded(scope: Scope, condition: Expr) -> Scope:
+    return dataclasses.replace(scope, guards=(*scope.guards, condition))
+
+
+def _one_round_back(a: Access, var: Var, loop: ir.For) -> Access:
+    previous = binary("-", var, 1)
+    moved = a.substituted({var: previous}, guards=(binary("<=", 0, previous),))
+    return dataclasses.replace(moved, round=1, when=f", one round of `{loop.var.name}` earlier")
+
+
+def _any_round_back(a: Access, var: Var, loop: ir.For) -> Access:
+    old = Var(f"{var.name}'", INDEX, 0, var.upper)
+    moved = a.substituted({var: old}, (old,), (binary("<", old, var),))
+    return dataclasses.replace(moved, round=2, when=f", an earlier round of `{loop.var.name}`")
+
+
+def _finished(state: State, var: Var, rounds_known: bool, waited: bool) -> State:
+    """The state after a loop: the last round's accesses where the number of rounds is known, else any round's."""
+
+    def closed(a: Access, last: bool) -> Access:
+        a = dataclasses.replace(a, round=0)
+        if last and var.upper is not None:
+            return a.substituted({var: Const(var.upper, INDEX)})
+        return dataclasses.replace(a, bound=a.bound | {var}) if var in a.variables() else a
+
+    inflight = {closed(a, rounds_known and waited): age for a, age in state.inflight.items()}
+    return State({closed(a, rounds_known): None for a in state.pending}, inflight)
+
+
+def _rebuilt(stmt: ir.Stmt, path: Path, sites: Mapping[Path, Site]) -> tuple[ir.Stmt, ...]:
+    """A statement with the barriers inside it, behind the barrier before it."""
+
+    def one(child: ir.Stmt, at: Path) -> ir.Stmt:
+        parts = _rebuilt(child, at, sites)
+        return parts[0] if len(parts) == 1 else ir.Seq(parts)
+
+    new: ir.Stmt
+    match stmt:
+        case ir.Seq(body=body):
+            new = stmt.replace(body=tuple(p for i, s in enumerate(body) for p in _rebuilt(s, (*path, i), sites)))
+        case ir.For(body=body):
+            new = stmt.replace(body=one(body, (*path, 0)))
+        case ir.If(then=then, otherwise=otherwise):
+            other = None if otherwise is None else one(otherwise, (*path, 1))
+            new = stmt.replace(then=one(then, (*path, 0)), otherwise=other)
+        case _:
+            new = stmt
+    site = sites.get(path)
+    if site is None:
+        return (new,)
+    return ir.Barrier(tuple(sorted(site.memory)), tuple(site.reasons), getattr(stmt, "span", None)), new

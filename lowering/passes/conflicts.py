@@ -1,0 +1,289 @@
+"""Can two accesses of a block touch one element from different threads? The proof behind every inferred barrier.
+
+An access is a set of elements per thread: index expressions over the thread, over variables that both sides share (loops that are
+under way, the block), and over variables of its own (`bound`: loops that are finished, where any iteration counts). `conflict`
+enumerates threads and variables in NumPy. A shared variable is enumerated over one period only: `(i + 1) % 2` against `i % 2` needs
+two values of i. What cannot be evaluated or is too large counts as a conflict: an extra barrier is slow, a missing one is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from math import gcd, lcm, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.errors import Span
+from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, substitute
+from tilelang.lowering import ir
+
+Array = npt.NDArray[Any]
+
+LIMIT = 1 << 20  # points enumerated for one side of a proof; above it the two accesses count as conflicting
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Access:
+    """What one statement reads or writes of one buffer.
+
+    guards: conditions under which it happens. bound: variables that are not shared with another access. round: 0 in this round of
+    the innermost loop, 1 in the round before, 2 in any earlier one; `when` says so in a reason.
+    """
+
+    buffer: ir.Buffer
+    indices: tuple[Expr, ...]
+    lanes: int
+    writes: bool
+    guards: tuple[Expr, ...] = ()
+    bound: frozenset[Var] = frozenset()
+    round: int = 0
+    span: Span | None = dataclasses.field(default=None, compare=False)
+    when: str = dataclasses.field(default="", compare=False)
+
+    def __str__(self) -> str:
+        inside = ", ".join(str(i) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")
+        place = f" at {self.span}" if self.span is not None else ""
+        return f"{'write' if self.writes else 'read'} of {self.buffer.name}[{inside}]{place}{self.when}"
+
+    def substituted(self, mapping: Mapping[Var, Expr], bound: Iterable[Var] = (), guards: tuple[Expr, ...] = ()) -> Access:
+        """The same access with variables replaced; where one occurs, further bound variables and guards come with it."""
+        if mapping.keys().isdisjoint(self.variables()):
+            return self
+        return dataclasses.replace(
+            self,
+            indices=tuple(substitute(i, mapping) for i in self.indices),
+            guards=(*(substitute(g, mapping) for g in self.guards), *guards),
+            bound=self.bound | frozenset(bound),
+        )
+
+    def variables(self) -> frozenset[Var]:
+        """Every variable in its indices and guards."""
+        return frozenset(v for e in (*self.indices, *self.guards) for v in free(e))
+
+
+class Opaque(Exception):
+    """An expression that cannot be known here: a memory read, a float."""
+
+
+def is_thread(v: Any) -> bool:
+    """Whether a variable is the thread's number."""
+    return isinstance(v, Var) and v.name == ir.THREAD.name
+
+
+def evaluate(e: Expr, values: Mapping[Expr, Array]) -> Array:
+    """An integer or boolean expression over NumPy arrays; raises Opaque."""
+    found = values.get(e)
+    if found is not None:
+        return found
+    match e:
+        case Const(value=value) if isinstance(value, (bool, int)):
+            return np.asarray(value)
+        case Binary(op, left, right):
+            function = _FUNCTIONS.get(op)
+            if function is None:
+                raise Opaque
+            result: Array = function(evaluate(left, values), evaluate(right, values))
+            return result
+        case Unary("-", operand):
+            return -evaluate(operand, values)
+        case Unary("not", operand):
+            return ~evaluate(operand, values).astype(bool)
+        case Cast(operand, type) if type.is_integer:
+            return evaluate(operand, values)
+        case Select(condition, then, otherwise):
+            return np.where(evaluate(condition, values), evaluate(then, values), evaluate(otherwise, values))
+        case _:
+            raise Opaque
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "min": np.minimum, "max": np.maximum,
+    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or,
+}  # fmt: skip
+
+
+def is_opaque(e: Expr) -> bool:
+    """Whether `evaluate` would give up on an expression, whatever its variables are."""
+    match e:
+        case Var():
+            return not e.dtype.is_integer
+        case Const(value=value):
+            return not isinstance(value, (bool, int))
+        case Binary(op, left, right):
+            return op not in _FUNCTIONS or is_opaque(left) or is_opaque(right)
+        case Unary("-" | "not", operand):
+            return is_opaque(operand)
+        case Cast(operand, type):
+            return not type.is_integer or is_opaque(operand)
+        case Select(condition, then, otherwise):
+            return is_opaque(condition) or is_opaque(then) or is_opaque(otherwise)
+        case _:
+            return True
+
+
+def step(e: Expr, v: Var) -> tuple[int, int] | None:
+    """(p, d) such that e(v + p) = e(v) + d for every v; None where there is no such step.
+
+    >>> from tilelang.expr import Var, INDEX
+    >>> i = Var("i", INDEX)
+    >>> step((i + 1) % 4, i), step(i * 8, i), step((i * 6) // 4 % 3, i)
+    ((4, 0), (1, 8), (2, 0))
+    """
+    match e:
+        case Var():
+            return (1, 1) if e is v else (1, 0)
+        case Const():
+            return (1, 0)
+        case Unary("-", operand):
+            inner = step(operand, v)
+            return None if inner is None else (inner[0], -inner[1])
+        case Binary("+" | "-" as op, left, right):
+            a, b = step(left, v), step(right, v)
+            if a is None or b is None:
+                return None
+            p = lcm(a[0], b[0])
+            return p, a[1] * (p // a[0]) + (1 if op == "+" else -1) * b[1] * (p // b[0])
+        case Binary("*", factor, Const(value=value)) | Binary("*", Const(value=value), factor):
+            inner = step(factor, v)
+            return None if inner is None else (inner[0], inner[1] * int(value))
+        case Binary("//" | "%" as op, dividend, Const(value=value)) if value:
+            inner = step(dividend, v)
+            if inner is None:
+                return None
+            times = abs(int(value)) // gcd(inner[1], int(value))
+            return inner[0] * times, (inner[1] * times // int(value) if op == "//" else 0)
+        case _:
+            inside = [step(child, v) for child in e.children() if isinstance(child, Expr)]
+            known = [s for s in inside if s is not None and s[1] == 0]
+            return (lcm(*(s[0] for s in known)), 0) if len(known) == len(inside) else None
+
+
+def _period(v: Var, pairs: Iterable[tuple[Expr, Expr]]) -> int | None:
+    """How far v can move without changing whether the two sides of each pair are equal; None: it is not known."""
+    period = 1
+    for left, right in pairs:
+        a, b = step(left, v), step(right, v)
+        if a is None or b is None:
+            return None
+        p = lcm(a[0], b[0])
+        if a[1] * (p // a[0]) != b[1] * (p // b[0]):
+            return None
+        period = lcm(period, p)
+    return period
+
+
+class Prover:
+    """Answers `conflict` for one kernel and remembers the answers."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._known: dict[tuple[Access, Access], bool] = {}
+
+    def conflict(self, older: Access, newer: Access) -> bool:
+        """Whether different threads may touch one element, at least one of them writing; True where that cannot be excluded."""
+        if not (older.writes or newer.writes) or self.threads == 1:
+            return False
+        if older.buffer.name != newer.buffer.name:
+            return overlap(older.buffer, newer.buffer)
+        key = (older, newer)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._decide(older, newer)
+        return found
+
+    def _decide(self, a: Access, b: Access) -> bool:
+        dimensions = [
+            d for d, (i, j) in enumerate(zip(a.indices, b.indices, strict=True)) if not is_opaque(i) and not is_opaque(j)
+        ]
+        pairs = [(a.indices[d], b.indices[d]) for d in dimensions]
+        own = a.bound | b.bound
+        shared: dict[Var, range] = {}
+        whole: set[Var] = set()  # enumerated over all of their range, so that guards on them may be used
+        for v in sorted({v for pair in pairs for e in pair for v in free(e)} - own, key=lambda v: str(v.name)):
+            if is_thread(v):
+                continue
+            low = v.lower if v.lower is not None else 0
+            size = v.upper - low + 1 if v.upper is not None else None
+            period = _period(v, pairs)
+            if size is None and period is None:
+                return True
+            if period is None or (size is not None and size <= period):
+                whole.add(v)
+                shared[v] = range(low, low + (size or 0))
+            else:
+                shared[v] = range(low, low + period)
+        lanes_matter = bool(dimensions) and dimensions[-1] == len(a.indices) - 1
+        try:
+            first = self._points(a, dimensions, shared, whole, a.lanes if lanes_matter else 1)
+            second = self._points(b, dimensions, shared, whole, b.lanes if lanes_matter else 1)
+        except Opaque:
+            return True
+        return _meet(first, second, self.threads)
+
+    def _points(
+        self, a: Access, dimensions: list[int], shared: dict[Var, range], whole: set[Var], lanes: int
+    ) -> tuple[Array, Array]:
+        """Coordinates (shared variables, then index dimensions) and threads of every point of an access, one row a coordinate."""
+        used = {v for d in dimensions for v in free(a.indices[d])}
+        guards = [
+            g for g in a.guards if not is_opaque(g) and all(v in whole or v in used & a.bound or is_thread(v) for v in free(g))
+        ]
+        bound = sorted(used & a.bound, key=lambda v: (str(v.name), v.upper or 0))
+        axes: list[Array] = [np.arange(r.start, r.stop, dtype=np.int64) for r in shared.values()]
+        for v in bound:
+            if v.upper is None:
+                raise Opaque
+            axes.append(np.arange(v.lower or 0, v.upper + 1, dtype=np.int64))
+        axes += [np.arange(self.threads, dtype=np.int64), np.arange(lanes, dtype=np.int64)]
+        sizes = tuple(len(x) for x in axes)
+        if prod(sizes) > LIMIT:
+            raise Opaque
+        grids = [x.reshape([-1 if i == d else 1 for i in range(len(axes))]) for d, x in enumerate(axes)]
+        values: dict[Expr, Array] = dict(zip([*shared, *bound], grids, strict=False))
+        for v in used | {v for g in guards for v in free(g)}:
+            if is_thread(v):
+                values[v] = grids[-2]
+        rows = [grids[i] for i in range(len(shared))]
+        for d in dimensions:
+            coordinate = evaluate(a.indices[d], values)
+            rows.append(coordinate + grids[-1] if d == len(a.indices) - 1 and lanes > 1 else coordinate)
+        keep = np.ones(sizes, dtype=bool)
+        for g in guards:
+            keep = keep & evaluate(g, values)
+        table = [np.broadcast_to(r, sizes)[keep] for r in rows]
+        thread = np.broadcast_to(grids[-2], sizes)[keep]
+        return (np.stack(table) if table else np.zeros((0, thread.size), np.int64)), thread
+
+
+def _meet(first: tuple[Array, Array], second: tuple[Array, Array], threads: int) -> bool:
+    """Whether a column of the two tables is equal and belongs to different threads."""
+    (rows_a, threads_a), (rows_b, threads_b) = first, second
+    if not threads_a.size or not threads_b.size:
+        return False
+    keys_a, keys_b, size = np.zeros(threads_a.size, np.int64), np.zeros(threads_b.size, np.int64), 1
+    for x, y in zip(rows_a, rows_b, strict=True):
+        low = min(int(x.min()), int(y.min()))
+        extent = max(int(x.max()), int(y.max())) - low + 1
+        keys_a, keys_b, size = keys_a * extent + (x - low), keys_b * extent + (y - low), size * extent
+        if size > 1 << 62:
+            return True
+    if size > 4 * LIMIT:  # too sparse for a table: number the keys that occur
+        _, numbers = np.unique(np.concatenate([keys_a, keys_b]), return_inverse=True)
+        keys_a, keys_b, size = numbers[: keys_a.size], numbers[keys_a.size :], int(numbers.max()) + 1
+    least, most = np.full((2, size), threads, np.int64), np.full((2, size), -1, np.int64)
+    for side, (keys, owners) in enumerate(((keys_a, threads_a), (keys_b, threads_b))):
+        np.minimum.at(least[side], keys, owners)
+        np.maximum.at(most[side], keys, owners)
+    both = (most[0] >= 0) & (most[1] >= 0)
+    return bool(np.any(both & ((least.min(axis=0)) != (most.max(axis=0)))))
+
+
+def overlap(a: ir.Buffer, b: ir.Buffer) -> bool:
+    """Whether two buffers share bytes: both shared, both placed, and their ranges meet."""
+    if a.memory != "shared" or b.memory != "shared" or a.offset is None or b.offset is None:
+        return False
+    return a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes

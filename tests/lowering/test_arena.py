@@ -1,0 +1,97 @@
+"""Places in shared memory: disjoint while alive, shared otherwise, refused over capacity."""
+
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.errors import Refusal, Span
+from tilelang.expr import INDEX, Binary, Const, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.passes.arena import place_shared
+from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
+
+T = Var("thread", INDEX, 0, 63)
+ZERO = Const(0.0, dt.float32)
+C = ir.Buffer("C", dt.float32, (64,), "global", "output")
+
+
+def shared(name: str, elements: int = 64, ring: int = 0) -> ir.Buffer:
+    return ir.Buffer(name, dt.float32, (elements,), "shared", ring=ring)
+
+
+def put(buffer: ir.Buffer) -> ir.Store:
+    return ir.Store(buffer, (T,), ZERO, span=Span("s.py", 4))
+
+
+def get(buffer: ir.Buffer) -> ir.Store:
+    return ir.Store(C, (T,), ir.Load(buffer, (63 - T,)))
+
+
+def loop(*body: ir.Stmt) -> ir.For:
+    return ir.For(Var("k", INDEX, 0, 9), index(10), ir.Seq(body))
+
+
+def placed(*body: ir.Stmt, buffers: tuple[ir.Buffer, ...], capacity_bytes: int = 1 << 20) -> dict[str, int | None]:
+    kernel = ir.Kernel("k", (1, 1, 1), 64, (C, *buffers), ir.Seq(body))
+    done = place_shared(kernel, capacity_bytes)
+    used = {n.name: n for n in done.body.walk() if isinstance(n, ir.Buffer) and n.memory == "shared"}
+    assert {b.name: b for b in done.shared if b.name in used} == used, "the body uses the buffers of the list"
+    assert all(b.offset is not None and b.offset % 64 == 0 for b in done.shared)
+    assert not missing_barrier(insert_barriers(done))
+    return {b.name: b.offset for b in done.shared}
+
+
+def test_lives_one_after_the_other_share_bytes() -> None:
+    a, b = shared("a"), shared("b")
+    assert placed(put(a), get(a), put(b), get(b), buffers=(a, b)) == {"a": 0, "b": 0}
+    assert placed(put(a), put(b), get(a), get(b), buffers=(a, b)) == {"a": 0, "b": 256}
+
+
+def test_a_loop_keeps_alive_what_comes_from_outside() -> None:
+    a, b, c = shared("a"), shared("b"), shared("c")
+    assert placed(put(a), loop(get(a), put(b), get(b)), buffers=(a, b)) == {"a": 0, "b": 256}
+    assert placed(loop(put(a), get(a), put(b), get(b)), put(c), get(c), buffers=(a, b, c)) == {"a": 0, "b": 0, "c": 0}
+    assert placed(loop(put(a), put(b)), get(a), get(b), buffers=(a, b)) == {"a": 0, "b": 256}
+
+
+def test_a_value_from_the_round_before_lives_all_round() -> None:
+    a, b = shared("a"), shared("b")
+    assert placed(loop(get(a), put(a), put(b), get(b)), buffers=(a, b)) == {"a": 0, "b": 256}
+    k = Var("k", INDEX, 0, 9)
+    first = ir.For(k, index(10), ir.Seq((ir.If(Binary("==", k, index(0)), put(a)), get(a), put(b), get(b))))
+    assert placed(first, buffers=(a, b)) == {"a": 0, "b": 256}
+
+
+def test_rings_and_copies_live_all_round() -> None:
+    a, b = shared("a", ring=1), shared("b")
+    assert placed(loop(put(a), get(a), put(b), get(b)), buffers=(a, b)) == {"a": 0, "b": 256}
+    source = ir.Buffer("A", dt.float32, (64,), "global", "input")
+    a = shared("a")
+    copy = ir.Copy(a, (T,), source, (T,), 1)
+    assert placed(copy, ir.Commit(), put(b), get(b), ir.Wait(0), get(a), buffers=(a, b)) == {"a": 0, "b": 256}
+
+
+def test_small_buffers_fill_gaps_at_aligned_places() -> None:
+    a, b, c = shared("a", 100), shared("b", 64), shared("c", 65)
+    assert placed(put(a), put(b), put(c), get(a), get(b), get(c), buffers=(a, b, c)) == {"a": 0, "b": 768, "c": 448}
+
+
+def test_over_capacity_shows_the_table() -> None:
+    a, b = shared("tile_A", 8192, ring=2), shared("b")
+    with pytest.raises(Refusal) as caught:
+        placed(put(a), put(b), get(a), get(b), buffers=(a, b), capacity_bytes=32768)
+    error = caught.value
+    assert error.code == "memory-over-capacity"
+    assert error.render().replace(f"  --> {error.span}\n", "") == (
+        "error[memory-over-capacity]: the kernel `k` needs 33024 bytes of shared memory for a block, the device has 32768\n"
+        "  = counterexample: \n"
+        "    buffer  shape  type     bytes     at\n"
+        "    tile_A  8192   float32  32768      0\n"
+        "    b       64     float32    256  32768\n"
+        "  = help: make the tile that fills `tile_A` smaller, or its `ahead`"
+    )
+    assert error.span == Span("s.py", 4)
+
+
+def test_no_shared_memory_is_no_work() -> None:
+    kernel = ir.Kernel("k", (1, 1, 1), 64, (C,), ir.Store(C, (T,), ZERO))
+    assert place_shared(kernel, 0) is kernel

@@ -1,0 +1,259 @@
+"""Barriers: each one needed, none missing, in control that all threads share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.errors import Refusal, Span
+from tilelang.expr import INDEX, Const, Expr, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
+
+T = Var("thread", INDEX, 0, 63)
+S = ir.Buffer("S", dt.float32, (64,), "shared")
+A = ir.Buffer("A", dt.float32, (4096,), "global", "input")
+C = ir.Buffer("C", dt.float32, (4096,), "global", "output")
+RING2 = ir.Buffer("R", dt.float32, (2, 64), "shared", ring=2)
+RING3 = ir.Buffer("R", dt.float32, (3, 64), "shared", ring=3)
+ZERO = Const(0.0, dt.float32)
+
+
+def kernel(*body: ir.Stmt, threads: int = 64, buffers: tuple[ir.Buffer, ...] = (A, C, S)) -> ir.Kernel:
+    return ir.Kernel("k", (2, 1, 1), threads, buffers, ir.Seq(body))
+
+
+def var(name: str, extent: int) -> Var:
+    return Var(name, INDEX, 0, extent - 1)
+
+
+def put(buffer: ir.Buffer, *at: Expr | int, value: Expr = ZERO, line: int = 1) -> ir.Store:
+    indices = tuple(i if isinstance(i, Expr) else index(i) for i in at)
+    return ir.Store(buffer, indices, value, span=Span("s.py", line))
+
+
+def get(buffer: ir.Buffer, *at: Expr | int, line: int = 2) -> ir.Store:
+    """A read of shared memory into the output."""
+    indices = tuple(i if isinstance(i, Expr) else index(i) for i in at)
+    return ir.Store(C, (T,), ir.Load(buffer, indices), span=Span("s.py", line))
+
+
+def shape(stmt: ir.Stmt) -> str:
+    """The order of things: w, r for shared accesses, | for a barrier, brackets for control."""
+    match stmt:
+        case ir.Seq(body=body):
+            return "".join(shape(s) for s in body)
+        case ir.For(body=inner):
+            return f"[{shape(inner)}]"
+        case ir.If(then=then, otherwise=otherwise):
+            return f"<{shape(then)}{':' + shape(otherwise) if otherwise is not None else ''}>"
+        case ir.Barrier():
+            return "|"
+        case ir.Store(buffer=buffer):
+            return "r" if buffer.memory == "global" else "w"
+        case ir.Copy():
+            return "c"
+        case ir.Wait():
+            return "."
+        case _:
+            return ""
+
+
+def barriers(stmt: ir.Stmt) -> Iterator[ir.Barrier]:
+    return (s for s in ir.statements(stmt) if isinstance(s, ir.Barrier))
+
+
+def without(stmt: ir.Stmt, dropped: ir.Barrier) -> ir.Stmt:
+    """The tree without one barrier (the object, not its equals)."""
+    if isinstance(stmt, ir.Seq):
+        return ir.Seq(tuple(without(s, dropped) for s in stmt.body if s is not dropped))
+    return stmt.map_children(lambda c: without(c, dropped) if isinstance(c, ir.Stmt) else c)
+
+
+def inserted(k: ir.Kernel) -> str:
+    """The shape after insertion; checks that nothing is missing, and that each barrier is needed."""
+    done = insert_barriers(k)
+    assert not missing_barrier(done)
+    for barrier in barriers(done.body):
+        assert barrier.reasons
+        assert missing_barrier(done.replace(body=without(done.body, barrier)))
+    return shape(done.body)
+
+
+def test_one_thread_needs_none() -> None:
+    k = kernel(put(S, T), get(S, 63 - T), threads=1)
+    assert insert_barriers(k) is k
+
+
+def test_exchange_between_threads() -> None:
+    assert inserted(kernel(put(S, T), get(S, 63 - T))) == "w|r"
+
+
+def test_own_elements_need_none() -> None:
+    assert inserted(kernel(put(S, T), get(S, T))) == "wr"
+    wide = ir.Buffer("S", dt.float32, (256,), "shared")
+    i, j = var("i", 4), var("j", 4)
+    body = ir.For(i, index(4), put(wide, T * 4 + i)), ir.For(j, index(4), get(wide, T * 4 + 3 - j))
+    assert inserted(kernel(*body, buffers=(A, C, wide))) == "[w][r]"
+
+
+def test_barrier_stands_before_a_loop_that_only_reads() -> None:
+    j = var("j", 8)
+    assert inserted(kernel(put(S, T), ir.For(j, index(8), get(S, (T + j) % 64)))) == "w|[r]"
+
+
+def test_both_edges_of_a_round() -> None:
+    k = var("k", 10)
+    body = ir.For(k, index(10), ir.Seq((put(S, T), get(S, 63 - T))))
+    assert inserted(kernel(body)) == "[|w|r]"
+
+
+def test_inner_loops_of_a_round() -> None:
+    k, i, j = var("k", 10), var("i", 4), var("j", 64)
+    wide = ir.Buffer("S", dt.float32, (4, 64), "shared")
+    round_ = ir.Seq((ir.For(i, index(4), put(wide, i, T)), ir.For(j, index(64), get(wide, 0, j))))
+    assert inserted(kernel(ir.For(k, index(10), round_), buffers=(A, C, wide))) == "[|[w]|[r]]"
+
+
+def test_double_buffer_takes_one_barrier_a_round() -> None:
+    k = var("k", 10)
+    for order in (
+        (get(RING2, k % 2, 63 - T), put(RING2, (k + 1) % 2, T)),
+        (put(RING2, (k + 1) % 2, T), get(RING2, k % 2, 63 - T)),
+    ):
+        body = put(RING2, 0, T), ir.For(k, index(10), ir.Seq(order))
+        assert inserted(kernel(*body, buffers=(A, C, RING2))).count("|") == 1
+
+
+def test_a_slot_refilled_after_its_read_needs_the_barrier_between() -> None:
+    k = var("k", 10)
+    body = put(RING2, 0, T), ir.For(k, index(10), ir.Seq((get(RING2, k % 2, 63 - T), put(RING2, k % 2, T))))
+    assert inserted(kernel(*body, buffers=(A, C, RING2))) == "w|[r|w]"
+
+
+def test_rings_through_a_name() -> None:
+    k, slot = var("k", 10), Var("slot", INDEX)
+    body = (
+        put(RING3, 0, T),
+        ir.For(k, index(10), ir.Seq((ir.Let(slot, (k + 1) % 3), get(RING3, k % 3, 63 - T), put(RING3, slot, T)))),
+    )
+    assert inserted(kernel(*body, buffers=(A, C, RING3))) == "w[|rw]"
+
+
+def test_tails_skip_the_access_not_the_barrier() -> None:
+    guarded = ir.If(T < 40, put(S, T)), ir.If(T < 50, get(S, 63 - T))
+    assert inserted(kernel(*guarded)) == "<w>|<r>"
+    inside = ir.If(T < 40, ir.Seq((put(S, T), get(S, 39 - T))))
+    assert inserted(kernel(inside)) == "<w>|<r>"
+
+
+def test_divergent_loops_are_made_uniform() -> None:
+    i = Var("i", INDEX)
+    body = ir.For(i, T % 3 + 1, ir.Seq((put(S, T), get(S, 63 - T))))
+    assert inserted(kernel(body)) == "[|<w>|<r>]"
+
+
+def test_divergent_parts_that_need_none_stay_whole() -> None:
+    i = Var("i", INDEX)
+    body = ir.For(i, T % 3, put(S, T)), ir.If(T < 3, ir.Seq((put(S, T), get(S, T))))
+    assert inserted(kernel(*body)) == "[w]<wr>"
+
+
+def test_else_branches_of_disjoint_threads() -> None:
+    assert inserted(kernel(ir.If(T < 32, put(S, T), put(S, T)))) == "<w:w>"
+    assert inserted(kernel(ir.If(T < 32, put(S, T), get(S, T - 32)))) == "<w>|<r>"
+
+
+def test_uniform_branches_hold_their_own_barrier() -> None:
+    k = var("k", 10)
+    body = ir.For(k, index(10), ir.If(k < 5, ir.Seq((put(S, T), get(S, 63 - T)))))
+    assert inserted(kernel(body)) == "[<|w|r>]"
+
+
+def test_vector_loops_cannot_be_split() -> None:
+    i = var("i", 4)
+    wide = ir.Buffer("S", dt.float32, (256,), "shared")
+    vector = ir.For(i, index(4), ir.Seq((put(wide, T * 4 + i), get(wide, (T * 4 + i + 4) % 256))), "vector")
+    with pytest.raises(Refusal) as caught:
+        insert_barriers(kernel(vector, buffers=(A, C, wide)))
+    assert caught.value.code == "barrier-in-divergent-control"
+
+
+def test_vector_accesses() -> None:
+    wide = ir.Buffer("S", dt.float32, (256,), "shared")
+    write = ir.Store(wide, (T * 4,), ir.Load(A, (T * 4,), 4))
+    read_own = ir.Store(C, (T * 4,), ir.Load(wide, (T * 4,), 4))
+    read_next = ir.Store(C, (T * 4,), ir.Load(wide, (T * 4 + 1,), 4))
+    assert inserted(kernel(write, read_own, buffers=(A, C, wide))) == "wr"
+    assert inserted(kernel(write, read_next, buffers=(A, C, wide))) == "w|r"
+
+
+def test_unknown_indices_count_as_conflicts() -> None:
+    ids = ir.Buffer("ids", dt.int64, (64,), "global", "input")
+    gather = get(S, ir.Load(ids, (T,)))
+    assert inserted(kernel(put(S, T), gather, buffers=(A, C, S, ids))) == "w|r"
+    rows = ir.Buffer("S", dt.float32, (8, 64), "shared")
+    own_column = get(rows, ir.Load(ids, (T,)), T)
+    assert inserted(kernel(put(rows, 0, T), own_column, buffers=(A, C, rows, ids))) == "wr"
+
+
+def test_workspace_within_a_block() -> None:
+    block = Var("block_x", INDEX, 0, 1)
+    workspace = ir.Buffer("W", dt.float32, (128,), "global", "workspace")
+    body = put(workspace, block * 64 + T), ir.Store(C, (T,), ir.Load(workspace, (block * 64 + 63 - T,)))
+    done = insert_barriers(kernel(*body, buffers=(A, C, workspace)))
+    assert [b.memory for b in barriers(done.body)] == [("global",)]
+
+
+def test_shared_bytes_are_one_memory() -> None:
+    first, second = (ir.Buffer(n, dt.float32, (64,), "shared", offset=0) for n in "PQ")
+    apart = ir.Buffer("Q", dt.float32, (64,), "shared", offset=256)
+    assert inserted(kernel(put(first, T), get(first, T), put(second, T), buffers=(A, C, first, second))) == "wr|w"
+    assert inserted(kernel(put(first, T), get(first, T), put(apart, T), buffers=(A, C, first, apart))) == "wrw"
+
+
+def test_asynchronous_copies_complete_at_their_wait() -> None:
+    k = var("k", 10)
+
+    def copy(slot: Expr | int, source: Expr) -> ir.Seq:
+        slot = index(slot) if isinstance(slot, int) else slot
+        return ir.Seq((ir.Copy(RING3, (slot, T), A, (source,), 1, span=Span("s.py", 3)), ir.Commit()))
+
+    body = (
+        copy(0, T),
+        copy(1, T + 64),
+        ir.For(k, index(10), ir.Seq((ir.Wait(1), get(RING3, k % 3, 63 - T), *copy((k + 2) % 3, T + k * 64).body))),
+    )
+    assert inserted(kernel(*body, buffers=(A, C, RING3))) == "cc[.|rc]"
+
+
+def test_prologue_and_epilogue() -> None:
+    k = var("k", 10)
+    round_ = ir.Seq((get(RING2, k % 2, 63 - T), put(RING2, (k + 1) % 2, T)))
+    body = put(RING2, 0, T), ir.For(k, index(10), round_), get(RING2, 0, 62 - T % 2)
+    assert inserted(kernel(*body, buffers=(A, C, RING2))) == "w[|rw]|r"
+
+
+def test_loops_that_may_not_run() -> None:
+    n = Var("n", INDEX, 0, 5)
+    k = Var("k", INDEX)
+    body = put(S, T), ir.For(k, n, put(RING2, 0, T)), get(S, 63 - T)
+    assert inserted(kernel(*body, buffers=(A, C, S, RING2))) == "w[w]|r"
+
+
+def test_reasons_name_both_accesses() -> None:
+    done = insert_barriers(kernel(ir.For(var("k", 4), index(4), ir.Seq((put(S, T, line=7), get(S, 63 - T, line=9))))))
+    reasons = [b.reasons for b in barriers(done.body)]
+    assert reasons == [
+        ("read of S[63 - thread] at s.py:9, one round of `k` earlier, then write of S[thread] at s.py:7",),
+        ("write of S[thread] at s.py:7, then read of S[63 - thread] at s.py:9",),
+    ]
+
+
+def test_tree_reduction_between_threads() -> None:
+    """The classic: half of the threads add, a barrier a step."""
+    step = var("step", 6)
+    half = index(32) >> step
+    add = ir.Store(S, (T,), ir.Load(S, (T,)) + ir.Load(S, (T + half,)), span=Span("s.py", 5))
+    body = put(S, T), ir.For(step, index(6), ir.If(T < half, add)), get(S, 0)
+    assert inserted(kernel(*body)) == "w[|<w>]|r"
