@@ -1,0 +1,149 @@
+"""Measuring several callables side by side, fairly: every benchmark of the project stands on this module.
+
+Contestants take turns, round after round, so that a slow spell of the machine meets all of them. Each timed call follows an untimed one
+of the same contestant (warm caches), and a pause separates the sides: thread pools of OpenBLAS and OpenMP spin for a while after their
+work and take a core from whoever runs next. Absolute times of a shared machine mean little; `Comparison.ratio` is the median over the
+rounds of a quotient whose two parts were measured in the same round, and that is what a table should show.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    """Something to time. Contestants of one `side` share a thread pool and run without a pause between them."""
+
+    name: str
+    side: str
+    call: Callable[[], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What `compare` measured: for each contestant its seconds in every round."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+
+    def median_ms(self, name: str) -> float:
+        """The median time of one contestant in milliseconds."""
+        return float(np.median(self.seconds[name])) * 1e3
+
+    def best_ms(self, name: str) -> float:
+        """The shortest time of one contestant in milliseconds."""
+        return min(self.seconds[name]) * 1e3
+
+    def ratio(self, name: str, against: str) -> float:
+        """How many times faster `name` is than `against`: the median of the rounds' quotients."""
+        return float(np.median(np.array(self.seconds[against]) / np.array(self.seconds[name])))
+
+
+def compare(contestants: Sequence[Contestant], rounds: int = 15, pause_s: float = 0.25) -> Comparison:
+    """Times every contestant once in each of `rounds` rounds, with `pause_s` seconds at each change of sides.
+
+    >>> compare([Contestant("nothing", "here", lambda: None)], rounds=3, pause_s=0).median_ms("nothing") < 1
+    True
+    """
+    seconds: dict[str, list[float]] = {c.name: [] for c in contestants}
+    side = ""
+    for _ in range(rounds):
+        for contestant in contestants:
+            if contestant.side != side:
+                time.sleep(pause_s)
+                side = contestant.side
+            contestant.call()
+            start = time.perf_counter()
+            contestant.call()
+            seconds[contestant.name].append(time.perf_counter() - start)
+    return Comparison({name: tuple(values) for name, values in seconds.items()})
+
+
+def aligned_array(shape: tuple[int, ...], alignment_bytes: int = 4096, offset_bytes: int = 0) -> FloatArray:
+    """A float32 array of zeros at a chosen address modulo `alignment_bytes`: NumPy's own large arrays start 16 bytes past a line."""
+    count = int(np.prod(shape))
+    memory = np.zeros(count * 4 + 2 * alignment_bytes, np.uint8)
+    start = -memory.ctypes.data % alignment_bytes + offset_bytes
+    return memory[start : start + count * 4].view(np.float32).reshape(shape)
+
+
+class OpenCLBench:
+    """A context, a queue and kernels on the first OpenCL device, over NumPy arrays that the device reads and writes in place."""
+
+    def __init__(self) -> None:
+        import pyopencl
+
+        self.cl = pyopencl
+        self.context = pyopencl.Context(pyopencl.get_platforms()[0].get_devices()[:1])
+        self.device = self.context.devices[0]
+        self.queue = pyopencl.CommandQueue(self.context)
+
+    def buffer(self, array: FloatArray) -> Any:
+        """A buffer over the array's own memory."""
+        flags = self.cl.mem_flags.USE_HOST_PTR | self.cl.mem_flags.READ_WRITE
+        return self.cl.Buffer(self.context, flags, hostbuf=array)
+
+    def launch(
+        self, source: str, grid: tuple[int, ...], arrays: Sequence[FloatArray], name: str = "kernel_main"
+    ) -> Callable[[], None]:
+        """Builds a kernel of one work-item a work-group; the result runs it over `grid` work-groups and waits."""
+        kernel = self.cl.Kernel(self.cl.Program(self.context, source).build(), name)
+        kernel.set_args(*(self.buffer(a) for a in arrays))
+        local = (1,) * len(grid)
+
+        def run() -> None:
+            self.cl.enqueue_nd_range_kernel(self.queue, kernel, grid, local)
+            self.queue.finish()
+
+        return run
+
+
+def environment(device: str) -> dict[str, object]:
+    """What a result must be read with: device, processor, threads, versions, load, date."""
+    versions = {}
+    for package in ("numpy", "torch", "pyopencl", "pocl-binary-distribution"):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "schema": 1,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "device": device,
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 2),
+        "versions": versions,
+    }
+
+
+def record(path: Path, rows: Sequence[Mapping[str, object]], device: str) -> None:
+    """Appends one JSON line a row, each with its environment."""
+    head = environment(device)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps({**head, **row}, sort_keys=True) + "\n")
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text in columns; the first row is the heading, the first column is flush left."""
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    lines = [
+        "  ".join(t.ljust(w) if c == 0 else t.rjust(w) for c, (t, w) in enumerate(zip(row, widths, strict=True))) for row in rows
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
