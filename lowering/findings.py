@@ -19,8 +19,8 @@ from tilelang.errors import Span
 Array = npt.NDArray[Any]
 
 KINDS = (
-    "out-of-bounds", "uninitialised-read", "data-race", "divergent-barrier", "divergent-instruction", "instruction-operand", "read-before-wait",
-    "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output", "division-by-zero",
+    "out-of-bounds", "uninitialised-read", "data-race", "divergent-barrier", "divergent-instruction", "instruction-operand",
+    "read-before-wait", "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output", "division-by-zero",
 )  # fmt: skip
 
 KEPT, KEPT_PER_SITE = 20, 4

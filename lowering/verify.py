@@ -1,0 +1,320 @@
+"""What is legal kernel IR, checked after every pass in tests and under TILELANG_VERIFY=1.
+
+Only our own mistakes are found here, so a violation is an InternalError, not an error of the person who wrote the schedule. Always:
+buffers are declared and used with one meaning, indices and types fit, lanes agree, names are defined before they are used and their
+ranges are true, barriers stand in uniform control flow. After some passes more holds:
+
+    vectorize   no vector loops; conditions, extents, indices and counts are scalars
+    unroll      no unroll loops either
+    promote     register buffers kept in vectors have constant, in-bounds indices that stay within one vector
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from tilelang import dtype as dt
+from tilelang import expr as ex
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, to_text, unique
+from tilelang.lowering import ir, printer
+
+CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
+FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
+
+
+class InternalError(AssertionError):
+    """Illegal kernel IR: a pass has a fault."""
+
+
+def verify(program: ir.Program, stage: str, *, after: Iterable[str] = ()) -> None:
+    """Raises InternalError where the program is not legal after the pass `stage` (and those in `after`; any name is allowed)."""
+    done = {stage, *after}
+    for number in range(len(CHAIN), 0, -1):
+        if CHAIN[number - 1] in done:
+            done |= set(CHAIN[:number])
+    names = [k.name for k in program.kernels]
+    if len(set(names)) != len(names):
+        raise InternalError(f"after {stage}: two kernels have one name, of {names}")
+    globals_ = _by_name(program.buffers, f"after {stage}: the program")
+    for buffer in program.buffers:
+        if buffer.memory != "global":
+            raise InternalError(f"after {stage}: the program lists {buffer.name}, which is in {buffer.memory} memory")
+    for kernel in program.kernels:
+        _KernelCheck(kernel, globals_, stage, done).run()
+
+
+def _by_name(buffers: tuple[ir.Buffer, ...], who: str) -> dict[str, ir.Buffer]:
+    found: dict[str, ir.Buffer] = {}
+    for b in buffers:
+        if b.name in found:
+            raise InternalError(f"{who} has two buffers named {b.name}")
+        found[b.name] = b
+    return found
+
+
+class _Scope:
+    """The names visible at a point, with their types, and which of them differ between the threads of a block."""
+
+    def __init__(self, types: dict[str, dt.DType], divergent: frozenset[str]) -> None:
+        self.types, self.divergent = types, divergent
+
+    def add(self, var: Var, divergent: bool) -> _Scope:
+        names = self.divergent | {var.name} if divergent else self.divergent - {var.name}
+        return _Scope({**self.types, var.name: var.type}, names)
+
+
+class _KernelCheck:
+    """Checks one kernel; `_where` is the statement that is being looked at."""
+
+    def __init__(self, kernel: ir.Kernel, globals_: dict[str, ir.Buffer], stage: str, done: set[str]) -> None:
+        self.kernel, self.globals, self.stage, self.done = kernel, globals_, stage, done
+        self.buffers = _by_name(kernel.buffers, f"after {stage}: kernel {kernel.name}")
+        self._where: ir.Stmt | None = None
+        self._checked: set[Expr] = set()
+
+    def fail(self, message: str) -> NoReturn:
+        place = ""
+        if self._where is not None:
+            span = getattr(self._where, "span", None)
+            place = f"\n  in `{printer.headline(self._where)}`" + (f" from {span}" if span is not None else "")
+        raise InternalError(f"after {self.stage}, kernel {self.kernel.name}: {message}{place}")
+
+    def need(self, condition: bool, message: str) -> None:
+        if not condition:
+            self.fail(message)
+
+    def run(self) -> None:
+        kernel = self.kernel
+        self.need(kernel.threads >= 1 and all(n >= 0 for n in kernel.grid), "threads and grid must be positive")
+        self.need(kernel.index_bits in (32, 64), f"index_bits is {kernel.index_bits}")
+        for b in kernel.buffers:
+            self.buffer(b)
+        types = {v.name: v.type for v in (*ir.BLOCK, ir.THREAD)}
+        self.statement(kernel.body, _Scope(types, frozenset({ir.THREAD.name})), uniform=True)
+
+    def buffer(self, b: ir.Buffer) -> None:
+        """One declaration."""
+        self.need(b.memory in ("global", "shared", "register"), f"{b.name} is in {b.memory!r} memory")
+        self.need(all(n >= 0 for n in b.shape), f"{b.name} has shape {b.shape}")
+        roles = ("input", "output", "workspace") if b.memory == "global" else ("",)
+        self.need(b.role in roles, f"{b.name} in {b.memory} memory has role {b.role!r}")
+        if b.memory == "global":
+            self.need(self.globals.get(b.name) == b, f"{b.name} is not what the program lists: {self.globals.get(b.name)}")
+            self.need(
+                self.kernel.index_bits == 64 or b.elements < 2**31, f"{b.name} has {b.elements} elements, indices have 32 bits"
+            )
+        if b.vector:
+            self.need(b.memory == "register", f"{b.name} in {b.memory} memory is kept in vectors")
+            self.need(
+                bool(b.shape) and b.shape[-1] % b.vector == 0,
+                f"{b.name}{list(b.shape)} does not divide into vectors of {b.vector}",
+            )
+        if b.offset is not None:
+            self.need(b.memory == "shared", f"{b.name} in {b.memory} memory has an offset")
+            self.need(b.offset >= 0 and b.offset % b.dtype.bytes == 0, f"{b.name} of {b.dtype} has offset {b.offset}")
+        if b.ring:
+            self.need(bool(b.shape) and b.shape[0] == b.ring, f"{b.name}{list(b.shape)} is not a ring of {b.ring}")
+
+    # ------------------------------------------------------------ statements
+
+    def statement(self, stmt: ir.Stmt, scope: _Scope, *, uniform: bool) -> None:
+        """One statement and all inside it; uniform: all threads of a block come here together."""
+        self._where = stmt
+        match stmt:
+            case ir.Seq(body):
+                for child in body:
+                    self.statement(child, scope, uniform=uniform)
+                    if isinstance(child, ir.Let):
+                        scope = scope.add(child.var, self.diverges(child.value, scope))
+            case ir.For():
+                self.loop(stmt, scope, uniform)
+            case ir.If(condition, then, otherwise):
+                self.scalar(condition, scope, "the condition")
+                self.need(condition.dtype.kind == "bool", f"the condition is {condition.dtype}")
+                inner = uniform and not self.diverges(condition, scope)
+                self.statement(then, scope, uniform=inner)
+                if otherwise is not None:
+                    self.statement(otherwise, scope, uniform=inner)
+            case ir.Let(var, value):
+                self.fresh(var, scope)
+                self.scalar(value, scope, "the value")
+                self.need(value.dtype == var.type, f"{var.name} is {var.type}, its value {value.dtype}")
+            case ir.Barrier(memory):
+                known = bool(memory) and set(memory) <= {"shared", "global"}
+                self.need(known, f"a barrier orders shared and global, not {memory}")
+                self.need(uniform or self.kernel.threads == 1, "a barrier where not all threads of the block need come")
+            case _:
+                self.simple(stmt, scope)
+
+    def loop(self, loop: ir.For, scope: _Scope, uniform: bool) -> None:
+        """A loop and its body."""
+        self.need(loop.kind in ("serial", "unroll", "vector"), f"a loop of kind {loop.kind!r}")
+        self.need(loop.kind != "vector" or "vectorize" not in self.done, "a vector loop after vectorize")
+        self.need(loop.kind != "unroll" or "unroll" not in self.done, "an unroll loop after unroll")
+        self.need(loop.kind == "serial" or isinstance(loop.extent, Const), f"a loop of kind {loop.kind} of unknown extent")
+        self.fresh(loop.var, scope)
+        self.scalar(loop.extent, scope, "the extent")
+        self.need(loop.extent.dtype.is_integer and loop.var.type.is_integer, "a loop over numbers that are not whole")
+        if isinstance(loop.extent, Const):
+            self.range(loop.var, int(loop.extent.value))
+        inner = uniform and not self.diverges(loop.extent, scope)
+        self.statement(loop.body, scope.add(loop.var, False), uniform=inner)
+
+    def fresh(self, var: Var, scope: _Scope) -> None:
+        self.need(var.name not in scope.types, f"{var.name} is defined twice")
+
+    def range(self, var: Var, extent: int) -> None:
+        """A variable that takes 0 .. extent-1 must not claim less."""
+        high, low = var.upper is None or var.upper >= extent - 1, var.lower is None or var.lower <= 0 or extent < 1
+        self.need(high and low, f"{var.name} takes 0 .. {extent - 1} and claims {var.lower} .. {var.upper}")
+
+    def simple(self, stmt: ir.Stmt, scope: _Scope) -> None:
+        """A statement without statements inside."""
+        match stmt:
+            case ir.Store(buffer, indices, value, count):
+                self.value(value, scope)
+                self.need(value.dtype == buffer.dtype, f"{value.dtype} is stored to {buffer.name} of {buffer.dtype}")
+                self.element(buffer, indices, ir.lanes(value), count, scope)
+                self.written(buffer)
+            case ir.Prefetch(buffer, indices):
+                self.element(buffer, indices, 1, None, scope)
+                self.need(buffer.memory == "global", f"{buffer.name} in {buffer.memory} memory is prefetched")
+            case ir.Copy(target, target_indices, source, source_indices, lanes, count):
+                self.element(target, target_indices, lanes, None, scope)
+                self.element(source, source_indices, lanes, count, scope)
+                self.need(target.dtype == source.dtype, f"{source.dtype} is copied to {target.name} of {target.dtype}")
+                self.need("register" not in (target.memory, source.memory), "an asynchronous copy to or from registers")
+                self.written(target)
+            case ir.Wait(pending):
+                self.need(pending >= 0, f"a wait until {pending} groups are unfinished")
+            case ir.Instruction(semantics, operands, width):
+                names = [name for name, _, _ in operands]
+                self.need(len(set(names)) == len(names), f"operands {names}")
+                self.need(width >= 1 and self.kernel.threads % width == 0, f"{width} threads of {self.kernel.threads} issue it")
+                for name, buffer, indices in operands:
+                    self.element(buffer, indices, 1, None, scope)
+                    if name == getattr(semantics, "writes", ""):
+                        self.written(buffer)
+            case ir.Commit():
+                pass
+            case _:
+                self.fail(f"{type(stmt).__name__} is no statement of kernel IR")
+
+    def written(self, buffer: ir.Buffer) -> None:
+        self.need(buffer.role != "input", f"the input {buffer.name} is written")
+
+    # ------------------------------------------------------------ expressions
+
+    def element(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int, count: Expr | None, scope: _Scope) -> None:
+        """An access of `lanes` elements from `indices` on."""
+        declared = self.buffers.get(b.name)
+        self.need(declared is not None, f"{b.name} is not declared")
+        if declared is not b and declared != b:
+            self.fail(f"{b.name} is declared as {declared} and used as {b}")
+        self.need(len(indices) == len(b.shape), f"{b.name} has {len(b.shape)} dimensions and {len(indices)} indices")
+        self.need(lanes >= 1 and (lanes == 1 or bool(b.shape)), f"{lanes} lanes of {b.name}")
+        for index in indices if count is None else (*indices, count):
+            self.scalar(index, scope, "an index or count")
+            if not index.dtype.is_integer:
+                self.fail(f"the index or count `{to_text(index)}` is {index.dtype}")
+        if b.vector and "promote" in self.done:
+            self.promoted(b, indices, lanes)
+
+    def promoted(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int) -> None:
+        """An access of a buffer that is kept in named vectors."""
+        text, last = printer.element_text(b, indices, lanes), 0
+        for index, extent in zip(indices, b.shape, strict=True):
+            if not isinstance(index, Const):
+                self.fail(f"{text}: {b.name} is kept in vectors, `{to_text(index)}` is not constant")
+            self.need(0 <= int(index.value) < extent, f"{text} lies outside {list(b.shape)}")
+            last = int(index.value)
+        self.need(last % b.vector + lanes <= b.vector, f"{text} crosses vectors of {b.vector} lanes")
+
+    def scalar(self, expr: Expr, scope: _Scope, what: str) -> None:
+        self.value(expr, scope)
+        if ir.lanes(expr) != 1:
+            self.fail(f"{what} `{to_text(expr)}` has {ir.lanes(expr)} lanes")
+
+    def value(self, expr: Expr, scope: _Scope) -> None:
+        """An expression: its names are defined, and every node of it fits together."""
+        for e in unique(expr):
+            if isinstance(e, Var):
+                self.variable(e, scope)
+            elif isinstance(e, ir.Load):
+                self.element(e.buffer, e.indices, e.lanes, e.count, scope)
+                fill = e.fill is not None and e.fill.type == e.dtype
+                self.need(e.count is None or fill, f"`{e.buffer.name}` is loaded in part with fill {e.fill}")
+            elif isinstance(e, Expr) and e not in self._checked:
+                self.node(e)
+                self._checked.add(e)
+
+    def variable(self, var: Var, scope: _Scope) -> None:
+        self.need(var.name in scope.types, f"{var.name} is not defined here")
+        found = scope.types[var.name]
+        self.need(found == var.type, f"{var.name} is defined as {found} and used as {var.type}")
+        if var.name == ir.THREAD.name:
+            self.range(var, self.kernel.threads)
+        for block, extent in zip(ir.BLOCK, self.kernel.grid, strict=True):
+            if var.name == block.name:
+                self.range(var, extent)
+
+    def node(self, e: Expr) -> None:
+        """Types and lanes of one operation."""
+        problem = _problem(e)
+        if problem is not None:
+            self.fail(f"`{to_text(e)}`: {problem}")
+
+    def diverges(self, expr: Expr, scope: _Scope) -> bool:
+        """Whether a value may differ between the threads of a block: it sees the thread's number, or its registers."""
+        return any(
+            (isinstance(e, Var) and e.name in scope.divergent) or (isinstance(e, ir.Load) and e.buffer.memory == "register")
+            for e in unique(expr)
+        )
+
+
+def _problem(e: Expr) -> str | None:
+    """What is wrong with the types or lanes of one operation; None: nothing."""
+    match e:
+        case Const(value, t):
+            fits = {"float": float, "bool": bool}.get(t.kind, int)
+            return None if isinstance(value, fits) else f"a literal of type {t}"
+        case Binary(op, left, right):
+            return _binary_problem(op, left.dtype, right.dtype) or _mixed(left, right)
+        case Unary(op, operand):
+            return None if (op == "not") == (operand.dtype.kind == "bool") else f"{op} of {operand.dtype}"
+        case Call(name, args):
+            known = name in FUNCTIONS and len(args) == 1 and (name in ex.ANY_FUNCTIONS or args[0].dtype.is_float)
+            return None if known else f"no function {name} of {', '.join(str(a.dtype) for a in args)}"
+        case Select(condition, then, otherwise):
+            if condition.dtype.kind != "bool" or then.dtype != otherwise.dtype:
+                return f"on {condition.dtype}, {then.dtype} or {otherwise.dtype}"
+            return _mixed(condition, then, otherwise)
+        case ir.Ramp(base, lanes):
+            return None if ir.lanes(base) == 1 and lanes > 1 else f"{lanes} lanes from {ir.lanes(base)}"
+        case ir.Pack(items):
+            alike = len({i.dtype for i in items}) == 1 and all(ir.lanes(i) == 1 for i in items)
+            return None if alike else "not scalars of one type"
+        case ir.Lane(vector, number):
+            return None if 0 <= number < ir.lanes(vector) else f"of {ir.lanes(vector)} lanes"
+        case Cast():
+            return None
+        case _:
+            return f"{type(e).__name__} is no expression of kernel IR"
+
+
+def _binary_problem(op: str, left: dt.DType, right: dt.DType) -> str | None:
+    if left != right and op not in ("<<", ">>", "pow"):
+        return f"{left} {op} {right}"
+    if op in ex.LOGICAL:
+        return None if left.kind == "bool" else f"{op} of {left}"
+    if op in ex.COMPARISONS:
+        return None
+    numbers = left.kind != "bool" or op in ("&", "|", "^", "min", "max")
+    whole = not left.is_float or op not in (*ex.BITWISE,)
+    return None if numbers and whole and (op != "/" or left.is_float) else f"{op} of {left}"
+
+
+def _mixed(*operands: Expr) -> str | None:
+    lanes = {ir.lanes(o) for o in operands} - {1}
+    return f"vectors of {sorted(lanes)} lanes together" if len(lanes) > 1 else None

@@ -1,0 +1,519 @@
+"""The simulator: right kernels give the right result in silence, every planted fault is reported where it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.lowering.gemm_kernels import Faults, at, blocked_product, matrices, tiled_product
+from tilelang import dtype as dt
+from tilelang.errors import ComputationError
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, binary, const, index
+from tilelang.lowering import ir
+from tilelang.lowering.simulate import Report, run
+
+THREAD = Var("thread", dt.int64, 0, None)
+ORDERS: tuple[str | int, ...] = ("early", "late", 0, 1)
+
+
+def program(body: ir.Stmt, *buffers: ir.Buffer, threads: int = 32, grid: tuple[int, int, int] = (1, 1, 1)) -> ir.Program:
+    """One kernel."""
+    kernel = ir.Kernel("kernel", grid, threads, buffers, body)
+    return ir.Program((kernel,), tuple(b for b in buffers if b.memory == "global"))
+
+
+def array(name: str, *shape: int, type: dt.DType = dt.float32, role: str = "input") -> ir.Buffer:
+    return ir.Buffer(name, type, shape, "global", role)
+
+
+def shared(name: str, *shape: int, type: dt.DType = dt.float32, offset: int | None = None) -> ir.Buffer:
+    return ir.Buffer(name, type, shape, "shared", offset=offset)
+
+
+def value_of(expr: Expr, **inputs: Any) -> Any:
+    """What one thread computes for an expression over Loads of the inputs' elements 0."""
+    buffers = [array(n, 1, type=dt.dtype(a.dtype)) for n, a in inputs.items()]
+    out = array("out", 1, type=expr.dtype, role="output")
+    report = run(program(ir.Store(out, (index(0),), expr), *buffers, out, threads=1), inputs)
+    assert not report.findings, str(report)
+    return report.outputs["out"][0]
+
+
+def kinds(report: Report) -> set[str]:
+    return set(report.counts)
+
+
+# ---------------------------------------------------------------- whole kernels
+
+
+@pytest.mark.parametrize("type", [dt.float32, dt.float16, dt.bfloat16, dt.int8], ids=str)
+def test_tiled_product_is_right_and_silent(type: dt.DType) -> None:
+    arrays = matrices(24, type)
+    report = run(tiled_product(24, 8, type=type), arrays)
+    assert str(report) == "nothing found"
+    np.testing.assert_array_equal(report.outputs["C"], arrays["A"].astype(np.float32) @ arrays["B"].astype(np.float32))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_blocked_product_in_registers(lanes: int) -> None:
+    arrays = matrices(64)
+    report = run(blocked_product(64, lanes), arrays)
+    assert str(report) == "nothing found"
+    np.testing.assert_array_equal(report.outputs["C"], arrays["A"] @ arrays["B"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "buffer", "line"),
+    [
+        ({"no_first_barrier": True}, "data-race", "As", 6),
+        ({"no_second_barrier": True}, "data-race", "As", 3),
+        ({"shared_column": 1}, "out-of-bounds", "As", 3),
+        ({"output_row": 1}, "out-of-bounds", "C", 7),
+        ({"output_row": 1}, "unwritten-output", "C", 0),
+        ({"input_column": 1}, "out-of-bounds", "A", 3),
+        ({"barrier_under_if": True}, "divergent-barrier", "", 5),
+        ({"all_rows_to_one": True}, "data-race", "C", 7),
+        ({"no_zero": True}, "uninitialised-read", "acc", 6),
+    ],
+)
+def test_planted_fault_is_reported(fault: dict[str, Any], kind: str, buffer: str, line: int) -> None:
+    report = run(tiled_product(16, 8, Faults(**fault)), matrices(16))
+    found = [f for f in report.findings if f.kind == kind]
+    assert found, f"{kind} not among {report.counts}"
+    assert found[0].buffer == buffer
+    assert found[0].span == (at(line) if line else None)
+
+
+def test_every_fault_of_the_helper_is_planted_above() -> None:
+    tried = {"no_first_barrier", "no_second_barrier", "shared_column", "output_row", "input_column", "barrier_under_if"}
+    assert tried | {"all_rows_to_one", "no_zero"} == {f.name for f in dataclasses.fields(Faults)}
+
+
+def test_finding_names_element_threads_and_both_accesses() -> None:
+    report = run(tiled_product(16, 8, Faults(no_first_barrier=True)), matrices(16))
+    first = report.findings[0]
+    assert (first.element, first.threads, first.block) == ((0, 0), (0, 1), (0, 0, 0))
+    assert "wrote As[0, 0]" in first.message and "gemm.py:3" in first.message and "`As[thread // 8, k]`" in first.message
+
+
+def test_findings_are_capped_counted_and_repeatable() -> None:
+    faulty = tiled_product(16, 8, Faults(no_first_barrier=True, no_second_barrier=True, no_zero=True, output_row=1))
+    one, two = run(faulty, matrices(16)), run(faulty, matrices(16))
+    assert one.findings == two.findings and one.counts == two.counts
+    assert len(one.findings) <= 20 < sum(one.counts.values())
+
+
+def test_arguments_are_checked() -> None:
+    with pytest.raises(ComputationError, match="missing-argument"):
+        run(tiled_product(16, 8), {"A": np.zeros((16, 16), np.float32)})
+    with pytest.raises(ComputationError, match="argument-shape"):
+        run(tiled_product(16, 8), {"A": np.zeros((16, 16), np.float32), "B": np.zeros(16, np.float32)})
+
+
+# ---------------------------------------------------------------- races
+
+
+def write_then_read(barrier: tuple[str, ...] | None, memory: str, shift: int) -> Report:
+    """Thread t writes element t of a buffer and reads element (t + shift) % 32."""
+    x = shared("x", 32) if memory == "shared" else array("x", 32, role="workspace")
+    out = array("out", 32, role="output")
+    body = ir.seq(
+        ir.Store(x, (THREAD,), Cast(THREAD, dt.float32)),
+        None if barrier is None else ir.Barrier(barrier),
+        ir.Store(out, (THREAD,), ir.Load(x, ((THREAD + shift) % 32,))),
+    )
+    return run(program(body, x, out), {})
+
+
+@pytest.mark.parametrize("memory", ["shared", "global"])
+def test_barrier_must_order_the_memory(memory: str) -> None:
+    other = {"shared": "global", "global": "shared"}[memory]
+    assert kinds(write_then_read((memory,), memory, 1)) == set()
+    assert kinds(write_then_read(("shared", "global"), memory, 1)) == set()
+    assert kinds(write_then_read((other,), memory, 1)) == {"data-race"}
+    assert kinds(write_then_read(None, memory, 1)) == {"data-race"}
+
+
+def test_own_element_needs_no_barrier() -> None:
+    assert kinds(write_then_read(None, "shared", 0)) == set()
+
+
+def test_equal_values_still_race() -> None:
+    x = shared("x", 1)
+    assert run(program(ir.Store(x, (index(0),), const(1.0, dt.float32)), x), {}).counts == {"data-race": 31}
+
+
+def test_early_reader_convicts_a_later_writer_of_another_block() -> None:
+    """Block 0 reads, then block 1 reads, then block 0 writes: the reader of block 1 must not be forgotten."""
+    x, out = array("x", 1, role="workspace"), array("out", 2, role="output")
+    zero = ir.Store(x, (index(0),), const(0.0, dt.float32))
+    first = ir.Kernel("fill", (1, 1, 1), 1, (x,), zero)
+    body = ir.seq(
+        ir.Store(out, (ir.BLOCK[0],), ir.Load(x, (index(0),))),
+        ir.If(Binary("==", ir.BLOCK[0], index(0)), ir.Store(x, (index(0),), const(1.0, dt.float32))),
+    )
+    second = ir.Kernel("race", (2, 1, 1), 1, (x, out), body)
+    report = run(ir.Program((first, second), (x, out)), {})
+    assert kinds(report) == {"data-race"} and report.findings[0].threads == (0, 0)
+
+
+def test_kernels_are_ordered() -> None:
+    x, out = array("x", 64, role="workspace"), array("out", 64, role="output")
+    number = ir.BLOCK[0] * 32 + THREAD
+    first = ir.Kernel("first", (2, 1, 1), 32, (x,), ir.Store(x, (number,), Cast(number, dt.float32)))
+    second = ir.Kernel("second", (2, 1, 1), 32, (x, out), ir.Store(out, (number,), ir.Load(x, (63 - number,))))
+    report = run(ir.Program((first, second), (x, out)), {})
+    assert not report.findings
+    np.testing.assert_array_equal(report.outputs["out"], np.arange(63, -1, -1))
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_buffers_that_share_memory_race_and_lose_their_values(barrier: bool) -> None:
+    x, y = shared("x", 32, offset=0), shared("y", 64, type=dt.float16, offset=0)
+    out = array("out", 32, role="output")
+    body = ir.seq(
+        ir.Store(x, (THREAD,), const(1.0, dt.float32)),
+        ir.Barrier(("shared",)),
+        ir.Store(out, (THREAD,), ir.Load(x, (31 - THREAD,))),
+        ir.Barrier(("shared",)) if barrier else None,
+        ir.Store(y, (THREAD,), const(1.0, dt.float16)),
+    )
+    assert kinds(run(program(body, x, y, out), {})) == (set() if barrier else {"data-race"})
+    again = ir.seq(body, ir.Barrier(("shared",)), ir.Store(out, (THREAD,), ir.Load(x, (THREAD,))))
+    assert run(program(again, x, y, out), {}).counts.get("uninitialised-read") == 16
+
+
+# ---------------------------------------------------------------- control flow
+
+
+def test_untaken_branches_touch_nothing() -> None:
+    x, out = array("x", 8), array("out", 32, role="output")
+    inside, load = THREAD < 8, ir.Load(x, (THREAD,))
+    positive = binary("<", const(0.0, dt.float32), load)
+    one, zero = const(1.0, dt.float32), const(0.0, dt.float32)
+    for value in (
+        Select(inside, load, zero),
+        Select(Unary("not", inside), zero, load),
+        Select(Binary("and", inside, positive), one, zero),
+        Select(Binary("or", Unary("not", inside), positive), one, zero),
+    ):
+        report = run(program(ir.Store(out, (THREAD,), value), x, out), {"x": np.arange(8, dtype=np.float32)})
+        assert not report.findings, str(value)
+    swapped = ir.Store(out, (THREAD,), Select(Binary("and", positive, inside), one, zero))
+    assert run(program(swapped, x, out), {"x": np.ones(8, np.float32)}).counts == {"out-of-bounds": 24}
+
+
+def test_loop_whose_extent_differs_between_threads() -> None:
+    out, total = array("out", 32, role="output"), ir.Buffer("total", dt.int64, (1,), "register")
+    i = Var("i", dt.int64, 0, 31)
+    body = ir.seq(
+        ir.Store(total, (index(0),), index(0)),
+        ir.For(i, THREAD, ir.Store(total, (index(0),), ir.Load(total, (index(0),)) + i)),
+        ir.Store(out, (THREAD,), Cast(ir.Load(total, (index(0),)), dt.float32)),
+    )
+    t = np.arange(32)
+    np.testing.assert_array_equal(run(program(body, out, total), {}).outputs["out"], t * (t - 1) // 2)
+
+
+def test_barrier_in_a_loop_of_differing_extent_diverges() -> None:
+    i = Var("i", dt.int64, 0, 31)
+    report = run(program(ir.For(i, THREAD % 2 + 1, ir.Barrier(("shared",)))), {})
+    assert report.counts == {"divergent-barrier": 1} and report.findings[0].threads == (0,)
+
+
+def test_division_by_zero_in_an_active_thread() -> None:
+    out = array("out", 4, type=dt.int64, role="output")
+    report = run(program(ir.Store(out, (THREAD,), Binary("//", index(8), THREAD)), out, threads=4), {})
+    assert report.counts == {"division-by-zero": 1} and report.findings[0].threads == (0,)
+    guarded = Select(index(0) < THREAD, Binary("//", index(8), THREAD), index(0))
+    report = run(program(ir.Store(out, (THREAD,), guarded), out, threads=4), {})
+    assert not report.findings
+    assert report.outputs["out"].tolist() == [0, 8, 4, 2]
+
+
+# ---------------------------------------------------------------- lanes
+
+
+def test_count_limits_what_is_touched() -> None:
+    x, out = array("x", 10), array("out", 10, role="output")
+    count = Binary("min", index(4), 10 - THREAD * 4)
+    load = ir.Load(x, (THREAD * 4,), 4, count, const(-1.0, dt.float32))
+    values = np.arange(10, dtype=np.float32)
+    report = run(program(ir.Store(out, (THREAD * 4,), load, count), x, out, threads=3), {"x": values})
+    assert not report.findings
+    np.testing.assert_array_equal(report.outputs["out"], values)
+    whole = array("whole", 12, role="output")
+    report = run(program(ir.Store(whole, (THREAD * 4,), load), x, whole, threads=3), {"x": values})
+    np.testing.assert_array_equal(report.outputs["whole"], [*values, -1, -1])
+    too_far = ir.Store(out, (THREAD * 4,), ir.Load(x, (THREAD * 4,), 4))
+    assert run(program(too_far, x, out, threads=3), {"x": values}).counts == {"out-of-bounds": 4}
+
+
+def test_vector_may_not_run_into_the_next_row() -> None:
+    x, out = array("x", 2, 4), array("out", 4, role="output")
+    load = ir.Load(x, (index(0), index(2)), 4)
+    assert run(program(ir.Store(out, (index(0),), load), x, out, threads=1), {"x": np.ones((2, 4))}).counts == {
+        "out-of-bounds": 2
+    }
+
+
+def test_ramp_pack_and_lane() -> None:
+    out = array("out", 8, type=dt.int64, role="output")
+    ramp = ir.Ramp(THREAD * 4, 4)
+    value = ramp * 2 + ir.Pack((index(0), index(1), THREAD, ir.Lane(ramp, 3)))
+    report = run(program(ir.Store(out, (THREAD * 4,), value), out, threads=2), {})
+    assert report.outputs["out"].tolist() == [0, 3, 4, 9, 8, 11, 13, 21]
+
+
+def test_vector_loop_is_a_loop() -> None:
+    x, out = array("x", 64), array("out", 64, role="output")
+    n = Var("n", dt.int64, 0, 15)
+    store = ir.Store(out, (THREAD * 16 + n,), ir.Load(x, (THREAD * 16 + n,)) * 2.0)
+    values = np.arange(64, dtype=np.float32)
+    report = run(program(ir.For(n, index(16), store, "vector"), x, out, threads=4), {"x": values})
+    np.testing.assert_array_equal(report.outputs["out"], values * 2)
+
+
+# ---------------------------------------------------------------- types
+
+
+def one(name: str, type: dt.DType) -> Expr:
+    return ir.Load(array(name, 1, type=type), (index(0),))
+
+
+def test_sixteen_bit_floats_round_where_they_are_stored_or_cast() -> None:
+    for type in (dt.bfloat16, dt.float16):
+        x = np.array([1.0], type.numpy)
+        tiny = Const(2.0**-type.mantissa_bits, type)
+        a = one("a", type)
+        assert float(value_of((a + tiny) + tiny, a=x)) == 1.0 + 2 * 2.0**-type.mantissa_bits  # one rounding, at the store
+        assert float(value_of(Cast(Cast(a + tiny, type) + tiny, dt.float32), a=x)) == 1.0 + 2.0**-type.mantissa_bits
+        rounded = Cast(Cast(Cast(a, dt.float32) + Const(2.0**-12, dt.float32), type), dt.float32)
+        assert float(value_of(rounded, a=x)) == 1.0
+
+
+def test_integers_wrap_and_divide_towards_minus_infinity() -> None:
+    a, b = one("a", dt.int32), one("b", dt.int32)
+    big, minus = np.array([2**31 - 1], np.int32), np.array([-7], np.int32)
+    assert value_of(a + Const(1, dt.int32), a=big) == -(2**31)
+    assert value_of(Binary("//", b, Const(2, dt.int32)), b=minus) == -4
+    assert value_of(Binary("%", b, Const(2, dt.int32)), b=minus) == 1
+    assert value_of(Cast(b, dt.uint8), b=minus) == 249
+    assert value_of(Cast(one("c", dt.float32), dt.int32), c=np.array([-2.7], np.float32)) == -2
+    assert value_of(Binary("pow", b, Const(3, dt.int32)), b=minus) == -343
+    assert value_of(Binary("pow", b, Const(-1, dt.int32)), b=minus) == 0
+
+
+def test_minimum_and_maximum_hand_nan_on() -> None:
+    a, b = one("a", dt.float32), one("b", dt.float32)
+    nan, number = np.array([np.nan], np.float32), np.array([1.0], np.float32)
+    for op in ("min", "max"):
+        assert np.isnan(value_of(Binary(op, a, b), a=nan, b=number)) and np.isnan(value_of(Binary(op, a, b), a=number, b=nan))
+    assert value_of(Call("isnan", (a,)), a=nan) and not value_of(Call("isnan", (a,)), a=number)
+
+
+def test_functions_work_in_their_type() -> None:
+    x = np.array([0.3], np.float32)
+    for name, expected in (("exp", np.exp(x)), ("rsqrt", 1 / np.sqrt(x)), ("sigmoid", 1 / (1 + np.exp(-x))), ("abs", x)):
+        result = value_of(Call(name, (one("a", dt.float32),)), a=x)
+        assert result.dtype == np.float32 and abs(result - expected[0]) <= 2**-22
+    assert abs(value_of(Call("erf", (one("a", dt.float32),)), a=x) - 0.32862675945912743) < 1e-7
+
+
+# ---------------------------------------------------------------- counts
+
+
+@pytest.mark.parametrize(("stride", "lanes", "expected"), [(1, 1, 1), (2, 1, 2), (32, 1, 32), (0, 1, 1), (4, 4, 4)])
+def test_transactions(stride: int, lanes: int, expected: int) -> None:
+    x, out = array("x", 1024), array("out", 32 * lanes, role="output")
+    body = ir.Store(out, (THREAD * lanes,), ir.Load(x, (THREAD * stride,), lanes), span=at(9))
+    report = run(program(body, x, out), {"x": np.zeros(1024)})
+    (load,) = [c for c in report.transactions if c.access == "load"]
+    assert (load.requests, load.total, load.buffer, load.span) == (1, expected, "x", at(9))
+
+
+@pytest.mark.parametrize(
+    ("stride", "lanes", "type", "extra"),
+    [
+        (1, 1, dt.float32, 0), (2, 1, dt.float32, 1), (32, 1, dt.float32, 31), (33, 1, dt.float32, 0), (0, 1, dt.float32, 0),
+        (1, 1, dt.float16, 0), (64, 1, dt.float16, 31), (4, 4, dt.float32, 0), (32, 4, dt.float32, 28), (1, 1, dt.float64, 0),
+    ],
+)  # fmt: skip
+def test_bank_conflicts(stride: int, lanes: int, type: dt.DType, extra: int) -> None:
+    x, out = shared("x", 2112, type=type), array("out", 32 * lanes, type=type, role="output")
+    i = Var("i", dt.int64, 0, 65)
+    fill = ir.For(i, index(66), ir.Store(x, (i * 32 + THREAD,), Const(0.0, type)))
+    body = ir.seq(fill, ir.Barrier(("shared",)), ir.Store(out, (THREAD * lanes,), ir.Load(x, (THREAD * stride,), lanes)))
+    report = run(program(body, x, out), {})
+    assert not report.findings
+    store, load = report.conflicts
+    assert (store.requests, store.total, load.requests, load.total) == (66, 0, 1, extra)
+
+
+# ---------------------------------------------------------------- asynchronous copies
+
+
+def copies(*, wait: bool = True, read_first: bool = False, overwrite: bool = False, again: bool = False, pending: int = 0) -> Any:
+    """Four elements per thread come asynchronously; with faults on demand."""
+    x, out, tile = array("x", 32), array("out", 32, role="output"), shared("tile", 32)
+    work = array("work", 32, role="workspace")
+    read = ir.Store(out, (THREAD * 4,), ir.Load(tile, (THREAD * 4,), 4), span=at(4))
+    copy = ir.Copy(tile, (THREAD * 4,), work, (THREAD * 4,), 4, span=at(1))
+    body = ir.seq(
+        ir.Store(work, (THREAD * 4,), ir.Load(x, (THREAD * 4,), 4)),
+        copy,
+        ir.Commit(),
+        ir.Store(work, (THREAD * 4,), ir.Pack((const(9.0, dt.float32),) * 4), span=at(2)) if overwrite else None,
+        copy if again else None,
+        read if read_first else None,
+        ir.Wait(pending, span=at(3)) if wait else None,
+        read,
+    )
+    return program(body, x, work, out, tile, threads=8)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_copy_lands_by_its_wait(order: str | int) -> None:
+    values = np.arange(32, dtype=np.float32)
+    report = run(copies(), {"x": values}, order=order)
+    assert str(report) == "nothing found"
+    np.testing.assert_array_equal(report.outputs["out"], values)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ({"wait": False}, {"read-before-wait": 32, "copy-never-awaited": 8}),
+        ({"pending": 1}, {"read-before-wait": 32, "copy-never-awaited": 8}),
+        ({"read_first": True}, {"read-before-wait": 32}),
+        ({"overwrite": True}, {"source-overwritten": 32}),
+    ],
+)
+def test_hasty_use_of_a_copy_is_reported_in_every_order(order: str | int, fault: Any, expected: dict[str, int]) -> None:
+    report = run(copies(**fault), {"x": np.zeros(32)}, order=order)
+    assert report.counts == expected
+
+
+def test_late_copies_read_their_source_late() -> None:
+    values = np.arange(32, dtype=np.float32)
+    assert (run(copies(overwrite=True), {"x": values}, order="late").outputs["out"] == 9).all()
+    assert (run(copies(overwrite=True), {"x": values}, order="early").outputs["out"] == values).all()
+
+
+def test_second_copy_to_the_same_place_before_the_wait() -> None:
+    report = run(copies(again=True), {"x": np.zeros(32)})
+    assert report.counts["write-before-wait"] == 32 and report.findings[0].span == at(1)
+
+
+@pytest.mark.parametrize(("barrier", "found"), [(True, set()), (False, {"data-race"})])
+def test_another_thread_needs_a_barrier_after_the_wait(barrier: bool, found: set[str]) -> None:
+    x, out, tile = array("x", 32), array("out", 32, role="output"), shared("tile", 32)
+    body = ir.seq(
+        ir.Copy(tile, (THREAD,), x, (THREAD,), 1),
+        ir.Commit(),
+        ir.Wait(0),
+        ir.Barrier(("shared",)) if barrier else None,
+        ir.Store(out, (THREAD,), ir.Load(tile, (31 - THREAD,))),
+    )
+    assert kinds(run(program(body, x, out, tile), {"x": np.zeros(32)})) == found
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("pending", "found"), [(2, set()), (3, {"read-before-wait", "data-race"})])
+def test_ring_of_copies(order: str | int, pending: int, found: set[str]) -> None:
+    """A ring of four: three groups ahead, the oldest of which must have landed before it is read."""
+    x, out, ring = array("x", 8, 32), array("out", 8, 32, role="output"), shared("ring", 4, 32)
+    step = Var("step", dt.int64, 0, 7)
+
+    def fetch(row: Expr) -> ir.Stmt:
+        copy = ir.Copy(ring, (row % 4, THREAD), x, (row, THREAD), 1)
+        return ir.seq(ir.If(row < 8, copy), ir.Commit())
+
+    body = ir.seq(
+        *(fetch(index(row)) for row in range(3)),
+        ir.For(
+            step,
+            index(8),
+            ir.seq(
+                ir.Wait(pending),
+                ir.Barrier(("shared",)),
+                ir.Store(out, (step, THREAD), ir.Load(ring, (step % 4, 31 - THREAD))),
+                fetch(step + 3),
+            ),
+        ),
+        ir.Wait(0),
+    )
+    values = np.arange(256, dtype=np.float32).reshape(8, 32)
+    report = run(program(body, x, out, ring), {"x": values}, order=order)
+    assert kinds(report) == found
+    if not found:
+        np.testing.assert_array_equal(report.outputs["out"], values[:, ::-1])
+
+
+def test_lanes_beyond_the_count_of_a_copy_become_zero() -> None:
+    x, out, tile = array("x", 30), array("out", 32, role="output"), shared("tile", 32)
+    count = Binary("min", index(4), 30 - THREAD * 4)
+    body = ir.seq(
+        ir.Copy(tile, (THREAD * 4,), x, (THREAD * 4,), 4, count),
+        ir.Commit(),
+        ir.Wait(0),
+        ir.Store(out, (THREAD * 4,), ir.Load(tile, (THREAD * 4,), 4)),
+    )
+    for order in ORDERS:
+        report = run(program(body, x, out, tile, threads=8), {"x": np.ones(30)}, order=order)
+        assert not report.findings
+        assert report.outputs["out"].tolist() == [1.0] * 30 + [0.0] * 2
+
+
+# ---------------------------------------------------------------- instructions
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    lanes: int
+    slots: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSum:
+    """Both threads of a pair get, slot by slot, the sum of what the two hold."""
+
+    name: str = "pair_sum"
+    reads: tuple[str, ...] = ("x",)
+    writes: str = "y"
+
+    def fragment(self, name: str) -> Held:
+        return Held(2, 3)
+
+    def simulate(self, operands: dict[str, Any]) -> dict[str, Any]:
+        x = operands["x"]
+        return {"y": np.broadcast_to(x.sum(axis=-2, keepdims=True), x.shape)}
+
+
+def pair_sum(guard: Expr | None) -> ir.Program:
+    x, out = array("x", 4, 2, 3), array("out", 4, 2, 3, role="output")
+    held, total = ir.Buffer("held", dt.float32, (6,), "register"), ir.Buffer("total", dt.float32, (3,), "register")
+    place = (ir.BLOCK[0], THREAD, index(0))
+    instruction: ir.Stmt = ir.Instruction(PairSum(), (("x", held, (index(2),)), ("y", total, (index(0),))), 2, span=at(1))
+    body = ir.seq(
+        ir.Store(held, (index(2),), ir.Load(x, place, 3)),
+        instruction if guard is None else ir.If(guard, instruction),
+        ir.Store(out, place, ir.Load(total, (index(0),), 3)),
+    )
+    return program(body, x, out, held, total, threads=2, grid=(4, 1, 1))
+
+
+def test_instruction_runs_by_groups() -> None:
+    values = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    report = run(pair_sum(None), {"x": values})
+    assert not report.findings
+    np.testing.assert_array_equal(report.outputs["out"], np.broadcast_to(values.sum(1, keepdims=True), values.shape))
+
+
+def test_instruction_needs_its_whole_group() -> None:
+    report = run(pair_sum(THREAD < 1), {"x": np.ones((4, 2, 3))})
+    assert report.counts["divergent-instruction"] == 4 and report.findings[0].span == at(1)
