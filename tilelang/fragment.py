@@ -42,6 +42,24 @@ class Fragment(Node):
         """All coordinates, (lanes, slots, rank). Read-only."""
         return _table(self)
 
+    def gather(self, values: Any, extents: tuple[int, ...]) -> Any:
+        """A dense array (..., *extents) from what each lane has in each slot, (..., lanes, slots); of copies the last counts."""
+        import numpy as np
+
+        dense = np.zeros((*values.shape[:-2], *(extents or (1,))), dtype=values.dtype)
+        dense[(..., *self._places)] = values
+        return dense.reshape((*values.shape[:-2], *extents))
+
+    def scatter(self, dense: Any) -> Any:
+        """What each lane has in each slot, (..., lanes, slots), of a dense array (..., *extents)."""
+        return (dense if self.coordinates else dense[..., None])[(..., *self._places)]
+
+    @property
+    def _places(self) -> tuple[Any, ...]:
+        """Index arrays (lanes, slots), one per dimension; a single element has one dimension of extent 1."""
+        table = self.table
+        return tuple(table[..., d] for d in range(table.shape[-1])) or (table.sum(axis=-1),)
+
     def check(self, name: str, extents: tuple[int, ...], written: bool) -> None:
         """Refuses a map that leaves the operand, misses a coordinate, or writes one twice; the message names the operand."""
         import numpy as np

@@ -16,6 +16,7 @@ Invariant: a record that exists is consistent: maps cover operands, extents agre
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 import re
@@ -47,9 +48,9 @@ ISSUE = (ALL_LANES, ONE_LANE)
 LANES = {"thread": 1, "warp": 32, "warpgroup": 128}  # of a unit of each level, where the definition does not say
 
 
-@node
-class Operand(Node):
-    """An operand: indexable in the meaning, `A[m, k]`.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand: indexable in the meaning, `A[m, k]`. No node: whoever walks an expression stops at the tensors it reads.
 
     dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
     fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
@@ -169,6 +170,22 @@ class Instruction(Node):
             return row_major(found.shape)
         return found.fragment
 
+    def footprint(self, name: str) -> tuple[str, tuple[tuple[int, ...], ...]]:
+        """What each lane touches of an operand: "read", "write" or "update", and per slot what is added to the last index of the
+        operand's first element as that lane sees it. Slots lie one after the other, in registers and from an address alike.
+
+        Raises Refusal for an operand named by a descriptor: it is not touched lane by lane.
+        """
+        access = "read" if name != self.writes else "update" if self.kind == UPDATE else "write"
+        held = self.fragment(name)
+        if held is None:
+            raise Refusal(
+                "not-lowered-yet",
+                f"`{self.name}` names {name} by a descriptor: accepted by the language, not lowered yet for this target",
+                mend="an instruction whose lanes give addresses",
+            )
+        return access, ((),) if held.slots == 1 else tuple((slot,) for slot in range(held.slots))
+
     def simulate(self, operands: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """Runs the instruction once per group of `width` threads.
 
@@ -181,7 +198,7 @@ class Instruction(Node):
         result = evaluate(self.means, dense)
         held = self.fragment(self.writes)
         if held is not None:
-            result = result[(..., *_by_dimension(held))]
+            result = held.scatter(result)
         return {self.writes: result}
 
     def _gather(self, name: str, values: Any) -> np.ndarray[Any, Any]:
@@ -193,19 +210,17 @@ class Instruction(Node):
             return array
         if array.shape[-2:] != (held.lanes, held.slots):
             raise ValueError(f"{self.name}: {name} has shape {array.shape}, not (..., {held.lanes}, {held.slots})")
-        places = _by_dimension(held)
-        dense = np.zeros((*array.shape[:-2], *found.shape), dtype=array.dtype)
-        dense[(..., *places)] = array
-        bits = array.view(np.uint8).reshape(*array.shape, array.itemsize)
-        other = np.ascontiguousarray(dense[(..., *places)])
-        wrong = np.argwhere((bits != other.view(np.uint8).reshape(bits.shape)).any(axis=-1))
+        dense: np.ndarray[Any, Any] = held.gather(array, found.shape)
+        bits, other = (np.ascontiguousarray(x).view(np.uint8).reshape(*array.shape, -1) for x in (array, held.scatter(dense)))
+        wrong = np.argwhere((bits != other).any(axis=-1))
         if wrong.size:
             lane, slot = wrong[0][-2:].tolist()
             element = tuple(held.table[lane, slot].tolist())
             raise TileLangError(
                 "replicas-disagree",
                 f"`{self.name}` needs the same {name}{list(element)} in every lane that holds it",
-                counterexample=f"lane {lane}, slot {slot} has {array[tuple(wrong[0])]}, another lane has {other[tuple(wrong[0])]}",
+                counterexample=f"lane {lane}, slot {slot} has {array[tuple(wrong[0])]}, "
+                f"another has {held.scatter(dense)[tuple(wrong[0])]}",
             )
         return dense
 
@@ -223,7 +238,7 @@ class Instruction(Node):
                     mend=f"{name} = {self.shape.get(name)}" if name not in limits else f"{name} from 1 to {limits[name]}",
                 )
         axes = {a: Axis(a.name, extents.get(a.name, a.extent)) for a in self.means.axes}
-        new = {o: o.replace(dims=tuple(axes.get(d, d) for d in o.dims)) for o in self.operands}
+        new = {o: dataclasses.replace(o, dims=tuple(axes.get(d, d) for d in o.dims)) for o in self.operands}
 
         def rule(e: Any) -> Any:
             return Read(new[e.tensor], e.indices) if isinstance(e, Read) else axes.get(e, e)
@@ -399,11 +414,6 @@ def _check_template(made: Instruction, dialect: str, text: str) -> None:
 
 def _fault(made: Instruction, message: str, mend: str) -> ComputationError:
     return ComputationError("instruction-definition", f"`{made.name}`: {message}", mend=mend)
-
-
-def _by_dimension(held: Fragment) -> tuple[Any, ...]:
-    """The fragment's coordinates as index arrays, one (lanes, slots) array per dimension."""
-    return tuple(held.table[..., d] for d in range(len(held.coordinates)))
 
 
 def _name(value: Any) -> str:

@@ -7,13 +7,12 @@ rounded where stored or cast), the accumulator first and then the chunk in order
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, as_expr, to_text, unique
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, to_text, unique
 from tilelang.node import Node, node
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def check_bounds(means: Means) -> None:
     import numpy as np
 
     guarded = {r for e in unique(means.value) if isinstance(e, (Select, Pad)) for r in unique(e) if isinstance(r, Read)}
-    grid = _grid(means.axes)
+    grid = _Grid(means.axes, {}, np.float64)
     for read in (means.target, *means.reads):
         dims = read.tensor.dims
         if len(read.indices) != len(dims):
@@ -136,15 +135,14 @@ def check_bounds(means: Means) -> None:
         if read in guarded:
             continue
         for index, dim in zip(read.indices, dims, strict=True):
-            places = np.asarray(_Evaluation(grid, {}).value(index))
-            wrong = (places < 0) | (places >= dim.extent)
-            if wrong.any():
-                point = np.argwhere(np.broadcast_to(wrong, tuple(a.extent for a in means.axes)))[0]
-                at = ", ".join(f"{a.name} = {p}" for a, p in zip(means.axes, point, strict=True))
+            places = np.broadcast_to(grid.value(index), grid.extents)
+            wrong = np.argwhere((places < 0) | (places >= dim.extent))
+            if wrong.size:
+                at = ", ".join(f"{a.name} = {p}" for a, p in zip(means.axes, wrong[0], strict=True))
                 raise ComputationError(
                     "means-outside",
                     f"`{to_text(read)}` reads outside {read.tensor.name}, of extent {dim.extent} along {dim.name}",
-                    counterexample=f"at {at} the index is {places[wrong].ravel()[0]}",
+                    counterexample=f"at {at} the index is {places[tuple(wrong[0])]}",
                     mend="make the operand as large as the shape asks",
                 )
 
@@ -156,137 +154,68 @@ def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """
     import numpy as np
 
-    with np.errstate(all="ignore"):
-        axes = means.axes
-        if means.kind == MOVE:
-            found: np.ndarray[Any, Any] = _Evaluation(_grid(axes), arrays, carry=True).value(means.value)
-            return found
-        extents = tuple(a.extent for a in axes)
-        batch = np.broadcast_shapes(*(np.shape(arrays[r.tensor.name])[: -len(r.indices) or None] for r in means.reads))
-        work = dt.compute_type(means.target.dtype)
-        terms = _Evaluation(_grid(axes), arrays).value(means.value)
-        terms = np.broadcast_to(_cast(terms, means.value.dtype, work), (*batch, *extents))
-        if means.kind == UPDATE:
-            state = np.asarray(arrays[means.target.tensor.name]).astype(work.numpy)
-            chunk = terms.reshape(*batch, *(a.extent for a in means.target_axes), -1)
+    from tilelang import numeric
+
+    doubles = any(isinstance(e, Expr) and e.dtype == dt.float64 for e in unique(means.value))
+    wide = np.float64 if doubles or means.target.dtype == dt.float64 else np.float32
+    grid = _Grid(means.axes, arrays, None if means.kind == MOVE else wide)
+    value = grid.value(means.value)
+    terms = np.broadcast_to(value, np.broadcast_shapes(np.shape(value), grid.extents))
+    if means.kind == MOVE:
+        return terms
+    work = dt.compute_type(means.target.dtype)
+    terms = numeric.cast(terms, means.value.dtype, work, wide)
+    if means.kind == UPDATE:
+        operator = {"sum": "+", "prod": "*"}.get(means.combiner, means.combiner)
+        batch = terms.shape[: terms.ndim - len(grid.extents)]
+        chunk = terms.reshape(*batch, *(a.extent for a in means.target_axes), -1)
+        terms = np.asarray(arrays[means.target.tensor.name]).astype(work.numpy)
+        with numeric.quiet():
             for number in range(chunk.shape[-1]):
-                state = _COMBINE[means.combiner](state, chunk[..., number])
-            terms = state
+                terms = numeric.binary(operator, terms, chunk[..., number])
+    with numeric.quiet():
         return np.asarray(terms).astype(means.target.dtype.numpy)
 
 
-def _grid(axes: tuple[Axis, ...]) -> dict[Expr, Any]:
-    """Each axis' values, shaped to broadcast over all of them."""
-    import numpy as np
+class _Grid:
+    """All points of some axes at once; reads become arrays over instances and points. wide: of floats; None: types as they are."""
 
-    return {a: np.arange(a.extent).reshape([-1 if b is a else 1 for b in axes]) for a in axes}
-
-
-class _Evaluation:
-    """One evaluation of an expression over a grid; each distinct node is computed once."""
-
-    def __init__(self, grid: dict[Expr, Any], arrays: Mapping[str, Any], carry: bool = False) -> None:
-        self.done, self.arrays, self.rank, self.carry = dict(grid), arrays, len(grid), carry
-
-    def value(self, e: Expr) -> Any:
-        found = self.done.get(e)
-        if found is None:
-            found = self.done[e] = self._compute(e)
-        return found
-
-    def _compute(self, e: Expr) -> Any:
+    def __init__(self, axes: tuple[Axis, ...], arrays: Mapping[str, Any], wide: Any) -> None:
         import numpy as np
 
-        match e:
-            case Const(value, type):
-                return np.array(value).astype(dt.compute_type(type).numpy)
-            case Binary(op, left, right):
-                return _BINARY[op](self.value(left), self.value(right))
-            case Unary(op, operand):
-                return _UNARY[op](self.value(operand))
-            case Call(name, args):
-                x = self.value(args[0])
-                result = np.asarray(_CALLS[name](x))
-                return result if result.dtype == bool else result.astype(x.dtype)
-            case Select(condition, then, otherwise):
-                return np.where(self.value(condition), self.value(then), self.value(otherwise))
-            case Cast(operand, type):
-                return _cast(self.value(operand), operand.dtype, type)
-            case Pad(read, value):
-                inside, places = self._places(read)
-                there = self._at(read, places)
-                return np.where(inside, there, self.value(value).astype(there.dtype))
-            case Read():
-                return self._at(e, self._places(e)[1])
-            case _:
-                raise ComputationError("means-expression", f"`{to_text(e)}` cannot stand in an instruction's meaning")
+        self.extents, self.arrays, self.wide = tuple(a.extent for a in axes), arrays, wide
+        self.known: dict[Expr, Any] = {a: np.arange(a.extent).reshape([-1 if b is a else 1 for b in axes]) for a in axes}
 
-    def _places(self, read: Read) -> tuple[Any, list[Any]]:
-        """Whether each index lies inside, and the indices brought inside (a branch not taken reads some other element)."""
+    def value(self, e: Expr) -> Any:
+        """An expression at every point."""
+        from tilelang import numeric
+
+        for found in unique(e):
+            if isinstance(found, Read):
+                self._read(found)
+            elif isinstance(found, Pad):
+                self._pad(found)
+        return numeric.evaluate(e, self.known, self.wide)
+
+    def _read(self, read: Read) -> Any:
+        """The elements read, and whether each lies inside; what lies outside is brought in (a branch not taken is computed too)."""
         import numpy as np
 
         inside: Any = np.True_
         places = []
         for index, dim in zip(read.indices, read.tensor.dims, strict=True):
-            place = np.asarray(self.value(index))
+            place = np.broadcast_to(self.value(index), self.extents)
             inside = inside & (place >= 0) & (place < dim.extent)
             places.append(np.clip(place, 0, dim.extent - 1))
-        return inside, places
+        if read not in self.known:
+            array = np.asarray(self.arrays[read.tensor.name])
+            found = array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
+            self.known[read] = found.astype(self.wide) if self.wide and read.dtype.is_float else found
+        return inside
 
-    def _at(self, read: Read, places: list[Any]) -> Any:
+    def _pad(self, pad: Pad) -> None:
         import numpy as np
 
-        array = np.asarray(self.arrays[read.tensor.name])
-        ones = [1] * self.rank
-        if places:
-            shaped = np.broadcast_arrays(*(np.reshape(p, ones) if np.ndim(p) == 0 else p for p in places))
-            found = array[(..., *shaped)]
-        else:
-            found = array.reshape(*array.shape, *ones)  # the one element, beside every point of the grid
-        return found if self.carry else found.astype(dt.compute_type(read.dtype).numpy)
-
-
-def _cast(values: Any, source: dt.DType, target: dt.DType) -> Any:
-    import numpy as np
-
-    if source == target:
-        return values
-    if target.kind == "bool":
-        return values != 0
-    if source.is_float and target.is_integer:
-        values = np.trunc(values).astype(np.uint64 if target.name == "uint64" else np.int64)
-    return np.asarray(values).astype(target.numpy).astype(dt.compute_type(target).numpy)
-
-
-def _numpy(name: str) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        import numpy as np
-
-        return getattr(np, name)(*args)
-
-    return call
-
-
-def _erf(x: Any) -> Any:
-    import numpy as np
-
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
-
-
-_BINARY: dict[str, Callable[..., Any]] = {
-    "+": _numpy("add"), "-": _numpy("subtract"), "*": _numpy("multiply"), "/": _numpy("divide"), "//": _numpy("floor_divide"),
-    "%": _numpy("mod"), "min": _numpy("minimum"), "max": _numpy("maximum"), "pow": _numpy("power"), "&": _numpy("bitwise_and"),
-    "|": _numpy("bitwise_or"), "^": _numpy("bitwise_xor"), "<<": _numpy("left_shift"), ">>": _numpy("right_shift"),
-    "==": _numpy("equal"), "!=": _numpy("not_equal"), "<": _numpy("less"), "<=": _numpy("less_equal"),
-    "and": _numpy("logical_and"), "or": _numpy("logical_or"),
-}  # fmt: skip
-_UNARY: dict[str, Callable[..., Any]] = {"-": _numpy("negative"), "not": _numpy("logical_not"), "~": _numpy("invert")}
-_CALLS: dict[str, Callable[..., Any]] = {
-    **{name: _numpy(name) for name in ("exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "sin", "cos", "tanh")},
-    **{name: _numpy(name) for name in ("floor", "ceil", "abs", "isnan")},
-    "round": _numpy("rint"),
-    "rsqrt": lambda x: 1 / _numpy("sqrt")(x),
-    "sigmoid": lambda x: 1 / (1 + _numpy("exp")(-x)),
-    "erf": _erf,
-}
-_COMBINE = {"sum": _BINARY["+"], "prod": _BINARY["*"], "max": _BINARY["max"], "min": _BINARY["min"]}
+        inside = self._read(pad.read)
+        there = self.known[pad.read]
+        self.known[pad] = np.where(inside, there, np.asarray(pad.value.value).astype(there.dtype))

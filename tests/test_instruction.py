@@ -1,0 +1,361 @@
+"""Instruction records: what is refused at creation, what they compute, which names are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilelang import functions as F
+from tilelang import instruction as ins
+from tilelang.dtype import bfloat16, float16, float32, int8, int32, int64
+from tilelang.errors import ComputationError, Refusal, TileLangError
+from tilelang.expr import Axis, Var, cast, index
+from tilelang.fragment import Fragment, disagreement, fragment, row_major
+from tilelang.instruction import Instruction, OperandText, computes, instruction, moves, operand, updates
+from tilelang.lowering import ir
+from tilelang.machine import load_profile
+from tilelang.meaning import Means
+
+SHIPPED = ins.known()
+WITH_MAPS = [(i, o.name, f) for i in SHIPPED for o in i.operands if (f := i.fragment(o.name)) is not None]
+
+
+def define(name: str = "test_instruction", **changes: Any) -> Instruction:
+    """An instruction of one thread, C[n] += A B[n], with fields exchanged."""
+    n = Axis("n", 4)
+    A = operand("A", float32, "register")
+    B, C = operand("B", float32, "register", n), operand("C", float32, "register", n)
+    fields = {"means": updates(C[n], A[()] * B[n]), "operands": (A, B, C), "level": "thread", "replace": True, **changes}
+    return instruction(name, **fields)
+
+
+def fault(**changes: Any) -> str:
+    with pytest.raises(ComputationError) as caught:
+        define(**changes)
+    return caught.value.render()
+
+
+def dense_operands(made: Instruction, seed: int = 0) -> dict[str, Any]:
+    """Small integers for all that the instruction reads, dense, in the operands' types."""
+    random = np.random.default_rng(seed)
+    return {o.name: random.integers(-3, 4, o.shape).astype(o.dtype.numpy) for o in made.operands if o.name in made.reads}
+
+
+def run(made: Instruction, dense: dict[str, Any]) -> Any:
+    """The instruction on dense operands, through the lanes and back."""
+    lanes = {}
+    for name, array in dense.items():
+        here = made.fragment(name)
+        lanes[name] = array if here is None else here.scatter(array)
+    result = made.simulate(lanes)[made.writes]
+    there = made.fragment(made.writes)
+    return result if there is None else there.gather(result, made.operand(made.writes).shape)
+
+
+def held(name: str, operand: str) -> Fragment:
+    found = ins.use(name).fragment(operand)
+    assert found is not None
+    return found
+
+
+# ---------------------------------------------------------------- lane maps
+
+
+@pytest.mark.parametrize("made, name, map", WITH_MAPS, ids=lambda x: getattr(x, "name", x if isinstance(x, str) else ""))
+def test_shipped_maps_hold_each_element_once(made: Instruction, name: str, map: Fragment) -> None:
+    extents = made.operand(name).shape
+    flat = np.ravel_multi_index(tuple(np.moveaxis(map.table, -1, 0)), extents) if extents else np.zeros((1, 1), int)
+    assert sorted(flat.ravel().tolist()) == list(range(int(np.prod(extents, dtype=int))))
+    assert map.lanes == made.width
+
+
+# What the PTX ISA's figures show, read off lane by lane: (operand, lane, slot) -> coordinates.
+FIGURES = [
+    ("mma_m16n8k16", "A", 5, 0, (1, 2)),
+    ("mma_m16n8k16", "A", 5, 2, (9, 2)),
+    ("mma_m16n8k16", "A", 5, 4, (1, 10)),
+    ("mma_m16n8k16", "A", 31, 7, (15, 15)),
+    ("mma_m16n8k16", "B", 5, 0, (2, 1)),
+    ("mma_m16n8k16", "B", 5, 3, (11, 1)),
+    ("mma_m16n8k16", "C", 5, 1, (1, 3)),
+    ("mma_m16n8k16", "C", 5, 2, (9, 2)),
+    ("simulated_mma_m16n8k8", "A", 6, 1, (9, 2)),
+    ("simulated_mma_m16n8k8", "A", 6, 2, (1, 6)),
+    ("simulated_mma_m16n8k8", "B", 6, 1, (6, 1)),
+    ("wgmma_m64n256k16", "C", 0, 4, (0, 8)),
+    ("wgmma_m64n256k16", "C", 37, 3, (25, 3)),
+    ("wgmma_m64n256k16", "C", 127, 127, (63, 255)),
+]
+
+
+@pytest.mark.parametrize("name, operand, lane, slot, coordinates", FIGURES)
+def test_shipped_maps_are_those_of_the_figures(
+    name: str, operand: str, lane: int, slot: int, coordinates: tuple[int, int]
+) -> None:
+    found = held(name, operand)
+    assert tuple(found.table[lane, slot].tolist()) == coordinates
+    assert [int(c.value) for c in found.at(index(lane), index(slot))] == list(coordinates)  # type: ignore[attr-defined]
+
+
+def test_matrix_loads_leave_elements_where_the_product_wants_them() -> None:
+    left, right = held("ldmatrix_x4", "D"), held("ldmatrix_x4_trans", "D")
+    A, B = held("mma_m16n8k16", "A"), held("mma_m16n8k16", "B")
+    assert disagreement(left, (16, 16), A, (16, 16)) is None
+    assert disagreement(right, (16, 16), B, (16, 8)) is None
+    wrong = disagreement(left, (16, 16), B, (16, 8))
+    assert wrong is not None
+    assert str(wrong) == "element (0, 1) is needed by lane 4 and held by lane 0"
+
+
+def test_two_accumulators_are_one_operand_of_the_next_product() -> None:
+    assert disagreement(held("mma_m16n8k16", "C"), (16, 8), held("mma_m16n8k16", "A"), (16, 16)) is None
+
+
+@pytest.mark.parametrize(
+    "map, written, code",
+    [
+        (fragment(2, 2, lambda lane, slot: lane * 4 + slot), False, "fragment-outside"),
+        (fragment(2, 1, lambda lane, slot: lane * 2 + slot), False, "fragment-uncovered"),
+        (fragment(2, 4, lambda lane, slot: slot), True, "fragment-written-twice"),
+        (fragment(2, 4, lambda lane, slot: (slot, lane)), True, "fragment-rank"),
+    ],
+)
+def test_maps_that_do_not_fit_are_refused(map: Fragment, written: bool, code: str) -> None:
+    with pytest.raises(ComputationError) as caught:
+        map.check("X", (4,), written)
+    assert caught.value.code == code
+
+
+def test_replicated_operands_may_be_read() -> None:
+    fragment(2, 4, lambda lane, slot: slot).check("X", (4,), written=False)
+
+
+def test_the_map_of_one_thread_is_row_major() -> None:
+    assert row_major((2, 3)).table.tolist() == [[[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]]
+    assert row_major(()).slots == 1
+
+
+# ---------------------------------------------------------------- meaning
+
+
+@pytest.mark.parametrize("made", [i for i in SHIPPED if "k" in i.shape and "m" in i.shape], ids=lambda i: i.name)
+def test_matrix_instructions_multiply(made: Instruction) -> None:
+    dense = dense_operands(made)
+    a, b = (dense[name].astype(np.float32) for name in "AB")
+    b = b if made.operand("B").dims[0].name == "k" else b.T
+    assert np.array_equal(run(made, dense), dense["C"] + a @ b)
+
+
+@pytest.mark.parametrize("made", [i for i in SHIPPED if i.kind == "move"], ids=lambda i: i.name)
+def test_moves_hand_on_every_element_of_every_type(made: Instruction) -> None:
+    for type in made.operands[0].dtypes:
+        values = np.arange(int(np.prod(made.operands[0].shape))).reshape(made.operands[0].shape).astype(type.numpy)
+        moved = run(made, {made.reads[0]: values})
+        assert moved.dtype == values.dtype
+        assert np.array_equal(moved, values)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_multiply_accumulate(lanes: int) -> None:
+    made = ins.use(f"opencl_mad{lanes}")
+    dense = dense_operands(made)
+    assert np.array_equal(run(made, dense), dense["C"] + dense["A"] * dense["B"])
+
+
+def test_dot() -> None:
+    made = ins.use("opencl_dot4")
+    dense = dense_operands(made)
+    assert run(made, dense) == dense["C"] + dense["A"] @ dense["B"]
+
+
+def test_several_instances_at_once() -> None:
+    made = ins.use("opencl_mad4")
+    b, c = np.arange(24, dtype=np.float32).reshape(6, 1, 4), np.ones((6, 1, 4), np.float32)
+    a = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
+    assert np.array_equal(made.simulate({"A": a, "B": b, "C": c})["C"], c + a * b)
+
+
+def test_sixteen_bit_operands_are_multiplied_exactly_and_rounded_once() -> None:
+    k = Axis("k", 2)
+    A, C = operand("A", float16, "register", k), operand("C", float16, "register")
+    made = define(means=updates(C[()], A[k] * A[k]), operands=(A, C))
+    a = np.array([[1 + 2**-10, 2**-12]], np.float16)
+    result = made.simulate({"A": a, "C": np.zeros((1, 1), np.float16)})["C"]
+    assert result.dtype == np.float16
+    assert result[0, 0] == np.float16(np.float32(a[0, 0]) ** 2 + np.float32(a[0, 1]) ** 2)
+
+
+def test_updates_by_other_combiners_and_through_the_language() -> None:
+    k, n = Axis("k", 3), Axis("n", 2)
+    A, C = operand("A", int8, "register", n, k), operand("C", int32, "register", n)
+    a, c = np.array([[[100, 100, 100, 1, 2, 3]]], np.int8), np.array([[[5, 5]]], np.int32)
+    total = define(means=updates(C[n], F.sum(cast(A[n, k], int32), over=k)), operands=(A, C))
+    assert total.simulate({"A": a, "C": c})["C"].ravel().tolist() == [305, 11]
+    largest = define(means=updates(C[n], cast(A[n, k], int32), combiner="max"), operands=(A, C))
+    assert largest.simulate({"A": a, "C": c})["C"].ravel().tolist() == [100, 5]
+    assert str(largest.means) == "C[n] max= max[k] cast(A[n, k], int32)"
+
+
+def test_pointwise_bodies_with_pad_and_where() -> None:
+    n = Axis("n", 4)
+    X, Y = operand("X", float32, "register", n), operand("Y", bfloat16, "register", n)
+    body = F.where(X[n] < 0, F.pad(X[n - 1], 7.0), F.exp(X[n]))
+    made = define(means=computes(Y[n], body), operands=(X, Y))
+    x = np.array([[-1, 0, -2, 3]], np.float32)
+    expected = np.array([7, 1, 0, np.exp(np.float32(3))], np.float32).astype(ml_dtypes.bfloat16)
+    assert np.array_equal(made.simulate({"X": x})["Y"][0], expected)
+
+
+def test_lanes_with_different_copies_are_reported() -> None:
+    n = Axis("n", 2)
+    S = operand("S", float32, "register", fragment=fragment(2, 1, lambda lane, slot: ()))
+    D = operand("D", float32, "register", n, fragment=fragment(2, 1, lambda lane, slot: lane))
+    made = define(means=computes(D[n], S[()] * 2.0), operands=(S, D), level="warp", lanes=2)
+    same = np.array([[1], [1]], np.float32)
+    assert made.simulate({"S": same})["D"].tolist() == [[2], [2]]
+    with pytest.raises(TileLangError) as caught:
+        made.simulate({"S": np.array([[1], [3]], np.float32)})
+    assert caught.value.code == "replicas-disagree"
+    assert caught.value.counterexample == "lane 0, slot 0 has 1.0, another has 3.0"
+    assert made.simulate({"S": np.full((2, 1), np.nan, np.float32)})["D"].shape == (2, 1)
+
+
+def test_footprints_are_what_the_simulator_asks() -> None:
+    made = ins.use("simulated_mma_m16n8k8")
+    assert made.footprint("A") == ("read", ((0,), (1,), (2,), (3,)))
+    assert made.footprint("C")[0] == "update"
+    assert ins.use("ldmatrix_x4").footprint("D")[0] == "write"
+    assert ins.use("opencl_mad16").footprint("A") == ("read", ((),))
+    with pytest.raises(Refusal, match="not lowered yet for this target"):
+        ins.use("wgmma_m64n256k16").footprint("A")
+
+
+# ---------------------------------------------------------------- definitions that are refused
+
+
+def other_target() -> Means:
+    n = Axis("n", 4)
+    return moves(operand("D", float32, "register", n)[n], operand("S", float32, "register", n)[n])
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"completes": "tomorrow"}, "completes='tomorrow'"),
+        ({"issue": "nobody"}, "issue='nobody'"),
+        ({"shape": {"n": 8}}, "shape {'n': 8} is not that of its meaning, {'n': 4}"),
+        ({"means": other_target()}, "operand A does not occur"),
+        ({"level": "warp"}, "the fragment of A is for 1 lanes, 32 issue it"),
+        ({"limits": {"n": 2}}, "limit n=2 does not hold"),
+        ({"template": {"opencl": "{C} += {A} * {X};"}}, "its opencl text has {X}"),
+        ({"template": {"opencl": "{C} += {A};"}}, "its opencl text does not mention B"),
+        ({"template": {"opencl": "{C} += {A} * {B[4]};"}}, "its opencl text has {B[4]}"),
+        ({"template": {"opencl": "{C} += {A} * {B.address};"}}, "its opencl text has {B.address}"),
+        ({"template": {"opencl": "{C} += {A} * {B"}}, "its opencl text: "),
+        ({"name": "not a name"}, "its name is not an identifier"),
+    ],
+)
+def test_faulty_definitions_are_refused(changes: dict[str, Any], message: str) -> None:
+    text = fault(**changes)
+    assert message in text
+    assert "test_instruction.py" in text  # the line of the definition
+
+
+def test_a_read_outside_its_operand_is_refused() -> None:
+    n = Axis("n", 4)
+    S, D = operand("S", float32, "register", Axis("s", 6)), operand("D", float32, "register", n)
+    assert "at n = 3 the index is 6" in fault(means=computes(D[n], S[2 * n]), operands=(S, D))
+
+
+def test_meanings_that_are_none() -> None:
+    n, k = Axis("n", 4), Axis("k", 4)
+    D, S = operand("D", float32, "register", n), operand("S", float32, "register", n)
+    cases: tuple[tuple[Callable[[], Means], str], ...] = (
+        (lambda: moves(D[n], S[n] * 2), "means-move"),
+        (lambda: moves(D[n], S[k]), "means-free-axis"),
+        (lambda: moves(D[n + 1], S[n]), "means-target"),
+        (lambda: updates(D[n], S[n], combiner="median"), "means-combiner"),
+    )
+    for make, code in cases:
+        with pytest.raises(ComputationError) as caught:
+            make()
+        assert caught.value.code == code
+
+
+def test_a_move_does_not_convert() -> None:
+    n = Axis("n", 4)
+    D, S = operand("D", float16, "register", n), operand("S", float32, "register", n)
+    assert "a move between different types" in fault(means=moves(D[n], S[n]), operands=(D, S))
+
+
+# ---------------------------------------------------------------- names, availability, text
+
+
+def test_names() -> None:
+    made = define("test_names")
+    assert ins.use("test_names") is made
+    assert define("test_names", replace=False) == made  # the same definition again
+    with pytest.raises(ComputationError, match="is an instruction already"):
+        define("test_names", replace=False, error_ulps=3)
+    with pytest.raises(Refusal, match=r"did you mean .*mma_m16n8k16"):
+        ins.use("mma_m16n8k15")
+
+
+def test_definitions_are_deterministic_values() -> None:
+    assert define("test_values") == define("test_values")
+    assert hash(define("test_values")) == hash(define("test_values"))
+
+
+def test_availability_is_the_profiles() -> None:
+    pocl = load_profile("pocl")
+    assert ins.use("opencl_mad16").unavailable(pocl, "opencl") is None
+    assert ins.use("opencl_mad16").unavailable(pocl, "cuda") == "it has no text in cuda, only in opencl"
+    assert ins.use("mma_m16n8k16").unavailable(pocl, "opencl") == "profile pocl does not have mma_m16n8k16"
+    for made in SHIPPED:
+        assert made.template or made.needs, f"{made.name} could run nowhere"
+
+
+def test_text() -> None:
+    texts = {"C": OperandText("acc", ("acc.s0",)), "A": OperandText("a"), "B": OperandText("b")}
+    assert ins.use("opencl_mad16").render("opencl", texts) == "acc += a * b;"
+    made = define(template={"cuda": 'asm("{{%0}}" : "+f"({C[0]}) : {A}, {B});'})
+    assert made.render("cuda", texts) == 'asm("{%0}" : "+f"(acc.s0) : a, b);'
+
+
+def test_free_extents() -> None:
+    box = ins.use("tma_load_2d")
+    small = box.resized(r=128)
+    assert small.shape == {"r": 128, "c": 64}
+    assert small.operand("S").shape == (128, 64)
+    values = np.arange(128 * 64).reshape(128, 64).astype(np.int16)
+    assert np.array_equal(small.simulate({"S": values})["D"], values)
+    with pytest.raises(Refusal, match="has no r = 512"):
+        box.resized(r=512)
+    with pytest.raises(Refusal, match="mma_m16n8k16. has no m = 32"):
+        ins.use("mma_m16n8k16").resized(m=32)
+
+
+def test_the_simulator_runs_a_matrix_instruction() -> None:
+    from tilelang.lowering.simulate import run as simulate
+
+    made = ins.use("simulated_mma_m16n8k8")
+    a, b, c = (dense_operands(made)[name] for name in "ABC")
+    arrays = {n: held(made.name, n).scatter(x) for n, x in (("A", a), ("B", b), ("C", c))}
+    thread = Var("thread", int64, 0, 31)
+    outer = {n: ir.Buffer(f"{n}_in", float32, x.shape, "global", "input") for n, x in arrays.items()}
+    result = ir.Buffer("result", float32, arrays["C"].shape, "global", "output")
+    inner = {n: ir.Buffer(f"{n}_held", float32, x.shape[1:], "register") for n, x in arrays.items()}
+    loads = [
+        ir.Store(inner[n], (index(s),), ir.Load(outer[n], (thread, index(s)))) for n in "ABC" for s in range(inner[n].shape[0])
+    ]
+    stores = [ir.Store(result, (thread, index(s)), ir.Load(inner["C"], (index(s),))) for s in range(4)]
+    product = ir.Instruction(made, tuple((n, inner[n], (index(0),)) for n in "ABC"), width=32)
+    buffers = (*outer.values(), result)
+    kernel = ir.Kernel("product", (1, 1, 1), 32, (*buffers, *inner.values()), ir.seq(*loads, product, *stores))
+    report = simulate(ir.Program((kernel,), buffers), {f"{n}_in": x for n, x in arrays.items()})
+    assert not report.findings
+    assert np.array_equal(report.outputs["result"], held(made.name, "C").scatter(c + a @ b))
