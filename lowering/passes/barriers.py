@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tilelang.errors import Span
 from tilelang.expr import INDEX, Const, Expr, Var, binary, substitute
+from tilelang.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Access, Prover
 from tilelang.lowering.passes.divergence import diverges, split_divergent
@@ -323,7 +324,7 @@ class Walk:
                 yield from ((False, a) for a in self._access(stmt.source, stmt.source_indices, stmt.lanes, False, scope))
                 yield from ((True, a) for a in self._access(stmt.target, stmt.target_indices, stmt.lanes, True, scope))
             case ir.Instruction():
-                yield from ((False, a) for a in self._operands(stmt, scope))
+                yield from self._operands(stmt, scope)
 
     def _access(self, buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, writes: bool, scope: Scope) -> Iterator[Access]:
         if buffer.name in self.watched:
@@ -336,15 +337,21 @@ class Walk:
             if isinstance(inner, ir.Load):
                 yield from self._access(inner.buffer, inner.indices, inner.lanes, False, scope)
 
-    def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[Access]:
-        """An instruction's operands in memory: which elements they cover is its own affair, so they count as whole buffers."""
-        written = set(getattr(stmt.semantics, "writes", ()))
-        for name, buffer, _ in stmt.operands:
-            everywhere = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape))
-            inner = dataclasses.replace(scope, bound=scope.bound | set(everywhere))
-            yield from self._access(buffer, everywhere, 1, False, inner)
-            if name in written:
-                yield from self._access(buffer, everywhere, 1, True, inner)
+    def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
+        """An instruction's operands: the elements that follow each lane's address, or, where lanes give no addresses, the whole
+        ring slot or buffer. What it writes and completes later counts as asynchronous."""
+        later = stmt.semantics.completes != AT_ONCE
+        for name, buffer, indices in stmt.operands:
+            held = stmt.semantics.fragment(name)
+            lanes, covered, inner = (held.slots if held is not None else 1), indices, scope
+            if held is None:
+                slots = 1 if buffer.ring else 0
+                rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)
+                covered, inner = (*indices[:slots], *rest), dataclasses.replace(scope, bound=scope.bound | set(rest))
+            if name in stmt.semantics.reads:
+                yield from ((False, a) for a in self._access(buffer, covered, lanes, False, inner))
+            if name == stmt.semantics.writes:
+                yield from ((later, a) for a in self._access(buffer, covered, lanes, True, inner))
 
 
 # ---------------------------------------------------------------- helpers
@@ -357,8 +364,8 @@ def _watched(kernel: ir.Kernel) -> frozenset[str]:
         match s:
             case ir.Store(buffer=buffer) | ir.Copy(target=buffer):
                 written.add(buffer.name)
-            case ir.Instruction(operands=operands):
-                written |= {buffer.name for _, buffer, _ in operands}
+            case ir.Instruction(semantics=semantics, operands=operands):
+                written |= {buffer.name for name, buffer, _ in operands if name == semantics.writes}
     return frozenset(
         b.name for b in kernel.buffers if b.name in written and b.memory in ("shared", "global") and b.role != "input"
     )
