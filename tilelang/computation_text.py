@@ -6,12 +6,12 @@ extent no input's dimension of that name gives has a line of its own. Licences a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tilelang.expr import Axis, Cast, Combiner, Expr, Reduce, rewrite, to_text, unique
 
-if TYPE_CHECKING:
-    from tilelang.computation import Computation, Definition, Tensor
+# The tensors, definitions and computations of tilelang.computation, which imports this module.
+Tensor = Definition = Computation = Any
 
 SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
 
