@@ -12,8 +12,9 @@ ROWS = [
     "errors options",
     "node dtype",
     "expr simplify machine tensor",
+    "numeric combiners access elaborate functions computation_text",
     "computation fragment meaning instruction matching instructions",
-    "reference",
+    "bound evaluator exactness reference",
     "schedule",
     "spec check",
     "grammar lowering autoschedule",
@@ -22,6 +23,9 @@ ROWS = [
 ]
 RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}
 ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "lowering"), ("autoschedule.database", "grammar")}
+
+# Methods that are the other way round for the reader's sake: `computation.evaluate(...)`.
+LATE = {("computation", "reference")}
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -49,6 +53,8 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 def wrong(importer: str, imported: str) -> str | None:
     """Why `importer` must not import `imported`; None where it may."""
     mine, theirs = importer.split(".")[0], imported.split(".")[0]
+    if (mine, theirs) in LATE:
+        return None
     if theirs not in RANK:
         return f"`{theirs}` stands in no row of the import order"
     if mine == theirs:
@@ -83,7 +89,7 @@ def test_imports_have_no_cycle() -> None:
             if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith("tilelang"):
                 base = item.module.removeprefix("tilelang").removeprefix(".")
                 targets |= {f"{base}.{a.name}".removeprefix(".") for a in item.names}
-        graph[name.removesuffix(".__init__")] = {t for t in targets if t in names}
+        graph[name.removesuffix(".__init__")] = {t for t in targets if t in names and (name, t) not in LATE}
     state: dict[str, int] = {}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.access import check_reads
+from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, caller_span
@@ -391,8 +392,6 @@ class Computation:
     @functools.cached_property
     def text(self) -> str:
         """The computation in the language, extents bound: the same text for the same computation."""
-        from tilelang.computation_text import computation_text
-
         return computation_text(self)
 
     @functools.cached_property

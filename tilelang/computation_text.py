@@ -6,12 +6,14 @@ extent no input's dimension of that name gives has a line of its own. Licences a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilelang.expr import Axis, Cast, Combiner, Expr, Reduce, rewrite, to_text, unique
 
 # The tensors, definitions and computations of tilelang.computation, which imports this module.
-Tensor = Definition = Computation = Any
+Tensor: TypeAlias = Any
+Definition: TypeAlias = Any
+Computation: TypeAlias = Any
 
 SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
 
