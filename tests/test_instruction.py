@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from tilelang import functions as F
-from tilelang import instruction as ins
 from tilelang.dtype import bfloat16, float16, float32, int8, int32, int64
 from tilelang.errors import ComputationError, Refusal, TileLangError
 from tilelang.expr import Axis, Var, cast, index
 from tilelang.fragment import Fragment, disagreement, fragment, row_major
-from tilelang.instruction import Instruction, OperandText, computes, instruction, moves, operand, updates
+from tilelang.instruction import Instruction, OperandText, computes, instruction, known, moves, operand, updates, use
 from tilelang.lowering import ir
 from tilelang.machine import load_profile
 from tilelang.meaning import Means
 
-SHIPPED = ins.known()
+SHIPPED = known()
 WITH_MAPS = [(i, o.name, f) for i in SHIPPED for o in i.operands if (f := i.fragment(o.name)) is not None]
 
 
@@ -57,7 +56,7 @@ def run(made: Instruction, dense: dict[str, Any]) -> Any:
 
 
 def held(name: str, operand: str) -> Fragment:
-    found = ins.use(name).fragment(operand)
+    found = use(name).fragment(operand)
     assert found is not None
     return found
 
@@ -161,19 +160,19 @@ def test_moves_hand_on_every_element_of_every_type(made: Instruction) -> None:
 
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 def test_multiply_accumulate(lanes: int) -> None:
-    made = ins.use(f"opencl_mad{lanes}")
+    made = use(f"opencl_mad{lanes}")
     dense = dense_operands(made)
     assert np.array_equal(run(made, dense), dense["C"] + dense["A"] * dense["B"])
 
 
 def test_dot() -> None:
-    made = ins.use("opencl_dot4")
+    made = use("opencl_dot4")
     dense = dense_operands(made)
     assert run(made, dense) == dense["C"] + dense["A"] @ dense["B"]
 
 
 def test_several_instances_at_once() -> None:
-    made = ins.use("opencl_mad4")
+    made = use("opencl_mad4")
     b, c = np.arange(24, dtype=np.float32).reshape(6, 1, 4), np.ones((6, 1, 4), np.float32)
     a = np.arange(6, dtype=np.float32).reshape(6, 1, 1)
     assert np.array_equal(made.simulate({"A": a, "B": b, "C": c})["C"], c + a * b)
@@ -225,13 +224,13 @@ def test_lanes_with_different_copies_are_reported() -> None:
 
 
 def test_footprints_are_what_the_simulator_asks() -> None:
-    made = ins.use("simulated_mma_m16n8k8")
+    made = use("simulated_mma_m16n8k8")
     assert made.footprint("A") == ("read", ((0,), (1,), (2,), (3,)))
     assert made.footprint("C")[0] == "update"
-    assert ins.use("ldmatrix_x4").footprint("D")[0] == "write"
-    assert ins.use("opencl_mad16").footprint("A") == ("read", ((),))
+    assert use("ldmatrix_x4").footprint("D")[0] == "write"
+    assert use("opencl_mad16").footprint("A") == ("read", ((),))
     with pytest.raises(Refusal, match="not lowered yet for this target"):
-        ins.use("wgmma_m64n256k16").footprint("A")
+        use("wgmma_m64n256k16").footprint("A")
 
 
 # ---------------------------------------------------------------- definitions that are refused
@@ -297,12 +296,12 @@ def test_a_move_does_not_convert() -> None:
 
 def test_names() -> None:
     made = define("test_names")
-    assert ins.use("test_names") is made
+    assert use("test_names") is made
     assert define("test_names", replace=False) == made  # the same definition again
     with pytest.raises(ComputationError, match="is an instruction already"):
         define("test_names", replace=False, error_ulps=3)
     with pytest.raises(Refusal, match=r"did you mean .*mma_m16n8k16"):
-        ins.use("mma_m16n8k15")
+        use("mma_m16n8k15")
 
 
 def test_definitions_are_deterministic_values() -> None:
@@ -312,22 +311,45 @@ def test_definitions_are_deterministic_values() -> None:
 
 def test_availability_is_the_profiles() -> None:
     pocl = load_profile("pocl")
-    assert ins.use("opencl_mad16").unavailable(pocl, "opencl") is None
-    assert ins.use("opencl_mad16").unavailable(pocl, "cuda") == "it has no text in cuda, only in opencl"
-    assert ins.use("mma_m16n8k16").unavailable(pocl, "opencl") == "profile pocl does not have mma_m16n8k16"
+    assert use("opencl_mad16").unavailable(pocl, "opencl") is None
+    assert use("opencl_mad16").unavailable(pocl, "cuda") == "it has no text in cuda, only in opencl"
+    assert use("mma_m16n8k16").unavailable(pocl, "opencl") == "profile pocl does not have mma_m16n8k16"
     for made in SHIPPED:
         assert made.template or made.needs, f"{made.name} could run nowhere"
 
 
+@pytest.mark.parametrize("made", [i for i in SHIPPED if "opencl" in i.dialects], ids=lambda i: i.name)
+def test_the_text_does_on_a_device_what_the_meaning_says(made: Instruction) -> None:
+    cl = pytest.importorskip("pyopencl")
+    platforms = cl.get_platforms()
+    if not platforms:
+        pytest.skip("no OpenCL platform")
+    slots = {o.name: o.shape[0] if o.shape else 1 for o in made.operands}
+    spelled = {name: f"float{n}" if n > 1 else "float" for name, n in slots.items()}
+    loads = "".join(f"{t} {name} = *(__global {t}*)({name}_in); " for name, t in spelled.items())
+    text = made.render("opencl", {name: OperandText(name) for name in slots})
+    arguments = ", ".join(f"__global float* {name}_in" for name in slots)
+    source = f"__kernel void go({arguments}) {{ {loads}{text} *(__global {spelled[made.writes]}*)({made.writes}_in) = {made.writes}; }}"
+    context = cl.Context(platforms[0].get_devices()[:1])
+    queue = cl.CommandQueue(context)
+    dense = dense_operands(made, seed=3)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffers = {name: cl.Buffer(context, flags, hostbuf=np.ascontiguousarray(dense[name])) for name in slots}
+    cl.Program(context, source).build().go(queue, (1,), (1,), *buffers.values())
+    out = np.empty(slots[made.writes], np.float32)
+    cl.enqueue_copy(queue, out, buffers[made.writes])
+    assert np.array_equal(out, run(made, dense).ravel())  # small integers: exact in every order
+
+
 def test_text() -> None:
     texts = {"C": OperandText("acc", ("acc.s0",)), "A": OperandText("a"), "B": OperandText("b")}
-    assert ins.use("opencl_mad16").render("opencl", texts) == "acc += a * b;"
+    assert use("opencl_mad16").render("opencl", texts) == "acc += a * b;"
     made = define(template={"cuda": 'asm("{{%0}}" : "+f"({C[0]}) : {A}, {B});'})
     assert made.render("cuda", texts) == 'asm("{%0}" : "+f"(acc.s0) : a, b);'
 
 
 def test_free_extents() -> None:
-    box = ins.use("tma_load_2d")
+    box = use("tma_load_2d")
     small = box.resized(r=128)
     assert small.shape == {"r": 128, "c": 64}
     assert small.operand("S").shape == (128, 64)
@@ -336,13 +358,13 @@ def test_free_extents() -> None:
     with pytest.raises(Refusal, match="has no r = 512"):
         box.resized(r=512)
     with pytest.raises(Refusal, match="mma_m16n8k16. has no m = 32"):
-        ins.use("mma_m16n8k16").resized(m=32)
+        use("mma_m16n8k16").resized(m=32)
 
 
 def test_the_simulator_runs_a_matrix_instruction() -> None:
     from tilelang.lowering.simulate import run as simulate
 
-    made = ins.use("simulated_mma_m16n8k8")
+    made = use("simulated_mma_m16n8k8")
     a, b, c = (dense_operands(made)[name] for name in "ABC")
     arrays = {n: held(made.name, n).scatter(x) for n, x in (("A", a), ("B", b), ("C", c))}
     thread = Var("thread", int64, 0, 31)

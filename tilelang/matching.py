@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang import dtype as dt
+from tilelang.computation import Definition
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, rewrite
 from tilelang.fragment import Fragment
 from tilelang.instruction import Instruction, Operand
-from tilelang.meaning import Means
+from tilelang.meaning import POINTWISE, UPDATE, Means
 from tilelang.node import Node, node
 from tilelang.simplify import linear
 from tilelang.tensor import Layout, Placement, evaluate
@@ -85,6 +86,17 @@ class Match(Node):
     def __str__(self) -> str:
         lines = [f"{self.instruction}" + (": fits" if self.fits else "")]
         return "\n".join(lines + [f"  {m}" for m in self.mismatches])
+
+
+def means_of(definition: Definition) -> Means | None:
+    """What a definition asks of an instruction; None for a tuple's reduction, and for one under a condition."""
+    target = Read(definition.tensors[0], definition.axes)
+    reduction = definition.reduction
+    if reduction is None:
+        return Means(POINTWISE, target, definition.values[0])
+    if len(reduction.values) > 1 or reduction.condition is not None:
+        return None
+    return Means(UPDATE, target, reduction.values[0], reduction.combiner.name)
 
 
 def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | None = None) -> Match:
@@ -344,29 +356,29 @@ def _compare_runs(
     """Whether each lane's slots are consecutive elements, and its first one aligned, wherever in the region the tile begins."""
     import numpy as np
 
-    region = dict(residence.dims)
-    starts = [range(0, region[name] - dim.extent + 1, dim.extent) for name, dim in zip(along, operand.dims, strict=True)]
-    for start in itertools.islice(itertools.product(*starts), 256):
-        points: dict[str, Any] = {name: np.int64(0) for name in region}
-        for position, name in enumerate(along):
-            points[name] = held.table[..., position] + start[position]
-        places = np.broadcast_to(_linear_places(placement, points), (held.lanes, held.slots))
-        apart = np.argwhere(np.diff(places, axis=1) != 1)
-        if apart.size:
-            lane, slot = apart[0].tolist()
-            a, b = (_element(points, lane, s, held) for s in (slot, slot + 1))
-            asked = f"{_laid(residence)}, where elements {a} and {b} are {abs(int(places[lane, slot + 1] - places[lane, slot]))} apart"
-            return [Mismatch("layout", f"runs of {held.slots} consecutive elements", asked, residence.tensor)]
-        loose = np.argwhere(places[:, 0] * residence.dtype.bytes % max(1, operand.alignment_bytes))
-        if loose.size:
-            lane = int(loose[0][0])
-            asked = f"element {_element(points, lane, 0, held)} at byte {int(places[lane, 0]) * residence.dtype.bytes}"
-            return [Mismatch("alignment", f"{operand.alignment_bytes} bytes", asked, residence.tensor)]
+    steps = dict(zip(along, (dim.extent for dim in operand.dims), strict=True))
+    count = min(
+        16, int(4096 ** (1 / max(1, len(residence.dims))))
+    )  # beginnings tried per dimension: patterns repeat within these
+    starts = [np.arange(0, n - steps.get(name, 1) + 1, steps.get(name, 1))[:count] for name, n in residence.dims]
+    grids = [g.reshape(-1, 1, 1) for g in np.meshgrid(*starts, indexing="ij")]
+    points: dict[str, Any] = dict(zip((name for name, _ in residence.dims), grids, strict=True))
+    for position, name in enumerate(along):
+        points[name] = points[name] + held.table[..., position]
+    shape = (grids[0].shape[0] if grids else 1, held.lanes, held.slots)
+    places = np.broadcast_to(_linear_places(placement, points), shape)
+
+    def element(at: Any) -> str:
+        return "(" + ", ".join(str(int(np.broadcast_to(p, shape)[tuple(at)])) for p in points.values()) + ")"
+
+    apart = np.argwhere(np.diff(places, axis=2) != 1)
+    if apart.size:
+        at, after = apart[0], apart[0] + (0, 0, 1)
+        distance = abs(int(places[tuple(after)] - places[tuple(at)]))
+        asked = f"{_laid(residence)}, where elements {element(at)} and {element(after)} are {distance} apart"
+        return [Mismatch("layout", f"runs of {held.slots} consecutive elements", asked, residence.tensor)]
+    loose = np.argwhere(places[..., :1] * residence.dtype.bytes % max(1, operand.alignment_bytes))
+    if loose.size:
+        asked = f"element {element(loose[0])} at byte {int(places[tuple(loose[0])]) * residence.dtype.bytes}"
+        return [Mismatch("alignment", f"{operand.alignment_bytes} bytes", asked, residence.tensor)]
     return []
-
-
-def _element(points: Mapping[str, Any], lane: int, slot: int, held: Fragment) -> str:
-    import numpy as np
-
-    shape = (held.lanes, held.slots)
-    return "(" + ", ".join(str(int(np.broadcast_to(p, shape)[lane, slot])) for p in points.values()) + ")"
