@@ -120,6 +120,7 @@ class Recorder:
         self.transactions = Counter()
         self.conflicts = Counter()
         self.sites: list[Site] = []
+        self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns seen before, within a launch
 
     def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None) -> Site:
         """A new site."""

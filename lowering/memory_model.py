@@ -24,6 +24,9 @@ from tilelang.lowering.shadow_memory import Access, Conflict, Shadow, Storage, p
 Array = npt.NDArray[Any]
 
 
+PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # how many access patterns are remembered, and of what size
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
     """The numbers of a device that counts depend on."""
@@ -93,7 +96,7 @@ class Memory:
         self.batch, self.device, self.recorder = batch, device, recorder
         self.findings = recorder.findings
         self.storage: dict[str, Storage] = {}
-        zeros = np.zeros(batch.threads, np.int64)
+        self._zeros = zeros = np.zeros(batch.threads, np.int64)
         for buffer in batch.kernel.arguments:
             self.storage[buffer.name] = Storage(globals_[buffer.name], zeros, 1, shadows[buffer.name])
         for buffer in batch.kernel.registers:
@@ -117,7 +120,7 @@ class Memory:
         block_bytes = max(alignment, -(-end // alignment) * alignment)
         granule = min(b.dtype.bytes for b in buffers)
         arena = np.full(block_bytes * self.batch.blocks, 0xFF, np.uint8)  # 0xFF bytes are NaN in every float type
-        shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=True)
+        shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=self.batch.kernel.threads > 1)
         for number, (b, offset) in enumerate(zip(buffers, offsets, strict=True), start=1):
             size = b.dtype.bytes
             base = (self.batch.local_block * block_bytes + offset) // size
@@ -132,36 +135,36 @@ class Memory:
         """The existing, in-bounds elements of an access by the active threads; reports the others."""
         threads = mask.threads
         start: Any = np.int64(0)
-        inside: Any = True
-        last_position: Any = None
-        for dimension, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
-            chosen = value[threads] if value.ndim else value
-            start = start * extent + chosen
-            if dimension == len(buffer.shape) - 1:
-                last_position = chosen
+        chosen = [value[threads] if value.ndim else value for value in indices]
+        for value, extent in zip(chosen, buffer.shape, strict=True):
+            start = start * extent + value
+        if count is None and threads.size and _all_inside(chosen, buffer.shape, lanes):
+            start = start + self._zeros[: threads.size]
+            if lanes == 1:
+                thread, lane_of, element = threads, self._zeros[: threads.size], start
             else:
-                inside = inside & (chosen >= 0) & (chosen < extent)
+                lane = np.arange(lanes)
+                thread, lane_of = np.repeat(threads, lanes), np.tile(lane, threads.size)
+                element = (start[:, None] + lane).reshape(-1)
+            return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), mask.full)
         lane = np.arange(lanes)
-        elements = np.broadcast_to(np.asarray(start).reshape(-1, 1) + lane, (threads.size, lanes))
-        if last_position is not None:
-            positions = np.asarray(last_position).reshape(-1, 1) + lane
-            inside = np.asarray(inside).reshape(-1, 1) & (positions >= 0) & (positions < buffer.shape[-1])
-        exists = None
+        shape = (threads.size, lanes)
+        good = np.ones(shape, bool)
+        for dimension, (value, extent) in enumerate(zip(chosen, buffer.shape, strict=True)):
+            position = np.reshape(value, (-1, 1))
+            if dimension == len(buffer.shape) - 1:
+                position = position + lane
+            good &= (position >= 0) & (position < extent)
         if count is not None:
-            exists = lane < np.asarray(count[threads] if count.ndim else count).reshape(-1, 1)
-        whole = exists is None and bool(np.all(inside))
-        if whole:
-            thread, lane_of, element = np.repeat(threads, lanes), np.tile(lane, threads.size), elements.reshape(-1)
+            exists = np.broadcast_to(lane < np.reshape(count[threads] if count.ndim else count, (-1, 1)), shape)
+            outside, good = exists & ~good, exists & good
         else:
-            shape = (threads.size, lanes)
-            there = np.ones(shape, bool) if exists is None else np.broadcast_to(exists, shape)
-            good = there & inside
-            if (there & ~good).any():
-                self._report_outside(buffer, indices, np.argwhere(there & ~good), mask, site)
-            row, lane_of = np.nonzero(good)
-            thread, element = threads[row], elements[good]
-        address = self.storage[buffer.name].addresses(thread, element)
-        return Touch(thread, lane_of, element, address, whole and mask.full)
+            outside = ~good
+        if outside.any():
+            self._report_outside(buffer, indices, np.argwhere(outside), mask, site)
+        row, lane_of = np.nonzero(good)
+        thread, element = threads[row], np.broadcast_to(start, threads.shape)[row] + lane_of
+        return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), False)
 
     def _report_outside(self, buffer: ir.Buffer, indices: Sequence[Value], where: Array, mask: Mask, site: Site) -> None:
         for row, lane in where[: self.findings.room("out-of-bounds", site.number, len(where))]:
@@ -271,22 +274,38 @@ class Memory:
             self.findings.add(Finding("data-race", buffer.name, element, threads, block, site.span, message))
 
     def _count(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        size = buffer.dtype.bytes
-        if buffer.memory == "global":
-            warps = self.batch.warp[touch.thread]
-            requests, total = count_transactions(touch.address * size, warps, self.device.transaction_bytes)
-            self.recorder.transactions.add(site, requests, total)
-        elif buffer.memory == "shared" and touch.element.size:
-            lanes = int(touch.lane.max()) + 1
-            words = max(1, lanes * size // self.device.bank_bytes)
-            served = max(1, self.device.warp // words)  # threads whose wide accesses are served together
-            group = self.batch.warp[touch.thread] * self.device.warp + self.batch.lane[touch.thread] // served
-            word = touch.address * size // self.device.bank_bytes
-            pieces = size // self.device.bank_bytes
-            if pieces > 1:
-                word, group = (word[:, None] + np.arange(pieces)).reshape(-1), np.repeat(group, pieces)
-            extra = count_conflicts(word, group, self.device.banks, max(1, -(-words // self.device.banks)))
-            self.recorder.conflicts.add(site, np.unique(self.batch.warp[touch.thread]).size, extra)
+        """Adds what the access costs the memory; patterns that come again, shifted, are looked up."""
+        if buffer.memory == "register" or not touch.element.size:
+            return
+        first = int(touch.address.min()) * buffer.dtype.bytes
+        period = self.device.transaction_bytes if buffer.memory == "global" else self.device.banks * self.device.bank_bytes
+        offset = (
+            (touch.address * buffer.dtype.bytes - first // period * period)
+            if first >= period
+            else touch.address * buffer.dtype.bytes
+        )
+        key = (buffer.memory, buffer.dtype.bytes, offset.tobytes(), touch.thread.tobytes())
+        cost = self.recorder.patterns.get(key)
+        if cost is None:
+            cost = (self._transactions if buffer.memory == "global" else self._conflicts)(buffer, touch, offset)
+            if offset.size <= PATTERN_ELEMENTS and len(self.recorder.patterns) < PATTERNS:
+                self.recorder.patterns[key] = cost
+        (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, *cost)
+
+    def _transactions(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
+        return count_transactions(offset, self.batch.warp[touch.thread], self.device.transaction_bytes)
+
+    def _conflicts(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
+        device, warp = self.device, self.batch.warp[touch.thread]
+        words = max(1, (int(touch.lane.max()) + 1) * buffer.dtype.bytes // device.bank_bytes)
+        served = max(1, device.warp // words)  # threads whose wide accesses are served together
+        group = warp * device.warp + self.batch.lane[touch.thread] // served
+        word = offset // device.bank_bytes
+        pieces = buffer.dtype.bytes // device.bank_bytes
+        if pieces > 1:
+            word, group = (word[:, None] + np.arange(pieces)).reshape(-1), np.repeat(group, pieces)
+        extra = count_conflicts(word, group, device.banks, max(1, -(-words // device.banks)))
+        return np.unique(warp).size, extra
 
     # ------------------------------------------------------------ values of loads and stores
 
@@ -313,8 +332,7 @@ class Memory:
         fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None else None
         if fast is not None:
             storage, rows = fast
-            flat = value.T if value.ndim == 2 else np.broadcast_to(value, (lanes, self.batch.threads))
-            storage.data[rows] = np.broadcast_to(flat, (lanes, self.batch.threads)).astype(storage.data.dtype).reshape(-1)
+            storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
             storage.shadow.owner[rows] = storage.number
             return
         touch = self.locate(store.buffer, indices, lanes, count, mask, site)
@@ -331,6 +349,18 @@ class Memory:
             element = element * extent + int(value)
         threads = self.batch.threads
         return self.storage[buffer.name], slice(element * threads, (element + lanes) * threads)
+
+
+def _all_inside(indices: Sequence[Value], shape: tuple[int, ...], lanes: int) -> bool:
+    """Whether all lanes of an access lie inside the buffer."""
+    for dimension, (value, extent) in enumerate(zip(indices, shape, strict=True)):
+        highest = extent - lanes if dimension == len(shape) - 1 else extent - 1
+        if value.ndim == 0:
+            if value < 0 or value > highest:
+                return False
+        elif value.min() < 0 or value.max() > highest:
+            return False
+    return True
 
 
 def pick(value: Value, touch: Touch) -> Array:

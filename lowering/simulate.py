@@ -118,10 +118,12 @@ def _launch(
     shadows: dict[str, Shadow] = {}
     for b in kernel.arguments:
         # A buffer that this kernel only reads cannot race.
-        shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=b.name in written)
+        races = b.name in written and kernel.threads * math.prod(kernel.grid) > 1
+        shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=races)
         shadows[b.name].owner = owners[b.name]
     blocks, together = math.prod(kernel.grid), blocks_together(kernel)
     sites: dict[tuple[int, Any], Site] = {}
+    recorder.patterns.clear()
     random_order = random.Random(order) if isinstance(order, int) else None
     for first in range(0, blocks, together):
         batch = Batch(kernel, first, min(together, blocks - first), device.warp)
@@ -163,11 +165,12 @@ class _Threads:
 
     def evaluate(self, expr: Expr, mask: Mask) -> Value:
         """The value of an expression in the active threads; in the others it is anything."""
+        value = self._fixed.get(expr)
+        if value is not None:
+            return value
         if not _depends_on_geometry_alone(expr):
             return _EVALUATE[type(expr)](self, expr, mask)
-        value = self._fixed.get(expr)
-        if value is None:
-            value = self._fixed[expr] = _EVALUATE[type(expr)](self, expr, self.batch.all)
+        value = self._fixed[expr] = _EVALUATE[type(expr)](self, expr, self.batch.all)
         return value
 
     def _const(self, expr: Const, mask: Mask) -> Value:
