@@ -314,6 +314,11 @@ def test_availability_is_the_profiles() -> None:
     assert use("opencl_mad16").unavailable(pocl, "opencl") is None
     assert use("opencl_mad16").unavailable(pocl, "cuda") == "it has no text in cuda, only in opencl"
     assert use("mma_m16n8k16").unavailable(pocl, "opencl") == "profile pocl does not have mma_m16n8k16"
+    simulated = load_profile("simulated")
+    assert use("simulated_mma_m16n8k8").unavailable(simulated) is None
+    assert use("simulated_mma_m16n8k8").unavailable(simulated, "opencl") == "it has no text in opencl"
+    assert use("wgmma_m64n256k16").unavailable(load_profile("hopper")) is None
+    assert use("wgmma_m64n256k16").unavailable(load_profile("ampere")) == "profile ampere does not have wgmma"
     for made in SHIPPED:
         assert made.template or made.needs, f"{made.name} could run nowhere"
 

@@ -246,13 +246,14 @@ class Instruction(Node):
         means = self.means.replace(target=rewrite(self.means.target, rule), value=rewrite(self.means.value, rule))
         return self.replace(means=means, operands=tuple(new.values()))
 
-    def unavailable(self, profile: Any, dialect: str) -> str | None:
-        """Why the instruction cannot run on a device of this profile in this dialect; None where it can."""
+    def unavailable(self, profile: Any, dialect: str | None = None) -> str | None:
+        """Why the instruction cannot run on a device of this profile in this dialect (None: by the simulator, which needs no text);
+        None where it can."""
         listed = {*profile.instructions, *profile.capabilities}
         missing = [need for need in self.needs if need not in listed]
         if missing:
             return f"profile {profile.name} does not have {', '.join(missing)}"
-        if dialect not in self.dialects:
+        if dialect is not None and dialect not in self.dialects:
             return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None
 

@@ -50,7 +50,7 @@ def _box(name: str, load: bool) -> Instruction:
         completes=BARRIER_BY_BYTES if load else IN_ORDER_GROUP,
         outside=0.0,
         host="tensor map",
-        needs=("tma",),
+        needs=("bulk_tensor_copy",),
         limits={"r": 256, "c": 64},
         source=f"{PTX}, cp.async.bulk.tensor",
     )
