@@ -1,0 +1,46 @@
+"""Register buffers that are addressed by constants become named variables.
+
+Needs: unrolled loops. Guarantees: a register buffer has `vector` = W > 0 where every access has constant indices and stays within one
+group of W lanes of the last dimension; the others stay private arrays (W = 0).
+
+    acc: float32[8, 48], accessed 16 lanes at a time    ->    acc.vector = 16
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang.expr import Const, Expr
+from tilelang.lowering import ir
+
+
+def promote(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with `vector` set on its register buffers."""
+    widths: dict[str, int] = {b.name: 1 for b in kernel.registers}
+    accesses: list[tuple[ir.Buffer, tuple[Expr, ...], int]] = []
+    for s in ir.statements(kernel.body):
+        if isinstance(s, ir.Store):
+            accesses.append((s.buffer, s.indices, ir.lanes(s.value)))
+        if isinstance(s, ir.Instruction):
+            widths.update({b.name: 0 for _, b, _ in s.operands if b.memory == "register"})
+        for e in ir.expressions(s):
+            accesses += [(x.buffer, x.indices, x.lanes) for x in e.walk() if isinstance(x, ir.Load)]
+    registers = [a for a in accesses if a[0].memory == "register"]
+    for b, _, lanes in registers:
+        widths[b.name] = max(widths[b.name], lanes) if widths[b.name] else 0
+    for b, indices, lanes in registers:
+        w = widths[b.name]
+        if w and not (all(isinstance(i, Const) for i in indices) and _within(indices[-1], lanes, w) and b.shape[-1] % w == 0):
+            widths[b.name] = 0
+    renamed = {b: b.replace(vector=widths[b.name]) for b in kernel.registers}
+
+    def go(x: Any) -> Any:
+        if isinstance(x, ir.Buffer):
+            return renamed.get(x, x)
+        return x.map_children(go)
+
+    return kernel.replace(body=go(kernel.body), buffers=tuple(renamed.get(b, b) for b in kernel.buffers))
+
+
+def _within(last: Expr, lanes: int, width: int) -> bool:
+    return isinstance(last, Const) and int(last.value) // width == (int(last.value) + lanes - 1) // width

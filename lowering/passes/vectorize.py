@@ -1,0 +1,265 @@
+"""Vector loops become lanes.
+
+Needs: `For(kind="vector")` of constant extent around leaf statements. Guarantees: none is left; loads and stores of neighbouring
+elements are one access; what is not contiguous is taken element by element; a condition on the lane becomes a count of leading lanes
+where it has that form, else one statement per lane.
+
+    vector v in 0..4: if i*4 + v < n: C[i*4 + v] = A[i*4 + v]    ->
+    if i*4 + 3 < n: C[i*4:4] = A[i*4:4]  else: C[i*4:4] first n - i*4 = A[i*4:4] first n - i*4
+"""
+
+from __future__ import annotations
+
+from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
+from tilelang.lowering import ir
+from tilelang.simplify import conjunction, linear, simplify
+
+
+def vectorize(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel without vector loops."""
+    return kernel.replace(body=_statement(kernel.body))
+
+
+def _statement(stmt: ir.Stmt) -> ir.Stmt:
+    if isinstance(stmt, ir.For) and stmt.kind == "vector":
+        assert isinstance(stmt.extent, Const)
+        return _Widening(stmt.var, int(stmt.extent.value)).statement(_statement(stmt.body))
+    return stmt.map_children(lambda c: _statement(c) if isinstance(c, ir.Stmt) else c)
+
+
+class _Mixed(Exception):  # noqa: N818 - the caller writes one statement per lane
+    pass
+
+
+class _Widening:
+    """The body of one vector loop over `lane`. count, where set: only that many leading lanes exist."""
+
+    def __init__(self, lane: Var, width: int, count: Expr | None = None) -> None:
+        self.lane, self.width, self.count = lane, width, count
+        self.memo: dict[Expr, Expr] = {}
+
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt:
+        match stmt:
+            case ir.Seq(body):
+                return ir.seq(*[self.statement(s) for s in body])
+            case ir.Store():
+                return self.store(stmt)
+            case ir.If():
+                return self.conditional(stmt)
+            case _:
+                if not self.depends_in(stmt):
+                    return stmt
+                return self.by_lane(stmt)
+
+    def depends(self, e: Expr) -> bool:
+        return any(x is self.lane for x in e.walk())
+
+    def depends_in(self, stmt: ir.Stmt) -> bool:
+        return any(self.depends(e) for s in ir.statements(stmt) for e in ir.expressions(s))
+
+    def by_lane(self, stmt: ir.Stmt) -> ir.Stmt:
+        """One copy of a statement per lane."""
+        return ir.seq(*[_at(stmt, {self.lane: index(j)}) for j in range(self.width)])
+
+    # ------------------------------------------------------------ conditions
+
+    def conditional(self, stmt: ir.If) -> ir.Stmt:
+        if not self.depends(stmt.condition):
+            otherwise = None if stmt.otherwise is None else self.statement(stmt.otherwise)
+            return ir.If(stmt.condition, self.statement(stmt.then), otherwise, stmt.span)
+        if stmt.otherwise is not None or self.count is not None:
+            return self.by_lane(stmt)
+        uniform, counts, rest = self.classify(stmt.condition)
+        if rest:
+            ends = [simplify(substitute(c, {self.lane: index(j)})) for c in (*counts, *rest) for j in (0, self.width - 1)]
+            whole = conjunction([*uniform, *ends]) if self.is_interval((*counts, *rest)) else None
+            scalar = self.by_lane(stmt)
+            return scalar if whole is None else ir.If(whole, self.statement(stmt.then), scalar, stmt.span)
+        last = conjunction([simplify(substitute(c, {self.lane: index(self.width - 1)})) for c in counts])
+        full = self.statement(stmt.then)
+        if last is None:
+            body = full
+        else:
+            try:
+                partial: ir.Stmt = _Widening(self.lane, self.width, self.least(counts)).statement(stmt.then)
+                some = conjunction([simplify(substitute(c, {self.lane: index(0)})) for c in counts])
+                partial = partial if some is None else ir.If(some, partial, None, stmt.span)
+            except _Mixed:
+                lanes = conjunction(counts)
+                assert lanes is not None
+                partial = self.by_lane(ir.If(lanes, stmt.then, None, stmt.span))
+            body = ir.If(last, full, partial, stmt.span)
+        outer = conjunction(uniform)
+        return body if outer is None else ir.If(outer, body, None, stmt.span)
+
+    def classify(self, condition: Expr) -> tuple[list[Expr], list[Expr], list[Expr]]:
+        """The parts of a conjunction: the same for all lanes; `e + lane < limit`; anything else."""
+        uniform: list[Expr] = []
+        counts: list[Expr] = []
+        rest: list[Expr] = []
+        for part in _parts(condition):
+            if not self.depends(part):
+                uniform.append(part)
+            elif isinstance(part, Binary) and part.op in ("<", "<=") and self.slope(part) == 1:
+                counts.append(part)
+            else:
+                rest.append(part)
+        return uniform, counts, rest
+
+    def slope(self, comparison: Binary) -> int | None:
+        """How much left - right grows from lane to lane; None where that is not constant."""
+        if comparison.left.dtype is not index(0).dtype:
+            return None
+        terms, _ = linear(comparison.left - comparison.right)
+        own = 0
+        for atom, c in terms:
+            if atom is self.lane:
+                own = c
+            elif self.depends(atom):
+                return None
+        return own
+
+    def is_interval(self, parts: tuple[Expr, ...]) -> bool:
+        """Whether the lanes that satisfy all parts are neighbours, so that both ends decide for all."""
+        return all(isinstance(p, Binary) and p.op in ("<", "<=") and self.slope(p) is not None for p in parts)
+
+    def least(self, counts: list[Expr]) -> Expr:
+        """How many leading lanes satisfy every `e + lane < limit`."""
+        total: Expr | None = None
+        for part in counts:
+            assert isinstance(part, Binary)
+            room = simplify(substitute(part.right - part.left, {self.lane: index(0)}) + (1 if part.op == "<=" else 0))
+            total = room if total is None else simplify(Binary("min", total, room))
+        assert total is not None
+        return total
+
+    # ------------------------------------------------------------ stores
+
+    def store(self, stmt: ir.Store) -> ir.Stmt:
+        if not any(self.depends(i) for i in stmt.indices):
+            return self.by_lane(stmt) if self.depends(stmt.value) else stmt
+        value = self.widen(stmt.value)
+        if ir.lanes(value) == 1:
+            value = ir.Pack((value,) * self.width)
+        if self.contiguous(stmt.indices):
+            at = self.first(stmt.indices)
+            if self.count is None:
+                return stmt.replace(indices=at, value=value)
+            if stmt.buffer.memory == "register":
+                exists = Binary("<", ir.Ramp(index(0), self.width), self.count)
+                return stmt.replace(indices=at, value=Select(exists, value, ir.Load(stmt.buffer, at, self.width)))
+            return stmt.replace(indices=at, value=value, count=self.count)
+        if self.count is not None:
+            raise _Mixed
+        return ir.seq(*[
+            stmt.replace(indices=tuple(simplify(substitute(i, {self.lane: index(j)})) for i in stmt.indices), value=_lane(value, j))
+            for j in range(self.width)
+        ])  # fmt: skip
+
+    def first(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(simplify(substitute(i, {self.lane: index(0)})) for i in indices)
+
+    def contiguous(self, indices: tuple[Expr, ...]) -> bool:
+        """Whether the lanes are neighbours along the last dimension."""
+        if any(self.depends(i) for i in indices[:-1]):
+            return False
+        terms, _ = linear(indices[-1])
+        own = [c for atom, c in terms if atom is self.lane]
+        if own == [1] and not any(self.depends(atom) for atom, _ in terms if atom is not self.lane):
+            return True
+        start = simplify(substitute(indices[-1], {self.lane: index(0)}))
+        return all(
+            simplify(substitute(indices[-1], {self.lane: index(j)}) - start) is index(j) for j in range(1, self.width)
+        )
+
+    # ------------------------------------------------------------ values
+
+    def widen(self, e: Expr) -> Expr:
+        found = self.memo.get(e)
+        if found is None:
+            found = self.memo[e] = self._widen(e)
+        return found
+
+    def _widen(self, e: Expr) -> Expr:
+        if e is self.lane:
+            return ir.Ramp(index(0), self.width)
+        if not self.depends(e):
+            return e
+        match e:
+            case ir.Load(buffer, indices):
+                return self.load(buffer, indices)
+            case Select(condition, then, otherwise) if self.depends(condition):
+                return self.select(e, condition, then, otherwise)
+            case Select(condition, then, otherwise):
+                a, b = self.widen(then), self.widen(otherwise)
+                return Select(condition, self.broadcast(a), self.broadcast(b))
+            case Binary("and" | "or", left, right) if _touches(right):
+                return self.pack(e)
+            case _ if e.dtype is index(0).dtype and self.linear_slope(e) == 1:
+                return ir.Ramp(simplify(substitute(e, {self.lane: index(0)})), self.width)
+            case _:
+                return e.map_children(lambda c: self.widen(c) if isinstance(c, Expr) else c)
+
+    def linear_slope(self, e: Expr) -> int | None:
+        terms, _ = linear(e)
+        if any(self.depends(atom) for atom, _ in terms if atom is not self.lane):
+            return None
+        return next((c for atom, c in terms if atom is self.lane), 0)
+
+    def broadcast(self, e: Expr) -> Expr:
+        return e if ir.lanes(e) > 1 else ir.Pack((e,) * self.width)
+
+    def load(self, buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr | None = None, fill: Const | None = None) -> Expr:
+        if self.contiguous(indices):
+            limit = count
+            if limit is None and self.count is not None and buffer.memory != "register":
+                limit, fill = self.count, const(0, buffer.dtype)
+            return ir.Load(buffer, self.first(indices), self.width, limit, fill)
+        if self.count is not None or count is not None:
+            raise _Mixed
+        return self.pack(ir.Load(buffer, indices))
+
+    def pack(self, e: Expr) -> Expr:
+        """A value lane by lane."""
+        if self.count is not None:
+            raise _Mixed
+        return ir.Pack(tuple(simplify(substitute(e, {self.lane: index(j)})) for j in range(self.width)))
+
+    def select(self, e: Expr, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """A choice that differs between lanes. What it does not take must not be read."""
+        if not _touches(then) and not _touches(otherwise) and not _touches(condition):
+            return Select(self.widen(condition), self.broadcast(self.widen(then)), self.broadcast(self.widen(otherwise)))
+        if self.count is not None:
+            raise _Mixed
+        uniform, counts, rest = self.classify(condition)
+        outer = conjunction(uniform)
+        if isinstance(then, ir.Load) and isinstance(otherwise, Const) and counts and not rest and then.buffer.memory != "register":
+            if self.contiguous(then.indices):
+                loaded = self.load(then.buffer, then.indices, self.least(counts), const(otherwise.value, then.dtype))
+                return loaded if outer is None else Select(outer, loaded, ir.Pack((otherwise,) * self.width))
+        if self.is_interval((*counts, *rest)) and not _touches(otherwise):
+            ends = [substitute(c, {self.lane: index(j)}) for c in (*counts, *rest) for j in (0, self.width - 1)]
+            whole = conjunction([*uniform, *ends])
+            if whole is not None:
+                return Select(whole, self.broadcast(self.widen(then)), self.pack(e))
+        return self.pack(e)
+
+
+def _parts(condition: Expr) -> list[Expr]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        return [*_parts(condition.left), *_parts(condition.right)]
+    return [condition]
+
+
+def _touches(e: Expr) -> bool:
+    """Whether evaluating an expression reads memory other than registers."""
+    return any(isinstance(x, ir.Load) and x.buffer.memory != "register" for x in e.walk())
+
+
+def _lane(value: Expr, j: int) -> Expr:
+    return value.items[j] if isinstance(value, ir.Pack) else ir.Lane(value, j)
+
+
+def _at(stmt: ir.Stmt, mapping: dict[Expr, Expr]) -> ir.Stmt:
+    made: ir.Stmt = ir.map_expressions(stmt, lambda e: simplify(substitute(e, mapping)))
+    return made

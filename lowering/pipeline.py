@@ -1,0 +1,79 @@
+"""The whole lowering on one screen: named passes from a schedule to source, with verification, dumps and times hung on the driver.
+
+`lower` gives the final kernel IR; `source` its text for a dialect. Every pass is a pure function of a program.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tilelang.computation import Computation
+from tilelang.lowering import ir
+from tilelang.lowering.build.program import build_program
+from tilelang.lowering.passes.arena import place_shared
+from tilelang.lowering.passes.barriers import insert_barriers
+from tilelang.lowering.passes.promote import promote
+from tilelang.lowering.passes.unroll import unroll
+from tilelang.lowering.passes.vectorize import vectorize
+from tilelang.lowering.printer import to_text
+from tilelang.lowering.verify import verify
+from tilelang.machine import Profile
+from tilelang.options import Options
+from tilelang.schedule import Step
+
+Pass = Callable[[ir.Kernel], ir.Kernel]
+
+
+def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
+    """The passes after `build`, in order."""
+    capacity = profile.memory("shared").capacity_bytes
+    return (
+        ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
+        ("barriers", insert_barriers),
+        ("vectorize", vectorize),
+        ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
+        ("promote", promote),
+    )
+
+
+def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, options: Options | None = None) -> ir.Program:
+    """Final kernel IR for a computation and a schedule's steps. Raises Refusal."""
+    options = options or Options()
+    watch = _Watch(options)
+    program = watch.step("build", None, lambda _: build_program(computation, steps, profile))
+    for name, run in passes(profile):
+        program = watch.step(name, program, lambda p, run=run: _each(p, run))  # type: ignore[misc]
+    return program
+
+
+def _each(program: ir.Program | None, run: Pass) -> ir.Program:
+    assert program is not None
+    return program.replace(kernels=tuple(run(k) for k in program.kernels))
+
+
+class _Watch:
+    """Verifies, dumps and times each pass, where the options ask for it."""
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.number, self.done = options, 0, list[str]()
+
+    def step(self, name: str, before: ir.Program | None, run: Callable[[ir.Program | None], ir.Program]) -> ir.Program:
+        start = time.perf_counter()
+        program = run(before)
+        seconds = time.perf_counter() - start
+        if self.options.verify:
+            verify(program, name, after=self.done)
+        self.done.append(name)
+        if self.options.dump:
+            folder = Path(self.options.dump)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{self.number:02}_{name}.ir").write_text(f"# {name}: {seconds * 1e3:.2f} ms\n{to_text(program)}")
+        if self.options.debug == f"pass:{name}":
+            old = to_text(before).splitlines() if before is not None else []
+            sys.stderr.write("\n".join(difflib.unified_diff(old, to_text(program).splitlines(), "before", name, lineterm="")) + "\n")
+        self.number += 1
+        return program

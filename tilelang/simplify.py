@@ -1,0 +1,333 @@
+"""Simplification of index expressions, and the intervals they stay in.
+
+An index is brought to a linear form: a sum of integer multiples of atoms, and a constant. An atom is a variable, or what the linear
+form cannot see into: a quotient, a remainder, a minimum, a memory read. Rules on quotients and remainders use intervals, which
+come from the ranges that variables carry. Only expressions of type INDEX are treated as integers without wrap-around; values of
+the computation are rebuilt over simplified children and otherwise left alone, so that no rounding changes.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from tilelang.expr import (
+    COMPARISONS,
+    INDEX,
+    Axis,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Read,
+    Select,
+    Unary,
+    Var,
+    index,
+)
+from tilelang.node import Node
+from tilelang import dtype as dt
+
+Linear = tuple[tuple[tuple[Expr, int], ...], int]  # ((atom, coefficient), ...) in order of first appearance, constant
+Interval = tuple[int | None, int | None]  # inclusive, None: unbounded
+
+TRUE, FALSE = Const(True, dt.bool_), Const(False, dt.bool_)
+
+_linear: dict[Expr, Linear] = {}
+_interval: dict[Expr, Interval] = {}
+_simplified: dict[Node, Node] = {}
+
+
+def simplify(expr: Expr) -> Expr:
+    """An equal expression in canonical form.
+
+    >>> from tilelang.expr import Axis
+    >>> i = Axis("i", 4)
+    >>> print(simplify((i * 8 + 3) // 8))
+    i
+    """
+    found = _simplified.get(expr)
+    if found is None:
+        found = _simplified[expr] = _simplify(expr)
+        _simplified[found] = found
+    return found  # type: ignore[return-value]
+
+
+def _simplify(e: Expr) -> Expr:
+    if e.dtype is INDEX and not isinstance(e, (Const, Var, Axis)):
+        return from_linear(linear(e))
+    match e:
+        case Binary(op, left, right) if op in COMPARISONS:
+            return _compare(op, simplify(left), simplify(right))
+        case Binary("and" | "or" as op, left, right):
+            return _logic(op, simplify(left), simplify(right))
+        case Unary("not", operand):
+            inner = simplify(operand)
+            if isinstance(inner, Const):
+                return FALSE if inner.value else TRUE
+            return Unary("not", inner)
+        case Select(condition, then, otherwise):
+            c = simplify(condition)
+            if isinstance(c, Const):
+                return simplify(then if c.value else otherwise)
+            a, b = simplify(then), simplify(otherwise)
+            return a if a is b else Select(c, a, b)
+        case _:
+            return e.map_children(lambda child: simplify(child) if isinstance(child, Expr) else child)
+
+
+def _compare(op: str, left: Expr, right: Expr) -> Expr:
+    if left.dtype is not INDEX:
+        if isinstance(left, Const) and isinstance(right, Const):
+            a, b = left.value, right.value
+            return TRUE if {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b}[op] else FALSE
+        return Binary(op, left, right)
+    difference = linear(Binary("-", left, right))
+    low, high = interval_of(difference)
+    verdict: bool | None = None
+    if op == "<":
+        verdict = True if high is not None and high < 0 else False if low is not None and low >= 0 else None
+    elif op == "<=":
+        verdict = True if high is not None and high <= 0 else False if low is not None and low > 0 else None
+    else:
+        same = True if low == high == 0 else False if (low or 0) > 0 or (high or 0) < 0 else None
+        verdict = same if op == "==" or same is None else not same
+    if verdict is not None:
+        return TRUE if verdict else FALSE
+    terms, constant = difference  # atoms with positive factors stay left, the others go right
+    plus = tuple((a, c) for a, c in terms if c > 0)
+    minus = tuple((a, -c) for a, c in terms if c < 0)
+    return Binary(op, from_linear((plus, max(constant, 0))), from_linear((minus, max(-constant, 0))))
+
+
+def _logic(op: str, left: Expr, right: Expr) -> Expr:
+    absorbing, neutral = (FALSE, TRUE) if op == "and" else (TRUE, FALSE)
+    if left is absorbing or right is absorbing:
+        return absorbing
+    if left is neutral:
+        return right
+    return left if right is neutral or left is right else Binary(op, left, right)
+
+
+def linear(e: Expr) -> Linear:
+    """The linear form of an index expression."""
+    found = _linear.get(e)
+    if found is None:
+        found = _linear[e] = _to_linear(e)
+    return found
+
+
+def _to_linear(e: Expr) -> Linear:
+    match e:
+        case Const(value=value):
+            return (), int(value)
+        case Binary("+", left, right):
+            return _add(linear(left), linear(right), 1)
+        case Binary("-", left, right):
+            return _add(linear(left), linear(right), -1)
+        case Unary("-", operand):
+            return _scale(linear(operand), -1)
+        case Binary("*", left, right):
+            a, b = linear(left), linear(right)
+            if not a[0]:
+                return _scale(b, a[1])
+            if not b[0]:
+                return _scale(a, b[1])
+            return _atom(Binary("*", from_linear(a), from_linear(b)))
+        case Binary("//" | "%" as op, left, right):
+            a, b = linear(left), linear(right)
+            if b[0] or b[1] <= 0:
+                return _atom(Binary(op, from_linear(a), from_linear(b)))
+            return _quotient(a, b[1]) if op == "//" else _remainder(a, b[1])
+        case Binary("min" | "max" as op, left, right):
+            return _extreme(op, simplify(left), simplify(right))
+        case Binary(op, left, right):
+            a, b = simplify(left), simplify(right)
+            if isinstance(a, Const) and isinstance(b, Const) and op in ("^", "&", "|", "<<", ">>"):
+                x, y = int(a.value), int(b.value)
+                return (), {"^": x ^ y, "&": x & y, "|": x | y, "<<": x << y, ">>": x >> y}[op]
+            if op == "^" and (isinstance(a, Const) and a.value == 0 or isinstance(b, Const) and b.value == 0):
+                return linear(b if isinstance(a, Const) and a.value == 0 else a)
+            return _atom(Binary(op, a, b))
+        case Select(condition, then, otherwise):
+            c = simplify(condition)
+            if isinstance(c, Const):
+                return linear(then if c.value else otherwise)
+            return _atom(Select(c, simplify(then), simplify(otherwise)))
+        case Var() | Axis():
+            return _atom(e)
+        case _:
+            return _atom(e.map_children(lambda child: simplify(child) if isinstance(child, Expr) else child))
+
+
+def _atom(e: Expr) -> Linear:
+    return ((e, 1),), 0
+
+
+def _add(a: Linear, b: Linear, sign: int) -> Linear:
+    terms = dict(a[0])
+    for atom, c in b[0]:
+        terms[atom] = terms.get(atom, 0) + sign * c
+    return _recombine({k: c for k, c in terms.items() if c}, a[1] + sign * b[1])
+
+
+def _scale(a: Linear, factor: int) -> Linear:
+    return (tuple((k, c * factor) for k, c in a[0]), a[1] * factor) if factor else ((), 0)
+
+
+def _recombine(terms: dict[Expr, int], constant: int) -> Linear:
+    """x // c * (k c) + x % c * k is x * k."""
+    for atom, k in list(terms.items()):
+        if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const):
+            c = int(atom.right.value)
+            quotient = _quotient(linear(atom.left), c)
+            if len(quotient[0]) == 1 and quotient[1] == 0 and quotient[0][0][1] == 1 and terms.get(quotient[0][0][0]) == k * c:
+                rest = {a: v for a, v in terms.items() if a is not atom and a is not quotient[0][0][0]}
+                return _add((tuple(rest.items()), constant), _scale(linear(atom.left), k), 1)
+    return tuple(terms.items()), constant
+
+
+def _split(a: Linear, c: int) -> tuple[Linear, Linear]:
+    """a = c * whole + rest, with whole as large as the factors show and the rest's constant in 0 .. c-1."""
+    whole = tuple((k, v // c) for k, v in a[0] if v % c == 0)
+    rest = tuple((k, v) for k, v in a[0] if v % c)
+    return (whole, a[1] // c), (rest, a[1] % c)
+
+
+def _quotient(a: Linear, c: int) -> Linear:
+    if c == 1:
+        return a
+    whole, rest = _split(a, c)
+    low, high = interval_of(rest)
+    if low is not None and high is not None and low // c == high // c:
+        return whole[0], whole[1] + low // c
+    factor = c
+    for _, v in rest[0]:
+        factor = gcd(factor, v)
+    if factor > 1:  # the constant's remainder cannot carry
+        reduced = tuple((k, v // factor) for k, v in rest[0]), rest[1] // factor
+        return _add(whole, _quotient(reduced, c // factor), 1)
+    if len(rest[0]) == 1 and rest[1] == 0 and rest[0][0][1] == 1:
+        atom = rest[0][0][0]
+        if isinstance(atom, Binary) and atom.op == "//" and isinstance(atom.right, Const):
+            return _add(whole, _quotient(linear(atom.left), c * int(atom.right.value)), 1)
+    return _add(whole, _atom(Binary("//", from_linear(rest), index(c))), 1)
+
+
+def _remainder(a: Linear, c: int) -> Linear:
+    if c == 1:
+        return (), 0
+    _, rest = _split(a, c)
+    low, high = interval_of(rest)
+    if low is not None and high is not None and low // c == high // c:
+        return rest[0], rest[1] - low // c * c
+    if len(rest[0]) == 1 and rest[1] == 0 and rest[0][0][1] == 1:
+        atom = rest[0][0][0]
+        if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const) and int(atom.right.value) % c == 0:
+            return _remainder(linear(atom.left), c)
+    return _atom(Binary("%", from_linear(rest), index(c)))
+
+
+def _extreme(op: str, a: Expr, b: Expr) -> Linear:
+    low, high = interval_of(_add(linear(a), linear(b), -1))  # a - b
+    if (high is not None and high <= 0) or (low is not None and low >= 0):
+        smaller = high is not None and high <= 0
+        return linear(a if smaller == (op == "min") else b)
+    return _atom(Binary(op, a, b))
+
+
+def from_linear(form: Linear) -> Expr:
+    """The expression of a linear form."""
+    terms, constant = form
+    positive = sorted((t for t in terms if t[1] > 0), key=lambda t: -t[1])
+    negative = [t for t in terms if t[1] < 0]
+    total: Expr | None = None
+    for atom, c in positive:
+        term = atom if c == 1 else Binary("*", atom, index(c))
+        total = term if total is None else Binary("+", total, term)
+    if total is None:
+        total = index(constant)
+    elif constant > 0:
+        total = Binary("+", total, index(constant))
+    for atom, c in negative:
+        term = atom if c == -1 else Binary("*", atom, index(-c))
+        total = Binary("-", total, term)
+    if positive and constant < 0:
+        total = Binary("-", total, index(-constant))
+    return total
+
+
+def interval(e: Expr) -> Interval:
+    """The least and greatest value an index expression can take, as far as its variables' ranges tell."""
+    found = _interval.get(e)
+    if found is None:
+        found = _interval[e] = interval_of(linear(e)) if e.dtype is INDEX else (None, None)
+    return found
+
+
+def interval_of(form: Linear) -> Interval:
+    low: int | None = form[1]
+    high: int | None = form[1]
+    for atom, c in form[0]:
+        a, b = _atom_interval(atom)
+        if c < 0:
+            a, b = b, a
+        low = None if low is None or a is None else low + c * a
+        high = None if high is None or b is None else high + c * b
+    return low, high
+
+
+def _atom_interval(atom: Expr) -> Interval:
+    match atom:
+        case Var(lower=lower, upper=upper):
+            return lower, upper
+        case Axis(extent=extent):
+            return 0, max(0, extent - 1)
+        case Read(tensor=tensor):
+            known = getattr(tensor, "range", None)
+            return (known[0], known[1] - 1) if known else _type_range(atom)
+        case Binary("//", left, Const(value=c)):
+            low, high = interval(left)
+            return None if low is None else low // int(c), None if high is None else high // int(c)
+        case Binary("%", left, Const(value=c)) if c > 0:
+            low, high = interval(left)
+            inside = low is not None and high is not None and 0 <= low and high < c
+            return (low, high) if inside else (0, int(c) - 1)
+        case Binary("min", left, right):
+            (a, b), (c_, d) = interval(left), interval(right)
+            highs = [h for h in (b, d) if h is not None]
+            return None if a is None or c_ is None else min(a, c_), min(highs) if highs else None
+        case Binary("max", left, right):
+            (a, b), (c_, d) = interval(left), interval(right)
+            lows = [x for x in (a, c_) if x is not None]
+            return max(lows) if lows else None, None if b is None or d is None else max(b, d)
+        case Binary("^" | "|", left, right):
+            (a, b), (c_, d) = interval(left), interval(right)
+            if a is not None and c_ is not None and b is not None and d is not None and a >= 0 and c_ >= 0:
+                return 0, (1 << max(b.bit_length(), d.bit_length())) - 1
+            return None, None
+        case Select(_, then, otherwise):
+            (a, b), (c_, d) = interval(then), interval(otherwise)
+            return None if a is None or c_ is None else min(a, c_), None if b is None or d is None else max(b, d)
+        case Cast(operand, _):
+            return _atom_interval(operand) if operand.dtype.is_integer else (None, None)
+        case _:
+            return None, None
+
+
+def _type_range(e: Expr) -> Interval:
+    if not e.dtype.is_integer or e.dtype.bits >= 64:
+        return None, None
+    return int(e.dtype.lowest), int(e.dtype.highest)
+
+
+def is_true(condition: Expr) -> bool:
+    """Whether a condition is known to hold always."""
+    return simplify(condition) is TRUE
+
+
+def conjunction(conditions: list[Expr]) -> Expr | None:
+    """All conditions together, simplified; None where nothing is left to test."""
+    total: Expr = TRUE
+    for c in conditions:
+        total = _logic("and", total, simplify(c))
+    return None if total is TRUE else total

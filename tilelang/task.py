@@ -1,0 +1,220 @@
+"""Tasks: which definitions are computed together, and in which order of kernels.
+
+A task is a set of definitions on shared axes: outputs, and the reductions that they read element for element (its states). Pointwise
+definitions that nobody places are substituted into their readers; reductions that nobody places and that no output reads element for
+element become tasks, and kernels, of their own. A move is a task too: one pointwise output whose value is a read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from tilelang.computation import Computation, Definition, Tensor
+from tilelang.errors import Refusal
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, substitute, unique
+from tilelang.node import Node, node
+from tilelang.schedule import Place, Step
+
+
+@node
+class State(Node):
+    """The state of one reduction: `tensors` (one per member), over the task's axes, and the Reduce that makes it."""
+
+    tensors: tuple[Tensor, ...]
+    reduce: Reduce
+
+
+@node
+class Task(Node):
+    """Outputs over `axes`, one value each; values read states through their tensors, at the task's own axes."""
+
+    name: str
+    outputs: tuple[Tensor, ...]
+    axes: tuple[Axis, ...]
+    values: tuple[Expr, ...]
+    states: tuple[State, ...] = ()
+
+    @property
+    def reduction_axes(self) -> tuple[Axis, ...]:
+        """The axes that its states reduce."""
+        return self.states[0].reduce.axes if self.states else ()
+
+    def state_member(self, tensor: Tensor) -> tuple[int, int] | None:
+        """(which state, which member) a tensor is, or None."""
+        for s, state in enumerate(self.states):
+            for m, t in enumerate(state.tensors):
+                if t is tensor:
+                    return s, m
+        return None
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """Every expression the task evaluates."""
+        inner = [v for s in self.states for v in s.reduce.values]
+        conditions = [s.reduce.condition for s in self.states if s.reduce.condition is not None]
+        return (*self.values, *inner, *conditions)
+
+
+def reads(expr: Expr) -> list[Read | Pad]:
+    """The reads of an expression, those inside indices included; a padded read counts as its Pad."""
+    found: list[Read | Pad] = []
+    padded: set[Read] = set()
+    for e in unique(expr):
+        if isinstance(e, Pad):
+            found.append(e)
+            padded.add(e.read)
+        elif isinstance(e, Read) and e not in padded:
+            found.append(e)
+    return found
+
+
+def placed_names(steps: tuple[Step, ...] | None) -> set[str]:
+    """The tensors that `compute` steps place, at any depth."""
+    names: set[str] = set()
+    for step in steps or ():
+        if isinstance(step, Place):
+            if step.verb == "compute":
+                names.add(step.tensor_name)
+            names |= placed_names(step.steps)
+    return names
+
+
+def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
+    """The task that makes `roots` (defined over the same axes). keep(tensor): it is placed or stands in global memory.
+
+    Every other pointwise definition is substituted; every other reduction must be read element for element, and becomes a state.
+    """
+    first = roots[0].definition
+    assert first is not None
+    axes = first.axes
+    states: dict[Definition, State] = {}
+
+    def resolve(expr: Expr, inside: bool) -> Expr:
+        mapping: dict[Expr, Expr] = {}
+        for read in [e for e in unique(expr) if isinstance(e, Read)]:
+            definition = read.tensor.definition
+            if definition is None or keep(read.tensor):
+                continue
+            indices = tuple(resolve(i, inside) for i in read.indices)
+            if definition.reduction is None:
+                value = definition.values[read.tensor.member]
+                named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
+                mapping[read] = _rounded(resolve(named, inside), read.tensor)
+            elif not inside and joins(indices, axes):
+                mapping[read] = Read(read.tensor, axes)
+                add_state(definition, indices)
+            else:
+                raise Unplaced(read.tensor)
+        return substitute(expr, mapping) if mapping else expr
+
+    def add_state(definition: Definition, indices: tuple[Expr, ...]) -> None:
+        if definition in states:
+            return
+        reduction = definition.reduction
+        assert reduction is not None
+        if any(s.reduce.axes != reduction.axes for s in states.values()):
+            raise Unplaced(definition.tensors[0])
+        renamed = substitute(reduction, dict(zip(definition.axes, indices, strict=True)))
+        values = tuple(resolve(v, True) for v in renamed.values)
+        condition = None if renamed.condition is None else resolve(renamed.condition, True)
+        states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
+
+    values = []
+    for root in roots:
+        definition = root.definition
+        assert definition is not None
+        own = dict(zip(definition.axes, by_name(definition.axes, axes), strict=True))
+        if definition.reduction is not None:
+            add_state(definition, tuple(own.values()))
+            values.append(Read(root, axes))
+        else:
+            values.append(resolve(substitute(definition.values[root.member], own), False))
+    return Task(roots[0].name, roots, axes, tuple(values), tuple(states.values()))
+
+
+class Unplaced(Exception):  # noqa: N818 - not an error: how make_task says that a tensor must be made by a kernel of its own
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
+    """Whether a read touches every element of its tensor once: its indices are exactly the axes, in any order."""
+    return len(indices) == len(axes) and set(indices) == set(axes)
+
+
+def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    named = {a.name: a for a in axes}
+    return tuple(named.get(a.name, a) for a in own)
+
+
+def _rounded(value: Expr, tensor: Tensor) -> Expr:
+    """A substituted 16-bit definition keeps its rounding, because a define rounds."""
+    from tilelang.dtype import compute_type
+    from tilelang.expr import Cast
+
+    wide = compute_type(tensor.dtype)
+    return value if wide == tensor.dtype or isinstance(value, Read) else Cast(Cast(value, wide), tensor.dtype)
+
+
+def plan(computation: Computation, placed: Collection[str], materialised: Collection[str] = ()) -> list[Task]:
+    """The tasks of a computation in launch order; the schedule's steps refine the last one.
+
+    placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own.
+    """
+    main = _main_outputs(computation)
+    done: dict[Tensor, None] = {}
+    tasks: list[Task] = []
+
+    def own(tensor: Tensor) -> None:
+        """A task for a tensor that others read from global memory; all members of its definition with it."""
+        definition = tensor.definition
+        assert definition is not None
+        group = definition.tensors if definition.reduction is not None else (tensor,)
+        task = attempt(group, lambda t: t in done)
+        tasks.append(task)
+        done.update(dict.fromkeys(group))
+
+    def attempt(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
+        while True:
+            try:
+                return make_task(roots, keep)
+            except Unplaced as missing:
+                own(missing.tensor)
+
+    for definition in computation.definitions:
+        for tensor in definition.tensors:
+            if tensor.name in materialised and tensor not in done:
+                own(tensor)
+    for tensor in computation.outputs:
+        if tensor not in main and tensor not in done:
+            own(tensor)
+    tasks.append(attempt(main, lambda t: t.name in placed or (t in done and t not in main)))
+    stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
+    before = len(tasks)
+    for tensor in stages:  # what the stages need and nobody places
+        task_keep = lambda t: t.name in placed or t in done  # noqa: E731
+        assert tensor.definition is not None
+        attempt((tensor,), task_keep)
+    tasks[before - 1 :] = [*tasks[before:], tasks[before - 1]]
+    return tasks
+
+
+def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
+    """The outputs that the schedule refines: the first one, and those defined over the same axes."""
+
+    def axes(t: Tensor) -> frozenset[Axis]:
+        if t.definition is None:
+            raise Refusal("output-is-input", f"output {t.name} is an input", mend=f"define it: tl.define(..., {t.name}[...], ...)")
+        return frozenset(t.definition.axes)
+
+    first = computation.outputs[0]
+    chosen: list[Tensor] = []
+    reductions: set[tuple[Axis, ...]] = set()
+    for t in computation.outputs:
+        definition = t.definition
+        same = axes(t) == axes(first)
+        if same and definition is not None and definition.reduction is not None:
+            reductions.add(definition.reduction.axes)
+            same = len(reductions) == 1
+        if same:
+            chosen.append(t)
+    return tuple(chosen)

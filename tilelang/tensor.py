@@ -1,0 +1,262 @@
+"""Layouts: where each coordinate of a region lies in a memory.
+
+A layout is a tuple of expressions over a region's dimensions, outermost first; each coordinate (local to the region) gets exactly one
+place. Order, padding, swizzles and packing are all of this one type; `pad` and `swizzle` are names for such expressions and are kept
+as written. `Layout.place` turns it into numbers for a region of known extents, and checks by enumeration that it is injective.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilelang.errors import Refusal
+from tilelang.expr import INDEX, Binary, Const, Expr, Var, as_expr, index, substitute, to_text
+from tilelang.node import Node, node
+from tilelang.simplify import interval, linear, simplify
+
+
+@node
+class Layout(Node):
+    """A storage order over named dimensions.
+
+    dims: the names that occur, in the order given. terms: one expression per storage dimension, over Vars named as the dims.
+    padding: elements added to the innermost storage dimension. swizzle_bytes: 0, 32, 64 or 128: the 16-byte chunks of each
+    line are permuted by the line's number, so that a column of chunks meets different banks.
+    """
+
+    terms: tuple[Expr, ...] = ()
+    padding: int = 0
+    swizzle_bytes: int = 0
+
+    def pad(self, elements: int) -> Layout:
+        """The same order with `elements` more places in the innermost dimension."""
+        if elements < 0:
+            raise Refusal("negative-padding", f"`pad {elements}`", mend="a padding of zero or more elements")
+        return self.replace(padding=elements)
+
+    def swizzle(self, width_bytes: int) -> Layout:
+        """The same order with the 32-, 64- or 128-byte swizzle."""
+        if width_bytes not in (32, 64, 128):
+            raise Refusal("unknown-swizzle", f"`swizzle {width_bytes}`", mend="32, 64 or 128 bytes")
+        return self.replace(swizzle_bytes=width_bytes)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions that the terms mention, in order of first appearance."""
+        seen: dict[str, None] = {}
+        for term in self.terms:
+            for n in term.walk():
+                if isinstance(n, Var):
+                    seen[n.name] = None
+        return tuple(seen)
+
+    def __str__(self) -> str:
+        parts = [f"layout ({', '.join(to_text(t).replace('//', '/') for t in self.terms)})"] if self.terms else []
+        parts += [f"pad {self.padding}"] if self.padding else []
+        parts += [f"swizzle {self.swizzle_bytes}"] if self.swizzle_bytes else []
+        return " ".join(parts)
+
+    def place(self, extents: Mapping[str, int], element_bytes: int) -> Placement:
+        """The layout for a region of these extents.
+
+        Raises Refusal: a dimension missing or unknown, two coordinates in one place (with both).
+        """
+        variables = {name: Var(name, INDEX, 0, max(0, n - 1)) for name, n in extents.items()}
+        terms = self.terms or tuple(Var(name, INDEX) for name in extents)
+        for name in Layout(terms).dims:
+            if name not in extents:
+                raise Refusal(
+                    "layout-dimension",
+                    f"the layout names `{name}`, the region has {', '.join(extents)}",
+                    mend="use the region's own dimensions",
+                )
+        bound = [simplify(substitute(t, {Var(name, INDEX): v for name, v in variables.items()})) for t in terms]
+        if self.swizzle_bytes:
+            bound = _swizzled(bound, self.swizzle_bytes, element_bytes)
+        shape = []
+        for term, written in zip(bound, terms if len(bound) == len(terms) else bound, strict=True):
+            _, high = interval(term)
+            if high is None:
+                raise Refusal("layout-unbounded", f"the layout's `{written}` has no bound", mend="use + * / % ^ of the dimensions")
+            shape.append(high + 1)
+        shape[-1] += self.padding
+        placement = Placement(tuple(extents), tuple(variables.values()), tuple(bound), tuple(shape))
+        placement.check(extents)
+        return placement
+
+
+@node
+class Placement(Node):
+    """A layout with numbers: `terms` over `variables` (one per dim, with ranges) inside `shape`."""
+
+    dims: tuple[str, ...]
+    variables: tuple[Var, ...]
+    terms: tuple[Expr, ...]
+    shape: tuple[int, ...]
+
+    def at(self, coordinates: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The storage indices of local coordinates."""
+        mapping = dict(zip(self.variables, coordinates, strict=True))
+        return tuple(simplify(substitute(t, mapping)) for t in self.terms)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every term is one dimension, unchanged."""
+        return all(isinstance(t, Var) for t in self.terms)
+
+    def check(self, extents: Mapping[str, int]) -> None:
+        """Refuses a layout that puts two coordinates in one place. Small regions are enumerated whole, large ones by corners."""
+        import numpy as np
+
+        if self.is_plain and len({id(t) for t in self.terms}) == len(self.dims):
+            return
+        cut = {d: min(n, 1 << max(4, 18 // max(1, len(extents)))) for d, n in extents.items()}
+        grids = np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")
+        values = dict(zip(self.variables, [g.ravel() for g in grids], strict=True))
+        linear_place = np.zeros(grids[0].size if grids else 1, dtype=np.int64)
+        for term, n in zip(self.terms, self.shape, strict=True):
+            linear_place = linear_place * n + evaluate(term, values)
+        order = np.argsort(linear_place, kind="stable")
+        same = np.nonzero(np.diff(linear_place[order]) == 0)[0]
+        if same.size:
+            a, b = (tuple(int(g.ravel()[order[same[0] + k]]) for g in grids) for k in (0, 1))
+            names = ", ".join(self.dims)
+            raise Refusal(
+                "layout-not-injective",
+                f"the layout ({', '.join(to_text(t) for t in self.terms)}) puts two elements in one place",
+                counterexample=f"({names}) = {a} and {b}",
+                mend="give each coordinate one place: every dimension's quotient and remainder must both appear",
+            )
+
+
+def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
+    """The value of an index expression for arrays (or ints) given to its variables."""
+    found = values.get(expr)
+    if found is not None:
+        return found
+    match expr:
+        case Const(value=value):
+            return value
+        case Binary(op, left, right):
+            a, b = evaluate(left, values), evaluate(right, values)
+            return _OPERATIONS[op](a, b)
+        case _:
+            raise KeyError(to_text(expr))
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return np.minimum(a, b)
+
+
+def _maximum(a: Any, b: Any) -> Any:
+    import numpy as np
+
+    return np.maximum(a, b)
+
+
+_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "^": lambda a, b: a ^ b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "min": _minimum,
+    "max": _maximum,
+}
+
+
+def _swizzled(terms: list[Expr], width_bytes: int, element_bytes: int) -> list[Expr]:
+    """The innermost dimension in runs of `width_bytes`; inside a run the 16-byte chunk is xored with the line's number."""
+    run, chunk = width_bytes // element_bytes, max(1, 16 // element_bytes)
+    inner = terms[-1]
+    high = interval(inner)[1]
+    if high is None or (high + 1) % run:
+        raise Refusal(
+            "swizzle-run",
+            f"`swizzle {width_bytes}` needs innermost runs of {run} elements, the region has {(high or 0) + 1}",
+            mend=f"make the innermost extent a multiple of {run}, or take a smaller swizzle",
+        )
+    outer = terms[:-1]
+    line = outer[-1] if outer else index(0)
+    lines_per_period = max(1, 128 // width_bytes)
+    number = simplify((line // lines_per_period) % (width_bytes // 16))
+    swizzled = simplify(((inner % run) // chunk) ^ number)
+    runs = simplify(inner // run)
+    head = [runs] if interval(runs) != (0, 0) else []
+    return [*head, *outer, swizzled, simplify(inner % chunk)]
+
+
+def layout(*terms: Any) -> Layout:
+    """A layout from dimension names, or from one function of them.
+
+    `tl.layout("k", "m").pad(4)`; `tl.layout(lambda m, k: (m, (k // 8) ^ (m % 8), k % 8))`; `tl.layout().swizzle(128)`.
+
+    >>> str(layout("k", "m").pad(4))
+    'layout (k, m) pad 4'
+    """
+    if len(terms) == 1 and callable(terms[0]):
+        names = list(inspect.signature(terms[0]).parameters)
+        made = terms[0](*[Var(n, INDEX) for n in names])
+        made = made if isinstance(made, tuple) else (made,)
+        return Layout(tuple(as_expr(t) for t in made))
+    for term in terms:
+        if not isinstance(term, str) or not term.isidentifier():
+            raise Refusal(
+                "layout-term",
+                f"{term!r} is not a dimension's name",
+                mend='names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
+            )
+    return Layout(tuple(Var(t, INDEX) for t in terms))
+
+
+def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, int]]:
+    """How a walk in storage order cuts the dims: (dim, piece) pairs, outermost first; the last piece of every dim is 1.
+
+    `(n/48, k, n%48)` gives n by 48, k by 1, n by 1. A term that is neither d, d/c nor d%c sends its dims to the end, in order.
+    """
+    order: list[tuple[str, int]] = []
+    for term in found.terms if found else ():
+        match term:
+            case Var(name=name):
+                order.append((name, 1))
+            case Binary("//", Var(name=name), Const(value=c)):
+                order.append((name, int(c)))
+            case Binary("%", Var(name=name), Const()):
+                order.append((name, 1))
+            case _:
+                pass
+    done = {d for d, piece in order if piece == 1}
+    kept = [(d, piece) for d, piece in order if d in dims]
+    return kept + [(d, 1) for d in dims if d not in done]
+
+
+def split_terms(expr: Expr, is_unit: Callable[[Expr], bool]) -> tuple[Expr, list[tuple[Expr, int]], int]:
+    """An index as (sum of the terms for which is_unit(atom), the other terms, constant)."""
+    terms, constant = linear(expr)
+    unit: Expr = index(0)
+    rest: list[tuple[Expr, int]] = []
+    for atom, c in terms:
+        if is_unit(atom):
+            unit = simplify(unit + atom * c)
+        else:
+            rest.append((atom, c))
+    return unit, rest, constant
+
+
+def cartesian(extents: tuple[int, ...]) -> Any:
+    """All coordinates of a small box, last dimension fastest."""
+    return itertools.product(*[range(n) for n in extents])
