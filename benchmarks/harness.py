@@ -48,6 +48,10 @@ class Comparison:
         """The shortest time of one contestant in milliseconds."""
         return min(self.seconds[name]) * 1e3
 
+    def best_ratio(self, name: str, against: str) -> float:
+        """The quotient of the shortest times: steadier than `ratio` where other processes take the cores now and then."""
+        return min(self.seconds[against]) / min(self.seconds[name])
+
     def ratio(self, name: str, against: str) -> float:
         """How many times faster `name` is than `against`: the median of the rounds' quotients."""
         return float(np.median(np.array(self.seconds[against]) / np.array(self.seconds[name])))
@@ -102,11 +106,11 @@ class OpenCLBench:
     ) -> Callable[[], None]:
         """Builds a kernel of one work-item a work-group; the result runs it over `grid` work-groups and waits."""
         kernel = self.cl.Kernel(self.cl.Program(self.context, source).build(), name)
-        kernel.set_args(*(self.buffer(a) for a in arrays))
+        buffers = [self.buffer(a) for a in arrays]
         local = (1,) * len(grid)
 
         def run() -> None:
-            self.cl.enqueue_nd_range_kernel(self.queue, kernel, grid, local)
+            kernel(self.queue, grid, local, *buffers)
             self.queue.finish()
 
         return run

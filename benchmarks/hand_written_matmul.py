@@ -1,0 +1,153 @@
+"""The hand-written matrix product for a CPU with vectors of 16 floats: `gemm_cpu` of the language's guide as one would type it.
+
+A work-group makes an mt x nt block of C. It walks K in panels of kc; for each it packs A and B into local memory, in the order in which
+the innermost loop reads them, and lets an 8 x 48 tile of C grow in 24 named vector variables. Tails: packed panels are cut, the last
+columns of C get a narrower register tile whose missing lanes are packed as zeros and never stored. Any size works.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+LANES = 16
+
+
+def ceil_div(a: int, b: int) -> int:
+    """a / b rounded up."""
+    return -(-a // b)
+
+
+@dataclasses.dataclass(frozen=True)
+class MatmulTiles:
+    """Block (mt, nt), panel depth kc, register tile (mr, 16 nv), unrolling of k."""
+
+    mt: int
+    nt: int
+    kc: int
+    mr: int = 8
+    nv: int = 3
+    unroll: int = 4
+
+    @property
+    def nr(self) -> int:
+        """Columns of the register tile."""
+        return LANES * self.nv
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of both packed panels."""
+        return 4 * self.kc * (ceil_div(self.mt, self.mr) * self.mr + ceil_div(self.nt, self.nr) * self.nr)
+
+    def grid(self, m: int, n: int) -> tuple[int, int]:
+        """Work-groups along n and along m."""
+        return ceil_div(n, self.nt), ceil_div(m, self.mt)
+
+
+# Blocks that two cores share evenly, panels of equal depth near 256. What other choices cost is said in results/README.md.
+TILES = {
+    (1024, 1024, 1024): MatmulTiles(512, 384, 256),
+    (2048, 2048, 2048): MatmulTiles(344, 528, 256),
+    (1000, 1111, 777): MatmulTiles(504, 576, 259),
+}
+
+
+def best_tiles(m: int, n: int, k: int) -> MatmulTiles:
+    """The tiles that were found fastest for a size; those of the language's guide where nobody looked."""
+    return TILES.get((m, n, k), MatmulTiles(336, 384, 256))
+
+
+PRELUDE = """\
+typedef float vec __attribute__((ext_vector_type(16)));
+typedef float loose __attribute__((ext_vector_type(16), aligned(4)));
+#define LOAD(p) (*(__global const loose*)(p))
+#define LOCAL(p) (*(__local vec*)(p))
+#define AT(p) (*(__global loose*)(p))
+"""
+
+
+def pack_b(n: int, tiles: MatmulTiles) -> list[str]:
+    """Panels of nr columns, row after row; the missing columns of the last panel up to a whole vector are zeros."""
+    kc, nr = tiles.kc, tiles.nr
+    source = f"B + (size_t)(k0 + k) * {n} + n0 + p * {nr}"
+    target = f"packed_b + p * {kc * nr} + k * {nr}"
+    out = [f"for (int p = 0; p < nb / {nr}; p++) for (int k = 0; k < kb; k++) {{"]
+    out += [f"LOCAL({target} + {LANES * v}) = LOAD({source} + {LANES * v});" for v in range(tiles.nv)]
+    out += ["}"]
+    whole, left = divmod(n % nr, LANES)
+    if whole or left:
+        out += [f"if (nb % {nr}) {{ const int p = nb / {nr}; for (int k = 0; k < kb; k++) {{ __global const float* b = {source};"]
+        out += [f"LOCAL({target} + {LANES * v}) = LOAD(b + {LANES * v});" for v in range(whole)]
+        if left:
+            lanes = ", ".join(f"b[{LANES * whole + i}]" if i < left else "0.0f" for i in range(LANES))
+            out += [f"LOCAL({target} + {LANES * whole}) = (vec)({lanes});"]
+        out += ["}}"]
+    return out
+
+
+def pack_a(m: int, k: int, tiles: MatmulTiles) -> list[str]:
+    """Panels of mr rows, column after column."""
+
+    def panel(rows: int) -> list[str]:
+        target = f"packed_a[q * {tiles.kc * tiles.mr} + k * {tiles.mr} + "
+        return [f"{target}{i}] = A[(size_t)(m0 + q * {tiles.mr} + {i}) * {k} + k0 + k];" for i in range(rows)]
+
+    out = [f"for (int q = 0; q < mb / {tiles.mr}; q++) for (int k = 0; k < kb; k++) {{", *panel(tiles.mr), "}"]
+    if m % tiles.mr:
+        out += [
+            f"if (mb % {tiles.mr}) {{ const int q = mb / {tiles.mr}; for (int k = 0; k < kb; k++) {{",
+            *panel(m % tiles.mr),
+            "}}",
+        ]
+    return out
+
+
+def register_tile(n: int, tiles: MatmulTiles, rows: int, columns: int) -> list[str]:
+    """The innermost loop for panels p, q and the update of `rows` x `columns` elements of C."""
+    vectors = ceil_div(columns, LANES)
+    pairs = [(i, v) for i in range(rows) for v in range(vectors)]
+    out = [
+        f"{{ __global float* c = C + (size_t)(m0 + q * {tiles.mr}) * {n} + n0 + p * {tiles.nr};",
+        f"__local float* b = packed_b + p * {tiles.kc * tiles.nr}; __local const float* a = packed_a + q * {tiles.kc * tiles.mr};",
+    ]
+    out += [f"vec c{i}_{v} = (vec)(0.0f);" for i, v in pairs]
+    out += [f"#pragma unroll {tiles.unroll}", "for (int k = 0; k < kb; k++) {"]
+    out += [f"const vec b{v} = LOCAL(b + {LANES * v});" for v in range(vectors)]
+    for i in range(rows):
+        out += [f"{{ const vec x = (vec)(a[{i}]);", *(f"c{i}_{v} = x * b{v} + c{i}_{v};" for v in range(vectors)), "}"]
+    out += [f"b += {tiles.nr}; a += {tiles.mr}; }}"]
+    for head, sign in (("if (k0 == 0) {", "="), ("} else {", "+=")):
+        out.append(head)
+        for i, v in pairs:
+            left = columns - LANES * v
+            if left >= LANES:
+                out += [f"AT(c + (size_t){i} * {n} + {LANES * v}) {sign} c{i}_{v};"]
+            else:
+                out += [f"c[(size_t){i} * {n} + {LANES * v + lane}] {sign} c{i}_{v}.s{lane:x};" for lane in range(left)]
+    return [*out, "}}"]
+
+
+def matmul_source(m: int, n: int, k: int, tiles: MatmulTiles) -> str:
+    """C[m, n] = A[m, k] B[k, n] in float32; the grid is `tiles.grid(m, n)`."""
+    mr, nr = tiles.mr, tiles.nr
+    out = [
+        PRELUDE + "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))",
+        "void kernel_main(__global const float* restrict A, __global const float* restrict B, __global float* restrict C) {",
+        f"const int m0 = get_group_id(1) * {tiles.mt}, n0 = get_group_id(0) * {tiles.nt};",
+        f"const int mb = min({tiles.mt}, {m} - m0), nb = min({tiles.nt}, {n} - n0);",
+        f"__local float packed_b[{ceil_div(tiles.nt, nr) * nr * tiles.kc}] __attribute__((aligned(64)));",
+        f"__local float packed_a[{ceil_div(tiles.mt, mr) * mr * tiles.kc}] __attribute__((aligned(64)));",
+        f"for (int k0 = 0; k0 < {k}; k0 += {tiles.kc}) {{ const int kb = min({tiles.kc}, {k} - k0);",
+        *pack_b(n, tiles),
+        *pack_a(m, k, tiles),
+        f"for (int p = 0; p < nb / {nr}; p++) for (int q = 0; q < mb / {mr}; q++)",
+        *register_tile(n, tiles, mr, nr),
+    ]
+    m_tail, n_tail = m % mr, n % nr
+    last_p, last_q = f"const int p = nb / {nr};", f"const int q = mb / {mr};"
+    if n_tail:
+        out += [f"if (nb % {nr}) {{ {last_p} for (int q = 0; q < mb / {mr}; q++)", *register_tile(n, tiles, mr, n_tail), "}"]
+    if m_tail:
+        out += [f"if (mb % {mr}) {{ {last_q} for (int p = 0; p < nb / {nr}; p++)", *register_tile(n, tiles, m_tail, nr), "}"]
+    if m_tail and n_tail:
+        out += [f"if (mb % {mr} && nb % {nr}) {{ {last_p} {last_q}", *register_tile(n, tiles, m_tail, n_tail), "}"]
+    return "\n".join([*out, "}}"])
