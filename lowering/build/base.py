@@ -1,0 +1,107 @@
+"""The methods that the builder's parts call on each other."""
+
+from __future__ import annotations
+
+from tilelang.errors import Refusal
+from tilelang.expr import Expr
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence
+from tilelang.schedule import Do, Place, Step, Vectorize
+from tilelang.simplify import interval
+from tilelang.tensor import evaluate
+
+
+class Part:
+    """One part of the builder. `build` is the kernel under construction."""
+
+    build: Build
+
+    def chain(self, frame: Frame, i: int) -> ir.Stmt:
+        """The statements of steps i, i+1, ... and of the leaf."""
+        raise NotImplementedError
+
+    def load(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        raise NotImplementedError
+
+    def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        raise NotImplementedError
+
+    def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        raise NotImplementedError
+
+    def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
+        raise NotImplementedError
+
+    def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
+        """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
+        raise NotImplementedError
+
+    def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
+        """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
+        raise NotImplementedError
+
+    def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
+        """A walk's body in which some loads are moved ahead: their readers use `slots`."""
+        raise NotImplementedError
+
+    def folds(self, frame: Frame, axis: str) -> bool:
+        """Whether points beyond the bounds of a reduction axis contribute the identity, by what their operands are filled with."""
+        raise NotImplementedError
+
+    def value(self, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
+        """An expression of the task at a point, its reads resolved."""
+        raise NotImplementedError
+
+    def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
+        """The steps of a move: as written, or the default; spread over the frame's units where they say nothing."""
+        raise NotImplementedError
+
+
+def refuse(step: Step | None, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+    """A Refusal at a step."""
+    return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
+
+
+def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
+    """The refusal of a read by a thread that has not the element, with the element and the two units."""
+    share, d = error.share, error.dim
+    name, dim = share.tensor.name, share.tensor.dims[d].name
+    example = None
+    for t in range(threads):
+        mine = _number(error.unit, t)
+        theirs = _number(error.owner.unit, t)
+        if mine is not None and theirs is not None and mine != theirs:
+            owners = [u for u in range(threads) if (n := _number(error.owner.unit, u)) is not None and _has(error, mine - n)]
+            who = f"owned by unit {owners[0]}" if owners else "owned by no unit"
+            example = f"{name} at {dim} = {mine} (of its region) is read by unit {t} and {who}"
+            break
+    return refuse(
+        step,
+        "reader-is-not-owner",
+        f"a unit reads an element of {name} that stands in another unit's registers"
+        if example
+        else f"the register slot of {name} that a unit reads is not a constant",
+        f"place {name} in shared, or give both the same tiles",
+        example or f"along {dim}, the index {error.wanted}",
+    )
+
+
+def _number(e: Expr, thread: int) -> int | None:
+    """The value of an index that depends on the thread alone; other variables are taken at their least."""
+    values = {}
+    for v in e.walk():
+        if getattr(v, "name", None) == "thread":
+            values[v] = thread
+        elif hasattr(v, "lower"):
+            values[v] = interval(v)[0] or 0  # type: ignore[arg-type]
+    try:
+        return int(evaluate(e, values))
+    except KeyError:
+        return None
+
+
+def _has(error: NotOwner, offset: int) -> bool:
+    from tilelang.expr import index
+
+    owner = error.owner
+    return any(int(getattr(owner.offset(index(s)), "value", -1)) == offset for s in range(owner.size))

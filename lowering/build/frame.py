@@ -1,0 +1,274 @@
+"""What the builder hands from step to step: the spec, where tensors live, where states and results go.
+
+A Residence answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the states of reductions. A Frame
+is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang.computation import Tensor
+from tilelang.dtype import DType
+from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
+from tilelang.lowering import ir
+from tilelang.machine import Profile
+from tilelang.schedule import Step
+from tilelang.simplify import simplify
+from tilelang.spec import Bound, Spec
+from tilelang.task import Task
+from tilelang.tensor import Placement, split_terms
+
+
+def is_thread_part(atom: Expr) -> bool:
+    """Whether a term of an index differs between the threads of a block."""
+    return any(isinstance(e, Var) and e.name == "thread" for e in atom.walk())
+
+
+# ---------------------------------------------------------------- where a tensor is resident
+
+
+@dataclasses.dataclass(frozen=True)
+class Residence:
+    """A tensor, or one read of it, in a buffer.
+
+    fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
+    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread.
+    """
+
+    tensor: Tensor
+    read: Read | Pad | None
+    buffer: ir.Buffer
+    fill: Const | None = None
+    filled: frozenset[str] = frozenset()
+    outside: bool = False
+    steps: tuple[Step, ...] = ()
+
+    def serves(self, read: Read, whole: Read | Pad) -> bool:
+        """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
+        return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        """Buffer indices of an element. axes: the coordinate of every axis at the reader."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole(Residence):
+    """The whole tensor, in global memory."""
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        return indices
+
+
+@dataclasses.dataclass(frozen=True)
+class Box(Residence):
+    """A region from `low` on, in a buffer with a layout; `slot` is the ring's current buffer."""
+
+    low: tuple[Expr, ...] = ()
+    placement: Placement | None = None
+    slot: Expr | None = None
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        assert self.placement is not None
+        local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
+        ring = () if self.slot is None else (self.slot,)
+        return (*ring, *self.placement.at(local))
+
+
+@dataclasses.dataclass(frozen=True)
+class ByAccess(Box):
+    """One element per point of the axes `points`, from `low` on."""
+
+    points: tuple[Var, ...] = ()
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        return Box.at(self, tuple(axes[p] for p in self.points), axes)
+
+
+@dataclasses.dataclass(frozen=True)
+class DimShare:
+    """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
+
+    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense).
+    """
+
+    unit: Expr
+    least: int
+    size: int
+    strides: tuple[tuple[int, int, int], ...] | None  # (c_k, n_k, slot stride), largest c first
+
+    def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
+        """The slot of an offset given as terms; None where it has no constant-stride form."""
+        if self.strides is None:
+            total: Expr = index(constant - self.least)
+            for atom, c in rest:
+                total = total + atom * c
+            return simplify(total)
+        table = {c: stride for c, _, stride in self.strides}
+        total = index(0)
+        for atom, c in rest:
+            if c not in table:
+                return None
+            total = total + atom * table[c]
+        return simplify(total) if constant == self.least else None
+
+    def offset(self, slot: Expr) -> Expr:
+        """The offset that a slot holds."""
+        if self.strides is None:
+            return slot + self.least
+        total: Expr = index(self.least)
+        for c, n, stride in self.strides:
+            total = total + ((slot // stride) % n) * c
+        return simplify(total)
+
+
+@dataclasses.dataclass(frozen=True)
+class Share(Residence):
+    """Every thread has some elements, in registers: its share, dimension by dimension."""
+
+    low: tuple[Expr, ...] = ()
+    dims: tuple[DimShare, ...] = ()
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        found = []
+        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
+            unit, rest, constant = split_terms(i - low, is_thread_part)
+            slot = None
+            if simplify(unit - share.unit) is index(0):
+                slot = share.slot(rest, constant)
+            elif share.unit is index(0) and share.strides is None:  # everybody has all of it
+                slot = simplify(i - low - share.least)
+            if slot is None:
+                raise NotOwner(self, d, unit, share, i)
+            if share.size > 1:  # the buffer has no dimension for what every thread has one of
+                found.append(slot)
+        return tuple(found) or (index(0),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed(Residence):
+    """One slot of a register buffer."""
+
+    slots: tuple[Expr, ...] = ()
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        return self.slots
+
+
+@dataclasses.dataclass(frozen=True)
+class Staging(Residence):
+    """Where a fetched element waits; its slots come from the walks of the move."""
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        return ()
+
+
+class NotOwner(Exception):  # noqa: N818 - becomes a Refusal where the step is known
+    def __init__(self, share: Share, dim: int, unit: Expr, owner: DimShare, wanted: Expr) -> None:
+        super().__init__(share.tensor.name)
+        self.share, self.dim, self.unit, self.owner, self.wanted = share, dim, unit, owner, wanted
+
+
+# ---------------------------------------------------------------- where results and states go
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """Takes the outputs of a task. `places[k]` is the residence that output k is stored to."""
+
+    places: tuple[Residence, ...]
+    stream: bool = False
+
+    @property
+    def in_registers(self) -> bool:
+        return self.places[0].buffer.memory == "register"
+
+
+@dataclasses.dataclass(frozen=True)
+class StatePlace:
+    """The states of a task's reductions: buffers[state][member].
+
+    In registers they are addressed by pieces (the walks since the accumulator began), `lanes` > 0 adds a last dimension for partial
+    states of a reduction's vector lanes. Elsewhere by coordinates, through `low` and `placement`.
+    """
+
+    buffers: tuple[tuple[ir.Buffer, ...], ...]
+    memory: str
+    lanes: int = 0
+    vector_axis: str | None = None
+    low: tuple[Expr, ...] = ()
+    placement: Placement | None = None
+    prefix: tuple[Expr, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One point between two steps of a task."""
+
+    task: Task
+    steps: tuple[Step, ...]
+    spec: Spec
+    target: Target
+    residences: tuple[Residence, ...]
+    state: StatePlace | None = None
+    outer: StatePlace | None = None  # the place that the current accumulator is combined into
+    finishing: bool = False
+    slots: tuple[Expr, ...] = ()
+    first: tuple[Expr, ...] = ()  # indices of the reduction walks outside the current accumulator; all 0: the first round
+    walks: tuple[Expr, ...] = ()  # indices of the reduction walks since the current place began
+    idle: tuple[Expr, ...] = ()  # thread digits along spread reductions: results are stored where all are 0
+    digits: tuple[tuple[Expr, int, int], ...] = ()  # (digit, count, stride in threads) of spread reductions since the accumulator
+    fill: Const | None = None
+    fill_keys: frozenset[str] = frozenset()
+    store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
+    staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
+
+    def but(self, **changes: Any) -> Frame:
+        return dataclasses.replace(self, **changes)
+
+    def coordinates(self, points: Mapping[str, Expr]) -> dict[Expr, Expr]:
+        """Axis -> its value, for the task's axes; points: the value of each axis of the spec."""
+        from tilelang.expr import substitute
+        from tilelang.spec import point
+
+        mapping = {point(name): value for name, value in points.items()}
+        named = {n: simplify(substitute(e, mapping)) for n, e in self.spec.coordinates}
+        axes = {a: named[a.name] for a in (*self.task.axes, *self.task.reduction_axes)}
+        return {**axes, **{point(n): v for n, v in points.items()}}
+
+
+class Build:
+    """The buffers and names of one kernel under construction."""
+
+    def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor]) -> None:
+        self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
+        self.buffers: dict[str, ir.Buffer] = {}
+        self.counters: dict[str, int] = {}
+        self.grid: list[int] = []
+        self.thread: Expr = Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
+
+    def name(self, stem: str) -> str:
+        """A name not used before in this kernel."""
+        n = self.counters.get(stem, 0)
+        self.counters[stem] = n + 1
+        return stem if n == 0 else f"{stem}_{n}"
+
+    def variable(self, stem: str, count: int) -> Var:
+        """A loop variable over 0 .. count-1."""
+        return Var(self.name(stem), INDEX, 0, max(0, count - 1))
+
+    def buffer(self, stem: str, type: DType, shape: tuple[int, ...], memory: str, role: str = "", ring: int = 0) -> ir.Buffer:
+        """A new buffer; bool is stored as uint8."""
+        stored = dt.uint8 if type.kind == "bool" else type
+        made = ir.Buffer(self.name(stem), stored, tuple(max(1, n) for n in shape) or (1,), memory, role, ring=ring)
+        self.buffers[made.name] = made
+        return made
+
+
+def bounds_of(spec: Spec) -> list[tuple[str, Bound]]:
+    """(axis, bound) for every bound of a spec."""
+    return [(a.name, b) for a in spec.axes for b in a.bounds]

@@ -1,0 +1,357 @@
+"""The innermost statements: updates of states, stores of results, elements of moves; reads resolved to loads, guards decided.
+
+A guard stands where a point may not exist. It is left out where nothing can go wrong without it: every operand was filled by a move
+and, for a reduction axis, the fills fold the body to the combiner's identity.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilelang import dtype as dt
+from tilelang.expr import INDEX, Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, as_expr, const, index, substitute
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, not_owner, refuse
+from tilelang.lowering.build.frame import ByAccess, Frame, NotOwner, Residence, Staging, StatePlace, Whole
+from tilelang.schedule import Do, Vectorize
+from tilelang.simplify import conjunction, interval, simplify
+from tilelang.spec import AxisState, Bound
+from tilelang.task import reads
+
+
+class Leaf(Part):
+    """Leaves of main chains, stages and moves."""
+
+    def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
+        """The statement at the end of a chain."""
+        if isinstance(step, Do):
+            return self.instruction(frame, step)
+        points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
+        if step is None or frame.spec.axis(step.axis).extent == 1:
+            return self._at(frame, points, None, step)
+        axis = frame.spec.axis(step.axis)
+        if frame.finishing and axis.reduction:
+            return self._at(frame, points, None, step)
+        lane = self.build.variable("lane", axis.extent)
+        points[axis.name] = simplify(axis.base + lane)
+        bounds = tuple(b.replace(offset=simplify(b.offset + lane)) for b in axis.bounds)
+        axes = tuple(a.replace(extent=1, base=points[a.name], bounds=bounds) if a is axis else a for a in frame.spec.axes)
+        inner = frame.but(spec=frame.spec.replace(axes=axes))
+        body = self._at(inner, points, lane, step)
+        return ir.For(lane, index(axis.extent), body, "vector", getattr(step, "span", None))
+
+    def instruction(self, frame: Frame, step: Do) -> ir.Stmt:
+        """The leaf as one instruction."""
+        raise NotImplementedError
+
+    def _at(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+        try:
+            if frame.task.states and not frame.finishing:
+                return self._update(frame, points, lane, step)
+            return self._results(frame, points, lane, step)
+        except NotOwner as error:
+            raise not_owner(error, step or _last_written(frame), self.build.threads) from None
+
+    # ------------------------------------------------------------ updates
+
+    def _update(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+        """state = combine(state, value) for every state of the task."""
+        assert frame.state is not None
+        span = getattr(step, "span", None)
+        out: list[ir.Stmt] = []
+        for s, state in enumerate(frame.task.states):
+            reduce = state.reduce
+            values = [self.value(frame, v, points) for v in reduce.values]
+            buffers = frame.state.buffers[s]
+            at = self.state_indices(frame, lane, points)
+            old: list[Expr] = [ir.Load(b, at) for b in buffers]
+            wide = [_held(b.dtype, v.dtype, e) for b, v, e in zip(buffers, reduce.combiner.left, old, strict=True)]
+            mapping = dict(zip(reduce.combiner.left, wide, strict=True))
+            for r, v in zip(reduce.combiner.right, values, strict=True):
+                mapping[r] = v if v.dtype == r.dtype else Cast(v, r.dtype)
+            results = [substitute(r, mapping) for r in reduce.combiner.result]
+            conditions = self._needed(frame, s)
+            if reduce.condition is not None:
+                conditions.append(self.value(frame, reduce.condition, points))
+            out.append(_guarded(_assign(self, buffers, at, results, span), conditions, span))
+        return ir.seq(*out)
+
+    def state_indices(self, frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> tuple[Expr, ...]:
+        """Where the element of a state that this point updates stands."""
+        place = frame.state
+        assert place is not None
+        if place.memory == "register":
+            if place.vector_axis:
+                return (*frame.slots, lane if lane is not None else index(0))
+            return frame.slots or (index(0),)
+        return self.state_at(frame, place, points)
+
+    def state_at(self, frame: Frame, place: StatePlace, points: dict[str, Expr]) -> tuple[Expr, ...]:
+        """Indices in a state that is addressed by coordinates."""
+        axes = frame.coordinates(points)
+        found = tuple(axes[a] for a in frame.task.axes)
+        if place.placement is None:
+            return (*place.prefix, *found)
+        return place.placement.at(tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True)))
+
+    def _needed(self, frame: Frame, s: int) -> list[Expr]:
+        """The conditions under which a point of state s takes part."""
+        state = frame.task.states[s]
+        out: list[Expr] = []
+        operands = [(w, self._source(frame, w)) for v in (*state.reduce.values, *_list(state.reduce.condition)) for w in reads(v)]
+        for a in frame.spec.axes:
+            for b in a.bounds:
+                if a.reduction:
+                    free = self._fold(frame, s, a.name, b.key)
+                else:
+                    free = all(_safe(w, r, b) or not _depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
+                if not free:
+                    out.append(b.holds(index(0)))
+        if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
+            out.append(Binary("==", frame.spec.lane, index(0)))
+        return out
+
+    @staticmethod
+    def _shared_state(frame: Frame) -> bool:
+        return frame.state is not None and frame.state.memory != "register"
+
+    def folds(self, frame: Frame, axis: str) -> bool:
+        """Whether points beyond the bounds of a reduction axis contribute the identity."""
+        bounds = frame.spec.axis(axis).bounds
+        return all(self._fold(frame, s, axis, b.key) for s in range(len(frame.task.states)) for b in bounds)
+
+    def _fold(self, frame: Frame, s: int, axis: str, key: str) -> bool:
+        state = frame.task.states[s]
+        reduce = state.reduce
+        if reduce.condition is not None or len(reduce.values) > 1:
+            return False
+        mapping: dict[Expr, Expr] = {}
+        for whole in reads(reduce.values[0]):
+            found = self._source(frame, whole)
+            if found.fill is not None and key in found.filled and _depends(frame, whole, frame.spec.axis(axis)):
+                mapping[whole] = Const(found.fill.value, whole.dtype)
+        folded = fold(substitute(reduce.values[0], mapping))
+        return isinstance(folded, Const) and folded.value == reduce.combiner.identity[0].value
+
+    # ------------------------------------------------------------ results
+
+    def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+        """Stores of finished values, or of states into the place outside."""
+        span = getattr(step, "span", None)
+        conditions = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys and not a.reduction]
+        in_registers = frame.target.in_registers and frame.outer is None
+        if frame.spec.units is not None and frame.spec.units > 1 and not in_registers and frame.staged is None:
+            conditions.append(Binary("==", frame.spec.lane, index(0)))
+        if not in_registers:
+            conditions += [Binary("==", d, index(0)) for d in frame.idle]
+        if frame.finishing and frame.outer is not None:
+            return _guarded(self._combine_outer(frame, points, lane, span), conditions, span)
+        existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in frame.fill_keys])
+        out = []
+        for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
+            e = self._state_value(frame, value, points, lane)
+            if frame.fill is not None and existing is not None:
+                e = Select(existing, e, const(frame.fill.value, e.dtype))
+            at = self._stored_at(frame, k, place, points)
+            if frame.staged is not None:
+                waits = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
+                at, e = (waits, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, waits))
+            out.append(ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span))
+        if frame.finishing and frame.first:
+            first = conjunction([Binary("==", w, index(0)) for w in frame.first])
+            if first is not None:
+                return _guarded(ir.If(first, ir.seq(*out), self._again(frame, points, lane, span), span), conditions, span)
+        return _guarded(ir.seq(*out), conditions, span)
+
+    def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
+        axes = frame.coordinates(points)
+        output = frame.task.outputs[k]
+        named = {a.name: v for a, v in axes.items() if isinstance(a, Axis)}
+        if isinstance(place, (ByAccess, Staging)):
+            return place.at((), axes)
+        coordinates = tuple(named[a.name] for a in output.dims)
+        return place.at(coordinates, axes)
+
+    def _state_value(self, frame: Frame, e: Expr, points: dict[str, Expr], lane: Expr | None) -> Expr:
+        """A value of the task with its states' elements in place of the reads of them."""
+        mapping: dict[Expr, Expr] = {}
+        if frame.finishing and frame.state is not None:
+            at = self.state_indices(frame, lane, points)
+            for s, state in enumerate(frame.task.states):
+                for m, tensor in enumerate(state.tensors):
+                    held = ir.Load(frame.state.buffers[s][m], at)
+                    logical = _held(held.dtype, state.reduce.combiner.left[m].dtype, held)
+                    mapping[Read(tensor, frame.task.axes)] = logical
+        return self.value(frame, substitute(e, mapping) if mapping else e, points)
+
+    def _again(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: object) -> ir.Stmt:
+        """A later round of a reduction walk outside: read, combine, store."""
+        assert frame.state is not None
+        out: list[ir.Stmt] = []
+        for s, state in enumerate(frame.task.states):
+            places = [frame.target.places[k] for k, v in enumerate(frame.task.values) if _is_state(v, state.tensors)]
+            at = self._stored_at(frame, 0, places[0], points)
+            mine = self.state_indices(frame, lane, points)
+            out.append(_combined(self, state.reduce, [p.buffer for p in places], at, frame.state.buffers[s], mine, span))
+        return ir.seq(*out)
+
+    def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: object) -> ir.Stmt:
+        """The state of an inner accumulator into the outer one: stored in the first round, combined later."""
+        assert frame.state is not None and frame.outer is not None
+        first = conjunction([Binary("==", w, index(0)) for w in frame.first])
+        out: list[ir.Stmt] = []
+        for s, state in enumerate(frame.task.states):
+            mine = self.state_indices(frame, lane, points)
+            theirs = self.state_at(frame, frame.outer, points)
+            stores = [
+                ir.Store(o, theirs, ir.Load(b, mine), None, False, span)  # type: ignore[arg-type]
+                for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
+            ]
+            again = _combined(self, state.reduce, list(frame.outer.buffers[s]), theirs, frame.state.buffers[s], mine, span)
+            out.append(ir.seq(*stores) if first is None else ir.If(first, ir.seq(*stores), again, span))  # type: ignore[arg-type]
+        return ir.seq(*out)
+
+    # ------------------------------------------------------------ reads
+
+    def value(self, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
+        """An expression of the task at a point: axes replaced, reads resolved, stored bools seen as bools."""
+        axes = frame.coordinates(points)
+        memo: dict[Expr, Expr] = {}
+
+        def go(x: Expr) -> Expr:
+            found = memo.get(x)
+            if found is None:
+                found = memo[x] = resolve(x)
+            return found
+
+        def resolve(x: Expr) -> Expr:
+            if isinstance(x, Axis):
+                return axes[x]
+            if isinstance(x, Pad):
+                return self._padded(frame, x, tuple(simplify(go(i)) for i in x.read.indices), axes)
+            if isinstance(x, Read):
+                return self._loaded(frame, x, x, tuple(simplify(go(i)) for i in x.indices), axes)
+            if isinstance(x, Select):
+                c = simplify(go(x.condition))
+                if isinstance(c, Const):
+                    return go(x.then if c.value else x.otherwise)
+                return Select(c, go(x.then), go(x.otherwise))
+            return x.map_children(lambda child: go(child) if isinstance(child, Expr) else child)
+
+        return go(e)
+
+    def _source(self, frame: Frame, whole: Read | Pad) -> Residence:
+        read = whole.read if isinstance(whole, Pad) else whole
+        for residence in reversed(frame.residences):
+            if residence.serves(read, whole):
+                return residence
+        raise AssertionError(f"{read.tensor.name} is nowhere")
+
+    def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
+        source = self._source(frame, whole)
+        at = source.at(indices, axes)
+        return _held(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
+
+    def _padded(self, frame: Frame, pad: Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
+        source = self._source(frame, pad)
+        loaded = self._loaded(frame, pad.read, pad, indices, axes)
+        if isinstance(source, ByAccess) or (source.outside and source.fill is not None and source.fill.value == pad.value.value):
+            return loaded
+        shape = pad.read.tensor.shape
+        inside = conjunction([c for i, n in zip(indices, shape, strict=True) for c in (index(0) <= i, i < n)])
+        return loaded if inside is None else Select(inside, loaded, const(pad.value.value, loaded.dtype))
+
+
+def _list(e: Expr | None) -> tuple[Expr, ...]:
+    return () if e is None else (e,)
+
+
+def _last_written(frame: Frame) -> object:
+    written = [s for s in frame.steps if getattr(s, "span", None) is not None]
+    return written[-1] if written else None
+
+
+def _safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
+    """Whether reading it at a point beyond the bound touches only what a move filled."""
+    if isinstance(source, Whole):
+        return isinstance(whole, Pad)
+    return b.key in source.filled
+
+
+def _depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
+    from tilelang.lowering.build.regions import mentions
+
+    read = whole.read if isinstance(whole, Pad) else whole
+    named = dict(frame.spec.coordinates)
+    axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
+    return any(mentions(substitute(i, axes), a.name) for i in read.indices)
+
+
+def _is_state(value: Expr, tensors: tuple[object, ...]) -> bool:
+    return isinstance(value, Read) and value.tensor in tensors
+
+
+def _held(storage: dt.DType, logical: dt.DType, e: Expr) -> Expr:
+    """A stored element as the type it stands for."""
+    return e if storage == logical else Cast(e, logical)
+
+
+def stored(e: Expr, buffer: ir.Buffer) -> Expr:
+    """A value as the type of the buffer that takes it."""
+    return e if e.dtype == buffer.dtype else Cast(e, buffer.dtype)
+
+
+def _guarded(body: ir.Stmt, conditions: list[Expr], span: object) -> ir.Stmt:
+    guard = conjunction(conditions)
+    return body if guard is None else ir.If(guard, body, None, span)  # type: ignore[arg-type]
+
+
+def _assign(part: Part, buffers: tuple[ir.Buffer, ...], at: tuple[Expr, ...], results: list[Expr], span: object) -> ir.Stmt:
+    """buffers[k][at] = results[k], all at once: later members must not see earlier ones' new values."""
+    if len(buffers) == 1:
+        return ir.Store(buffers[0], at, stored(results[0], buffers[0]), None, False, span)  # type: ignore[arg-type]
+    held = [part.build.buffer(f"{b.name}_next", b.dtype, b.shape[-1:], "register") for b in buffers]
+    first = [ir.Store(h, at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]  # type: ignore[arg-type]
+    then = [ir.Store(b, at, ir.Load(h, at[-1:]), None, False, span) for b, h in zip(buffers, held, strict=True)]  # type: ignore[arg-type]
+    return ir.seq(*first, *then)
+
+
+def _combined(part: Part, reduce: Expr, into: list[ir.Buffer], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
+              mine_at: tuple[Expr, ...], span: object) -> ir.Stmt:  # fmt: skip
+    """into[at] = combine(into[at], mine[mine_at])."""
+    combiner = reduce.combiner  # type: ignore[attr-defined]
+    mapping = {v: _held(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(combiner.left, into, strict=True)}
+    mapping |= {v: _held(b.dtype, v.dtype, ir.Load(b, mine_at)) for v, b in zip(combiner.right, mine, strict=True)}
+    results = [substitute(r, mapping) for r in combiner.result]
+    if len(into) == 1:
+        return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)  # type: ignore[arg-type]
+    held = [part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register") for b, m in zip(into, mine, strict=True)]
+    first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]  # type: ignore[arg-type]
+    then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]  # type: ignore[arg-type]
+    return ir.seq(*first, *then)
+
+
+def fold(e: Expr) -> Expr:
+    """The expression with operations on literals carried out; products by an exact zero only where both sides are literals."""
+    x = e.map_children(lambda c: fold(c) if isinstance(c, Expr) else c)
+    match x:
+        case Binary("+", Const(a, t), Const(b)):
+            return Const(a + b, t)
+        case Binary("-", Const(a, t), Const(b)):
+            return Const(a - b, t)
+        case Binary("*", Const(a, t), Const(b)) if not (t.is_float and math.isinf(float(a) * float(b))):
+            return Const(a * b, t)
+        case Binary("min", Const(a, t), Const(b)):
+            return Const(min(a, b), t)
+        case Binary("max", Const(a, t), Const(b)):
+            return Const(max(a, b), t)
+        case Unary("-", Const(a, t)) if t.is_float:
+            return Const(-float(a), t)
+        case Cast(Const(a), t) if not t.is_integer or float(a).is_integer():
+            return const(a, t)
+        case Call("abs", (Const(a, t),)):
+            return Const(abs(a), t)
+        case Select(Const(a), then, otherwise):
+            return then if a else otherwise
+        case _:
+            return x

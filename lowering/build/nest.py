@@ -1,0 +1,409 @@
+"""Walking over the steps: spreads over units, walks, and what runs ahead in them.
+
+Each step turns a frame into statements around the statements of the rest. Invariant: a walk whose rounds address registers keeps its
+full, constant extent; every other walk is trimmed to the bounds that are the same for all threads.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilelang.expr import INDEX, Expr, Var, binary, index
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.frame import Frame, is_thread_part
+from tilelang.schedule import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.simplify import conjunction, interval, simplify
+from tilelang.spec import Bound, Spec, advance, later
+
+FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
+
+
+def level_threads(build_profile: object, level: str) -> int:
+    """Threads of one unit of a level below block."""
+    facts = build_profile.level(level)  # type: ignore[attr-defined]
+    return int(facts.threads or 1)
+
+
+class Nest(Part):
+    """Spreads and walks."""
+
+    def chain(self, frame: Frame, i: int) -> ir.Stmt:
+        """The statements of steps i, i+1, ... and of the leaf."""
+        if i == len(frame.steps):
+            return self.leaf(frame, None)
+        step = frame.steps[i]
+        match step:
+            case Tile(level="block"):
+                return self.blocks(frame, i, step)
+            case Tile():
+                return self.spread(frame, i, step)
+            case Split():
+                return self.walk(frame, i, step)
+            case Fuse() | Unfuse():
+                task = frame.task
+                return self.chain(frame.but(spec=advance(frame.spec, step, task, {})), i + 1)
+            case Place(verb="load"):
+                return self.chain(frame, i + 1) if frame.finishing else self.load(frame, i, step)
+            case Place(verb="compute"):
+                return self.chain(frame, i + 1) if frame.finishing else self.compute(frame, i, step)
+            case Place(verb="accumulate"):
+                return self.chain(frame, i + 1) if frame.finishing else self.accumulate(frame, i, step)
+            case Vectorize() | Do():
+                return self.leaf(frame, step)
+            case Units() | Inline():
+                return self.chain(frame, i + 1)
+            case Open():
+                raise refuse(step, "hole", "`...` stands for steps that the autoscheduler fills", "write the steps out")
+            case _:
+                later(step, "this step")
+                raise AssertionError
+
+    # ------------------------------------------------------------ spreads
+
+    def blocks(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+        """Tiles to blocks: the grid. Up to three axes get a grid dimension each; an order, a count or more axes number them in one."""
+        sizes = numbers(step)
+        rounds = {a: max(1, -(-frame.spec.axis(a).extent // t)) for a, t in sizes.items()}
+        empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
+        wide = [a for a in sizes if rounds[a] > 1]
+        if self.build.grid:
+            raise refuse(step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile")
+        if step.count is None and step.order is None and len(wide) <= 3:
+            names = list(reversed(wide))
+            self.build.grid = [0 if empty else rounds[a] for a in names] or [0 if empty else 1]
+            found = {a: Var(f"block_{'xyz'[d]}", INDEX, 0, rounds[a] - 1) for d, a in enumerate(names)}
+            indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
+            return self.chain(self._entered(frame, sizes, indices, "block"), i + 1)
+        total = math.prod(rounds.values()) if step.order is None else self._ordered_count(step, rounds)
+        count = total if step.count is None else min(int(_number(step, step.count)), total)
+        self.build.grid = [0 if empty else count]
+        block = Var("block_x", INDEX, 0, count - 1)
+        if count == total:
+            return self.chain(self._entered(frame, sizes, self._numbered(step, rounds, block), "block"), i + 1)
+        again = self.build.variable("round", -(-total // count))
+        tile = Var(self.build.name("tile"), INDEX, 0, total - 1)
+        inner = self.chain(self._entered(frame, sizes, self._numbered(step, rounds, tile), "block"), i + 1)
+        body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
+        guard = conjunction([again * count + block < total])
+        guarded = body if guard is None else ir.If(guard, body, None, step.span)
+        return ir.For(again, index(-(-total // count)), guarded, "serial", step.span)
+
+    def _numbered(self, step: Tile, rounds: dict[str, int], number: Expr) -> dict[str, Expr]:
+        """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says."""
+        if step.order is None:
+            return _digits(number, rounds)
+        from tilelang.tensor import walk_order
+
+        pieces = walk_order(step.order, tuple(rounds))
+        extents = _order_extents(pieces, rounds)
+        out: dict[str, Expr] = {a: index(0) for a in rounds}
+        rest = number
+        for (axis, piece), extent in reversed(list(zip(pieces, extents, strict=True))):
+            digit = simplify(rest % extent) if (axis, piece) != pieces[0] else rest
+            out[axis] = simplify(out[axis] + digit * piece)
+            rest = simplify(rest // extent)
+        return out
+
+    def _ordered_count(self, step: Tile, rounds: dict[str, int]) -> int:
+        from tilelang.tensor import walk_order
+
+        assert step.order is not None
+        for name in step.order.dims:
+            if name not in rounds:
+                raise refuse(step, "order-axis", f"`{step}`: the order names `{name}`, which is not cut here", "order the axes of this tile")
+        return math.prod(_order_extents(walk_order(step.order, tuple(rounds)), rounds))
+
+    def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+        """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""
+        sizes = numbers(step)
+        spec = frame.spec
+        per = level_threads(self.build.profile, step.level)
+        assert spec.units is not None
+        available = max(1, spec.units // per)
+        rounds = {a: max(1, -(-spec.axis(a).extent // t)) for a, t in sizes.items()}
+        tiles = math.prod(rounds.values())
+        count = available if step.count is None else int(_number(step, step.count))
+        if count > available and not _is_move(frame):
+            raise refuse(step, "too-many-units", f"`{step}` wants {count} {step.level}s, this spec has {available}",
+                         f"at most {available}, or say more with units")  # fmt: skip
+        count = min(count, available)
+        digit = simplify(spec.lane // per)
+        idle: list[Expr] = []
+        if tiles <= count:
+            indices = _digits(digit, rounds)
+            return self._spread_body(frame, i, step, sizes, rounds, indices, per, count, digit, idle)
+        rest = math.prod(list(rounds.values())[1:])
+        axes = [spec.axis(a) for a in sizes]
+        repeats = -(-tiles // count)
+        again = self.build.variable(f"{next(iter(sizes))}_round", repeats)
+        if len(sizes) == 1 or (_is_move(frame) and not frame.state):
+            indices = _digits(simplify(again * count + digit), rounds)
+        elif count % rest == 0:
+            first, *others = list(rounds)
+            indices = _digits(digit, {a: rounds[a] for a in others}) if others else {}
+            inner = _digits(digit, {first: count // rest, **{a: rounds[a] for a in others}})
+            indices = {first: simplify(again * (count // rest) + inner[first]), **{a: inner[a] for a in others}}
+        else:
+            raise refuse(step, "wrap-does-not-divide", f"`{step}`: {tiles} tiles wrap over {count} units, whose number is no multiple of"
+                         f" the {rest} tiles along the axes after the first", "tile one axis, or choose tiles that divide")  # fmt: skip
+        all_reduced = all(a.reduction for a in axes)
+        if frame.finishing and all_reduced:
+            return self._spread_body(frame, i, step, sizes, rounds, indices, per, count, digit, idle)
+        wraps = frame.but(
+            slots=frame.slots if axes[0].reduction else (*frame.slots, again),
+            walks=(*frame.walks, again) if axes[0].reduction else frame.walks,
+        )
+        body = self._spread_body(wraps, i, step, sizes, rounds, indices, per, count, digit, idle)
+        return ir.For(again, index(repeats), body, "serial", step.span)
+
+    def _spread_body(self, frame: Frame, i: int, step: Tile, sizes: dict[str, int], rounds: dict[str, int], indices: dict[str, Expr],
+                     per: int, count: int, digit: Expr, idle: list[Expr]) -> ir.Stmt:  # fmt: skip
+        spec = frame.spec
+        digits, stride = list(frame.digits), per
+        wanted = dict(rounds)
+        if math.prod(rounds.values()) > count:
+            first = next(iter(rounds))
+            wanted[first] = max(1, count // math.prod([rounds[a] for a in list(rounds)[1:]]))
+        for axis in reversed(list(sizes)):
+            if spec.axis(axis).reduction and wanted[axis] > 1:
+                value = simplify((spec.lane // stride) % wanted[axis]) if axis != next(iter(sizes)) else simplify(spec.lane // stride)
+                digits.append((value, min(wanted[axis], count), stride))
+                if frame.finishing:
+                    idle.append(value)
+            stride *= wanted[axis]
+        inner = self._entered(frame, sizes, indices, step.level)
+        lane = simplify(spec.lane % per)
+        return self.chain(
+            inner.but(spec=inner.spec.replace(units=per, lane=lane), digits=tuple(digits), idle=(*frame.idle, *idle)), i + 1
+        )
+
+    def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
+        if frame.finishing:
+            kept = {a: t for a, t in sizes.items() if not frame.spec.axis(a).reduction}
+            spec = frame.spec.cut(kept, indices) if kept else frame.spec
+        else:
+            spec = frame.spec.cut(sizes, indices)
+        if level == "block" and frame.spec.units is None:
+            spec = spec.replace(units=self.build.threads, lane=self.build.thread)
+        return frame.but(spec=spec.replace(level=level))
+
+    # ------------------------------------------------------------ walks
+
+    def walk(self, frame: Frame, i: int, step: Split) -> ir.Stmt:
+        """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
+        sizes = numbers(step)
+        if frame.finishing:
+            sizes = {a: t for a, t in sizes.items() if not frame.spec.axis(a).reduction}
+        loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t]
+        variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
+        ahead = [] if frame.finishing else _ahead(frame.steps, i + 1)
+        if ahead and len(loops) != 1:
+            if loops:
+                later(ahead[0], "`ahead` in a walk over several axes")
+            frame = frame.but(steps=tuple(s.replace(ahead=0) if s in ahead else s for s in frame.steps))
+            ahead = []
+        if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
+            return self._vector_walk(frame, i, step, loops[0])
+        return self._loops(frame, i, step, sizes, variables, loops, ahead)
+
+    def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
+               ahead: list[Place]) -> ir.Stmt:  # fmt: skip
+        indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
+        trimmed = {a: self._trim(frame, a, sizes[a]) for a in loops}
+        inner = self._walked(frame, step, sizes, indices, variables, trimmed)
+        if ahead:
+            return self._ring(frame, i, step, sizes, variables[loops[0]], trimmed[loops[0]], ahead)
+        body = self.chain(inner, i + 1)
+        tail: ir.Stmt | None = None
+        if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, variables[loops[0]], loops[0])):
+            return peeled
+        for a in reversed(loops):
+            rounds = -(-frame.spec.axis(a).extent // sizes[a])
+            kind = "unroll" if step.unroll and trimmed[a] is None else "serial"
+            body = ir.For(variables[a], trimmed[a] if trimmed[a] is not None else index(rounds), body, kind, step.span)
+        return ir.seq(body, tail)
+
+    def _walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
+                trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
+        keys = [b.key for a, extent in trimmed.items() if extent is not None for b in self._trimming(frame, a)]
+        spec = frame.spec.cut(sizes, indices, keys)
+        slots, walks = list(frame.slots), list(frame.walks)
+        for a, v in variables.items():
+            (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
+        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks))
+
+    def _trim(self, frame: Frame, axis: str, size: int) -> Expr | None:
+        """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None."""
+        a = frame.spec.axis(axis)
+        rounds = -(-a.extent // size)
+        if self._addresses_registers(frame, a.reduction):
+            return None
+        extents = [_rounds_within(b, size) for b in self._trimming(frame, axis)]
+        if not extents:
+            return None
+        if a.reduction and rounds <= FOLDED_ROUNDS and self.folds(frame, axis):
+            return None
+        least: Expr = index(rounds)
+        for e in extents:
+            least = binary("min", least, e)
+        floor = 1 if a.reduction else 0
+        low, _ = interval(simplify(least))
+        if low is None or low < floor:
+            least = binary("max", least, index(floor))
+        return simplify(least)
+
+    @staticmethod
+    def _trimming(frame: Frame, axis: str) -> list[Bound]:
+        """The bounds that a loop over an axis can keep by itself: the same for all threads, and not to be filled beyond."""
+        bounds = frame.spec.axis(axis).bounds
+        return [b for b in bounds if not b.lower and not is_thread_part(b.offset) and b.key not in frame.fill_keys]
+
+    def _addresses_registers(self, frame: Frame, reduction: bool) -> bool:
+        in_state = frame.state is not None and frame.state.memory == "register"
+        if frame.staged is not None or frame.target.in_registers:
+            return not reduction
+        return in_state and not reduction
+
+    def _vector_walk(self, frame: Frame, i: int, step: Split, axis: str) -> ir.Stmt:
+        """Finishing: the last walk along the stored axis becomes a vector of elements."""
+        assert frame.store_lanes is not None
+        extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
+        if extent % lanes:
+            raise refuse(step, "store-width", f"a unit owns {extent} elements along {axis}, the store takes {lanes} at a time",
+                         f"a width that divides {extent}")  # fmt: skip
+        group, lane = self.build.variable(axis, extent // lanes), self.build.variable("lane", lanes)
+        value = simplify(group * lanes + lane)
+        spec = frame.spec.cut({axis: 1}, {axis: value})
+        body = self.chain(frame.but(spec=spec, slots=(*frame.slots, value)), i + 1)
+        vector = ir.For(lane, index(lanes), body, "vector", step.span)
+        return vector if extent == lanes else ir.For(group, index(extent // lanes), vector, "serial", step.span)
+
+    def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, axis: str) -> ir.Stmt | None:
+        """A main loop over whole pieces without their bounds, then the last, partial one."""
+        a, size = frame.spec.axis(axis), sizes[axis]
+        bounds = [b for b in a.bounds if not b.lower and not is_thread_part(b.offset)]
+        if a.extent % size:
+            bounds.append(Bound("peel", index(0), a.extent))
+        if not bounds or self._addresses_registers(frame, a.reduction):
+            return None
+        whole: Expr = index(a.extent // size)
+        for b in bounds:
+            whole = binary("min", whole, binary("max", (index(b.limit) - b.offset) // size, index(0)))
+        whole = simplify(whole)
+        keys = {b.key for b in bounds}
+        indices: dict[str, Expr] = {n: v if n == axis else index(0) for n in sizes}
+        inner = self._walked(frame, step, sizes, indices, {axis: v}, {})
+        kept = tuple(
+            x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and not b.key.startswith(f"{axis}<{a.extent}@")))
+            if x.name == axis
+            else x
+            for x in inner.spec.axes
+        )
+        main = ir.For(v, whole, self.chain(inner.but(spec=inner.spec.replace(axes=kept)), i + 1), "serial", step.span)
+        last = Var(self.build.name(v.name), INDEX, 0, v.upper)
+        rest = self._walked(frame, step, sizes, {n: last if n == axis else index(0) for n in sizes}, {axis: last}, {})
+        remainder: Expr = index(a.extent)
+        for b in bounds:
+            remainder = binary("min", remainder, index(b.limit) - b.offset)
+        guard = conjunction([whole * size < remainder])
+        tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest, i + 1)), step.span)
+        return ir.seq(main, tail if guard is None else ir.If(guard, tail, None, step.span))
+
+    def _ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, extent: Expr | None,
+              ahead: list[Place]) -> ir.Stmt:  # fmt: skip
+        """A walk some of whose loads run ahead: filled before the loop, then each round moves what a later one reads."""
+        (axis,) = [a for a in sizes if frame.spec.axis(a).extent > sizes[a]]
+        rounds = -(-frame.spec.axis(axis).extent // sizes[axis])
+        total = extent if extent is not None else index(rounds)
+
+        def at(value: Expr) -> Frame:
+            indices = {a: value if a == axis else index(0) for a in sizes}
+            trims = {axis: extent}
+            return self._walked(frame, step, sizes, indices, {axis: v}, trims)
+
+        before: list[ir.Stmt] = []
+        for place in ahead:
+            k = frame.steps.index(place, i + 1)
+            for j in range(place.ahead):
+                move, _ = self.make_resident(at(index(j)), k, place, index(j))
+                guard = conjunction([index(j) < total])
+                before.append(move if guard is None else ir.If(guard, move, None, place.span))
+        following: dict[Place, tuple[ir.Stmt, ir.Stmt | None]] = {}
+        for place in ahead:
+            k = frame.steps.index(place, i + 1)
+            n = place.ahead
+            nxt = Var(self.build.name(f"{v.name}_next"), INDEX, n, max(n, rounds - 1))
+            slot = simplify((v + n) % (n + 1))
+            fetch, commit = self.staged_move(at(nxt), k, place, slot)
+            guard = conjunction([v + n < total])
+
+            def guarded(s: ir.Stmt, nxt: Var = nxt, n: int = n, guard: Expr | None = guard, place: Place = place) -> ir.Stmt:
+                whole = ir.Seq((ir.Let(nxt, v + n, place.span), s), place.span)
+                return whole if guard is None else ir.If(guard, whole, None, place.span)
+
+            following[place] = guarded(fetch), None if commit is None else guarded(commit)
+        body = self.ring_body(at(v), i + 1, {p: simplify(v % (p.ahead + 1)) for p in ahead}, {p: f[0] for p, f in following.items()})
+        commits = [c for _, c in following.values() if c is not None]
+        loop = ir.For(v, total, ir.seq(body, *commits), "serial", step.span)
+        return ir.seq(*before, loop)
+
+
+def numbers(step: Tile | Split) -> dict[str, int]:
+    """The sizes of a cut; a hole is refused."""
+    return {axis: int(_number(step, size)) for axis, size in step.sizes}
+
+
+def _number(step: Step, size: int | Hole) -> int:
+    if isinstance(size, Hole):
+        raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write a number")
+    return size
+
+
+def _digits(number: Expr, extents: dict[str, int]) -> dict[str, Expr]:
+    """A number as one digit per axis, last axis fastest; the first digit takes the rest."""
+    out: dict[str, Expr] = {}
+    stride = 1
+    names = list(extents)
+    for a in reversed(names):
+        quotient = number // stride
+        out[a] = simplify(quotient if a == names[0] else quotient % extents[a])
+        if extents[a] == 1 and a != names[0]:
+            out[a] = index(0)
+        stride *= extents[a]
+    return {a: out[a] for a in names}
+
+
+def _order_extents(pieces: list[tuple[str, int]], rounds: dict[str, int]) -> list[int]:
+    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8."""
+    left = dict(rounds)
+    out = []
+    for axis, piece in pieces:
+        out.append(-(-left[axis] // piece))
+        left[axis] = piece
+    return out
+
+
+def _rounds_within(b: Bound, size: int) -> Expr:
+    return simplify((index(b.limit) - b.offset + (size - 1)) // size)
+
+
+def _ahead(steps: tuple[Step, ...], i: int) -> list[Place]:
+    """The loads that stand directly in a walk's body and run ahead."""
+    found = []
+    for step in steps[i:]:
+        if not isinstance(step, Place) or step.verb == "accumulate":
+            break
+        if step.ahead:
+            if step.verb != "load":
+                later(step, "`compute ... ahead`")
+            found.append(step)
+    return found
+
+
+def _is_move(frame: Frame) -> bool:
+    return frame.fill is not None or not frame.task.states
+
+
+def spec_of(frame: Frame) -> Spec:
+    return frame.spec

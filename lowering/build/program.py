@@ -1,0 +1,275 @@
+"""A program from a computation and its steps: which kernels, over which buffers, in which order.
+
+Kernels that nobody scheduled (reductions of their own, second halves of split reductions) get the plain default schedule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tilelang.computation import Computation, Tensor
+from tilelang.errors import Refusal
+from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.frame import Build, Frame, Residence, Target, Whole
+from tilelang.lowering.build.instruct import Instructions
+from tilelang.lowering.build.leaf import Leaf
+from tilelang.lowering.build.nest import Nest, level_threads, numbers
+from tilelang.lowering.build.place import Places
+from tilelang.lowering.build.state import States
+from tilelang.machine import Profile
+from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
+from tilelang.spec import complete, resolve_when, root_spec
+from tilelang.task import State, Task, make_task, placed_names, plan
+
+
+class Builder(Nest, Places, States, Instructions, Leaf):
+    """Builds one kernel."""
+
+    def __init__(self, build: Build) -> None:
+        self.build = build
+        self._rings = {}
+        self._probes = []
+
+
+def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:
+    """Kernel IR for a computation and a schedule's steps. Raises Refusal."""
+    return _Assembly(computation, steps, profile).program()
+
+
+class _Assembly:
+    def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
+        self.computation, self.profile = computation, profile
+        extents = {a.name: a.extent for d in computation.definitions for a in d.axes}
+        steps = resolve_when(steps, extents)
+        first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
+        head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
+        self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
+        for s in head:
+            if s.verb != "compute" or s.memory != "global":
+                raise refuse(s, "not-lowered-yet", f"`{s}` is accepted by the language, not lowered yet for this target",
+                             "read the tensor where it is")  # fmt: skip
+        self.steps = tuple(s for s in steps if s not in head)
+        self.tensors = {t.name: t for t in computation.inputs}
+        self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})
+        self.buffers: dict[str, ir.Buffer] = {}
+        self.places: dict[Tensor, Residence] = {}
+        self.kernels: list[ir.Kernel] = []
+        self._check_inline()
+
+    def _check_inline(self) -> None:
+        for s in self.steps:
+            if isinstance(s, Inline) and (d := self.tensors[s.tensor].definition) is not None and d.reduction is not None:
+                raise refuse(s, "inline-reduction", f"`{s}`: {s.tensor} is a reduction", f"compute {s.tensor} in shared or global")
+
+    def program(self) -> ir.Program:
+        for t in self.computation.inputs:
+            self._global(t, "input")
+        for t in self.computation.outputs:
+            self._global(t, "output")
+        tasks = plan(self.computation, placed_names(self.steps), self.heads)
+        for task in tasks[:-1]:
+            for t in task.outputs:
+                if t not in self.places:
+                    self._global(t, "workspace")
+            head = self.heads.get(task.name)
+            chosen = head.steps if head is not None and head.steps is not None else default_steps(task, self.profile)
+            self._kernels(task, chosen)
+        self._kernels(tasks[-1], self.steps)
+        return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
+
+    def _global(self, t: Tensor, role: str) -> None:
+        from tilelang import dtype as dt
+
+        stored = dt.uint8 if t.dtype.kind == "bool" else t.dtype
+        if t.dtype.later:
+            raise Refusal("not-lowered-yet", f"{t.name} is {t.dtype}, which is accepted by the language, not lowered yet",
+                          mend="use float16, bfloat16, float32, float64, an integer type or bool")  # fmt: skip
+        buffer = ir.Buffer(t.name, stored, tuple(t.shape) or (1,), "global", role)
+        self.buffers[t.name] = buffer
+        self.places[t] = Whole0(t, None, buffer) if not t.shape else Whole(t, None, buffer)
+
+    def _task_of(self, name: str) -> Task:
+        placed = placed_names(self.steps)
+        tensor = self.tensors[name]
+        definition = tensor.definition
+        assert definition is not None
+        group = definition.tensors if definition.reduction is not None else (tensor,)
+        return make_task(group, lambda t: t is not tensor and (t.name in placed or t in self.places))
+
+    # ------------------------------------------------------------ kernels
+
+    def _kernels(self, task: Task, steps: tuple[Step, ...]) -> None:
+        """One kernel, or two where a reduction is spread over blocks."""
+        split = next((s for s in steps if isinstance(s, Tile) and s.level == "block"
+                      and any(a in {x.name for x in task.reduction_axes} for a, _ in s.sizes)), None)  # fmt: skip
+        if split is None:
+            self._kernel(task, steps, Target(tuple(self.places[t] for t in task.outputs)))
+            return
+        self._split_kernels(task, steps, split)
+
+    def _split_kernels(self, task: Task, steps: tuple[Step, ...], split: Tile) -> None:
+        """Partial states of every block into a workspace, and a second kernel that combines them."""
+        if any(isinstance(s, Place) and s.verb == "accumulate" for s in steps[: steps.index(split)]):
+            raise refuse(split, "not-lowered-yet", f"`{split}` below an accumulator: a state kept over blocks is accepted by the language,"
+                         " not lowered yet", "accumulate below the blocks")  # fmt: skip
+        sizes = numbers(split)
+        reduced = [a for a in task.reduction_axes if a.name in sizes]
+        parts = tuple(Axis(f"{a.name}_part", max(1, -(-a.extent // sizes[a.name]))) for a in reduced)
+        states, partial = [], []
+        for state in task.states:
+            fresh = []
+            for tensor, v in zip(state.tensors, state.reduce.combiner.left, strict=True):
+                made = Tensor(f"{tensor.name}_partial", v.dtype, (*parts, *task.axes))
+                self._global(made, "workspace")
+                partial.append((tensor, made))
+                fresh.append(made)
+            values = tuple(Read(t, (*parts, *task.axes)) for t in fresh)
+            states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
+        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=tuple((a.name, sizes[a.name]) for a in reduced))
+                      for t, made in partial)  # fmt: skip
+        first = Task(task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states)
+        self._kernel(first, steps, Target(slots))
+        second = Task(f"{task.name}_combine", task.outputs, task.axes, task.values, tuple(states))
+        self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
+
+    def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target) -> None:
+        spec = root_spec(task)
+        done = complete(spec, steps, bool(task.states))
+        threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})
+        build = Build(self.profile, threads, self._task_of, self.tensors)
+        build.counters.update(dict.fromkeys(self.buffers, 1))
+        builder = Builder(build)
+        if not any(isinstance(s, Tile) and s.level == "block" for s in done):
+            spec = spec.replace(units=build.threads, lane=build.thread)
+        done = complete(spec, builder.with_leaf_shapes(steps, task), bool(task.states), None, builder.leaf_shape(steps))
+        frame = Frame(task, done, spec, target, tuple(self.places.values()))
+        body = builder.chain(frame, 0)
+        if any(a.extent == 0 for a in task.axes):
+            build.grid = [0]
+        grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
+        used = {b.name for s in ir.statements(body) for b in _buffers_of(s)}
+        mine = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
+        largest = max((b.elements for b in self.buffers.values()), default=1)
+        name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
+        body = _plain_roles(body)
+        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, 64 if largest >= 2**31 else 32))  # type: ignore[arg-type]
+
+    def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
+        """Threads of a block: as `units` says, else the product of the spreads below block."""
+        said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
+        count = self._derived(steps, dict(sizes))
+        for s in steps:
+            if isinstance(s, Units) and (s.level != "block" or len(s.teams) > 1 or s.teams[0].role or s.teams[0].registers is not None):
+                raise refuse(s, "not-lowered-yet", f"`{s}`: roles, register budgets and clusters are accepted by the language, not lowered"
+                             " yet for this target", "units block = N warp")  # fmt: skip
+            if isinstance(s, Tile) and s.level != "block":
+                self._check_level(s)
+        if said is not None:
+            count = said.teams[0].count * level_threads(self.profile, said.teams[0].level)
+        most = self.profile.max_block_threads
+        if count > most:
+            worst = next((s for s in reversed(steps) if isinstance(s, Tile) and s.level != "block"), said)
+            raise refuse(worst, "too-many-threads", f"a block of {count} threads; the profile `{self.profile.name}` has at most {most}",
+                         "larger tiles per thread, or a count: -> thread N", f"the spreads below block multiply to {count}")  # fmt: skip
+        return max(1, count)
+
+    def _check_level(self, step: Tile) -> None:
+        if not self.profile.has_level(step.level):
+            raise refuse(step, "level-not-here", f"`{step}`: the profile `{self.profile.name}` has no level `{step.level}`",
+                         "levels of this profile: " + ", ".join(self.profile.level_names))  # fmt: skip
+
+    def _derived(self, steps: tuple[Step, ...], sizes: dict[str, int]) -> int:
+        total, inside = 1, 1  # inside: threads of the unit that the last spread ended at
+        for s in steps:
+            if isinstance(s, Tile):
+                cut = numbers(s)
+                tiles = math.prod(max(1, -(-sizes[a] // t)) for a, t in cut.items()) if all(a in sizes for a in cut) else 1
+                sizes.update(cut)
+                if s.level == "block":
+                    continue
+                self._check_level(s)
+                per = level_threads(self.profile, s.level)
+                units = s.count if isinstance(s.count, int) else tiles
+                if inside > 1:  # tiles of a warp's threads fill it
+                    if units * per != inside:
+                        raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s where {inside // per} make the unit around it",
+                                     f"choose tiles so that there are {inside // per}",
+                                     f"unit {min(units, inside // per)} of {max(units, inside // per)} has no counterpart")  # fmt: skip
+                    inside = per
+                else:
+                    total *= units * per
+                    inside = per
+            elif isinstance(s, Split):
+                sizes.update(numbers(s))
+        return total
+
+
+class Whole0(Whole):
+    """A tensor without dimensions: one element."""
+
+    def at(self, indices: tuple[Expr, ...], axes: object) -> tuple[Expr, ...]:
+        return (index(0),)
+
+
+class Part(Residence):
+    """A block's partial states in a workspace: at the block's number along each split axis, then the coordinates."""
+
+    def __init__(self, tensor: Tensor, read: None, buffer: ir.Buffer, grid: tuple[tuple[str, int], ...]) -> None:
+        super().__init__(tensor, read, buffer)
+        object.__setattr__(self, "grid", grid)
+
+    def at(self, indices: tuple[Expr, ...], axes: object) -> tuple[Expr, ...]:
+        from tilelang.spec import point
+
+        parts = tuple(axes[point(n)] // size for n, size in self.grid)  # type: ignore[attr-defined, index]
+        return (*parts, *indices)
+
+
+def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
+    """The plain schedule of a task that nobody scheduled: a row of the output per block, its last axis in vectors.
+
+    A documented default, not a fast one. The last output axis is cut in pieces of at most 1024, the others in pieces of 1.
+    """
+    axes = [a for a in task.axes if a.extent > 1]
+    if not axes:
+        return ()
+    last = axes[-1]
+    lanes = max(n for n in profile.vector_lanes(task.outputs[0].dtype) if n <= 16)
+    piece = min(last.extent, 1024)
+    sizes = tuple((a.name, 1 if a is not last else piece) for a in axes)
+    steps: list[Step] = [Tile(sizes, "block")]
+    if lanes > 1 and piece >= lanes:
+        steps.append(Vectorize(last.name, lanes))
+    return tuple(steps)
+
+
+def _buffers_of(s: ir.Stmt) -> list[ir.Buffer]:
+    out = [c for c in s.children() if isinstance(c, ir.Buffer)]
+    for e in ir.expressions(s):
+        out += [x.buffer for x in e.walk() if isinstance(x, ir.Load)]
+    return out
+
+
+def _plain_roles(body: ir.Stmt) -> ir.Stmt:
+    """The statement tree with partial workspaces under their own role."""
+
+    def go(x: object) -> object:
+        if isinstance(x, ir.Buffer):
+            return x.replace(role="workspace") if x.role == "partial" else x
+        return x.map_children(go)  # type: ignore[attr-defined]
+
+    if not any(b.role == "partial" for s in ir.statements(body) for b in _buffers_of(s)):
+        return body
+    return go(body)  # type: ignore[return-value]
+
+
+def identifier(name: str) -> str:
+    """A name as a kernel's identifier."""
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+
+
+Keep = Callable[[Tensor], bool]
+__all__ = ["Binary", "Const", "INDEX", "Keep", "build_program", "default_steps", "substitute"]

@@ -1,0 +1,156 @@
+"""Which elements of a tensor a spec reads: intervals per dimension, from the axes that are left.
+
+A region is, per dimension, where it begins and how many elements it has. Begins may depend on everything outside the spec; extents
+are numbers. Reads through quotients and remainders are boxed where they stay boxes; reads through integer tensors are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tilelang.errors import Refusal
+from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Unary, Var, index, substitute, unique
+from tilelang.lowering.build.frame import Build, Frame
+from tilelang.schedule import Place
+from tilelang.simplify import linear, simplify
+from tilelang.spec import point
+from tilelang.task import Task, reads
+
+Range = tuple[Expr, int]  # begins at, how many
+
+
+class NotABox(Exception):  # noqa: N818 - the caller stages by access instead
+    """An index that runs over scattered values."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader."""
+
+    whole: Read | Pad
+    read: Read
+    indices: tuple[Expr, ...]
+    ranges: Mapping[Expr, Range]
+    task: Task
+    main: bool
+
+    def region(self) -> list[Range]:
+        """Raises NotABox."""
+        return [range_of(i, self.ranges) for i in self.indices]
+
+
+def range_of(e: Expr, ranges: Mapping[Expr, Range]) -> Range:
+    """Where an index begins and how many values it can take, given the ranges of its variables."""
+    terms, constant = linear(e)
+    low: Expr = index(constant)
+    extent = 1
+    for atom, c in terms:
+        begin, n = _atom_range(atom, ranges)
+        low = low + (begin * c if c > 0 else (begin + (n - 1)) * c)
+        extent += abs(c) * (n - 1)
+    return simplify(low), extent
+
+
+def _atom_range(atom: Expr, ranges: Mapping[Expr, Range]) -> Range:
+    known = ranges.get(atom)
+    if known is not None:
+        return known
+    match atom:
+        case Var() | Axis() | Const():
+            return atom, 1
+        case Binary("//" | "%" as op, inner, Const(value=c)):
+            low, n = range_of(inner, ranges)
+            divisor = int(c)
+            if n == 1:
+                return simplify(Binary(op, low, index(divisor))), 1
+            aligned = simplify(low % divisor) is index(0)
+            if op == "//":
+                return simplify(low // divisor), (n - 1 + (0 if aligned else divisor - 1)) // divisor + 1
+            return (index(0), n) if aligned and n <= divisor else (index(0), divisor)
+        case _:
+            if any(ranges[e][1] > 1 for e in unique(atom) if isinstance(e, Var) and e in ranges):
+                raise NotABox
+            begin = {e: ranges[e][0] for e in unique(atom) if isinstance(e, Var) and e in ranges}
+            return simplify(substitute(atom, begin)), 1
+
+
+def spec_ranges(frame: Frame) -> dict[Expr, Range]:
+    """What is left of every axis of a spec, by its placeholder."""
+    return {point(a.name): (a.base, a.extent) for a in frame.spec.axes}
+
+
+def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range], main: bool) -> list[Use]:
+    """The reads of a task, each once, with indices over the placeholders in `ranges`."""
+    found: dict[Read | Pad, Use] = {}
+    for e in task.expressions():
+        for whole in reads(e):
+            read = whole.read if isinstance(whole, Pad) else whole
+            indices = tuple(simplify(substitute(i, coordinates)) for i in read.indices)
+            found.setdefault(whole, Use(whole, read, indices, ranges, task, main))
+    return list(found.values())
+
+
+def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
+    """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
+    coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
+    found = task_uses(frame.task, coordinates, spec_ranges(frame), True)
+    stages = [s for s in frame.steps[i:] if isinstance(s, Place) and s.verb == "compute"]
+    for stage in reversed(stages):  # a later stage may read an earlier one, never the other way round
+        task = build.task_of(stage.tensor_name)
+        mine = [u for u in found if u.read.tensor in task.outputs]
+        if mine:
+            region = hull(mine, stage)
+            ranges = {point(a.name + "'" + task.name): r for a, r in zip(task.axes, region, strict=True)}
+            ranges.update({point(a.name + "'" + task.name): (index(0), a.extent) for a in task.reduction_axes})
+            names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
+            found += task_uses(task, names, ranges, False)
+    return found
+
+
+def _placeholders(frame: Frame) -> dict[Expr, Expr]:
+    named = dict(frame.spec.coordinates)
+    return {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
+
+
+def hull(uses: list[Use], step: Place) -> list[Range]:
+    """The smallest region that covers all uses; refused where they differ by more than constants."""
+    regions = [u.region() for u in uses]
+    out: list[Range] = []
+    for d, first in enumerate(regions[0]):
+        low, extent = first
+        for region, use in zip(regions[1:], uses[1:], strict=True):
+            other, n = region[d]
+            gap = simplify(other - low)
+            if not isinstance(gap, Const):
+                names = ", ".join(sorted({str(u.read) for u in uses}))
+                raise Refusal(
+                    "reads-differ",
+                    f"`{step}`: {use.read.tensor.name} is read in several ways ({names}), which do not share a region",
+                    span=step.span,
+                    mend=f"name the read: load {uses[0].read} in {step.memory}",
+                )
+            shift = int(gap.value)
+            end = max(extent, shift + n)
+            if shift < 0:
+                low, end = other, max(n, extent - shift)
+            extent = end
+        out.append((low, extent))
+    return out
+
+
+def is_plain_axis(e: Expr) -> tuple[str, int] | None:
+    """(axis, constant) where an index is one axis of the spec plus a constant."""
+    terms, constant = linear(e)
+    if len(terms) == 1 and terms[0][1] == 1 and isinstance(terms[0][0], Var) and terms[0][0].name.startswith("@"):
+        return terms[0][0].name[1:], constant
+    return None
+
+
+def mentions(e: Expr, name: str) -> bool:
+    """Whether an index depends on an axis of the spec."""
+    return any(isinstance(v, Var) and v.name == "@" + name for v in unique(e))
+
+
+def negated(e: Expr) -> Expr:
+    return Unary("-", e)

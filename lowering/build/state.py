@@ -1,0 +1,393 @@
+"""Accumulators: where the states of reductions live, how partial states meet, how results go back.
+
+In registers a state is addressed by pieces: one dimension per walk below the accumulator, and the vector's lanes. Units and lanes
+along a reduced axis keep partial states, which meet once, when the accumulator's scope ends: lanes by halves, threads through
+shared memory. Results go back along the same cuts ("finishing"), each by its owner.
+"""
+
+from __future__ import annotations
+
+from tilelang.expr import Expr, index, substitute
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
+from tilelang.lowering.build.leaf import _held, stored
+from tilelang.schedule import Place, Split, Step, Tile, Vectorize
+from tilelang.simplify import simplify
+from tilelang.spec import complete, root_spec
+from tilelang.task import State, Task
+from tilelang.tensor import Layout
+
+
+class States(Part):
+    """accumulate, in every memory."""
+
+    def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """The scope of an accumulator: states, the steps below, results."""
+        if step.ahead or step.layout is not None and step.memory == "register":
+            raise refuse(step, "accumulate-form", f"`{step}`: registers have no layout and nothing runs ahead", "leave it out")
+        self._check_partial_rounds(frame, step)
+        if step.memory == "register":
+            return self._register_accumulator(frame, i, step)
+        if step.memory == "shared":
+            return self._shared_accumulator(frame, i, step)
+        raise refuse(step, "accumulate-memory", f"`{step}`: a state lives in register or shared", "accumulate in register")
+
+    def _check_partial_rounds(self, frame: Frame, step: Place) -> None:
+        """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
+        if not frame.walks or frame.outer is not None or frame.state is not None or frame.target.places[0].buffer.role == "partial":
+            return
+        for value, place, output in zip(frame.task.values, frame.target.places, frame.task.outputs, strict=True):
+            members = [(s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)]
+            state_type = frame.task.states[0].reduce.combiner.left[members[0][1]].dtype if members else None
+            all_stored = sum(len(s.tensors) for s in frame.task.states) == len(frame.task.outputs)
+            if state_type == place.buffer.dtype and all_stored:
+                continue
+            why = f"{output.name} is {output.dtype}, the state {state_type}" if members else f"{output.name} is computed from the state"
+            raise refuse(
+                step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial sums would be stored in"
+                f" {output.name}, which cannot hold them: {why}",
+                "put `accumulate in shared` above the walk; this accumulator then combines into it",
+                "after the first of two rounds the output would hold "
+                + ("a rounded partial state" if members else "the epilogue of a partial state"))  # fmt: skip
+
+    # ------------------------------------------------------------ registers
+
+    def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        place = self._register_place(frame, i)
+        below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), digits=(), idle=())
+        body = self.chain(below, i + 1)
+        met, folded = self._lanes_meet(frame, place, step)
+        threads = self._threads_meet(below, i + 1, folded, step)
+        finishing = below.but(state=folded, finishing=True)
+        return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._go_back(frame, finishing, i, step))
+
+    def _register_place(self, frame: Frame, i: int) -> StatePlace:
+        shape, axis, lanes = slots_below(frame, i + 1, self.build)
+        buffers = []
+        for state in frame.task.states:
+            members = []
+            for tensor, variable in zip(state.tensors, state.reduce.combiner.left, strict=True):
+                full = (*shape, lanes) if axis else (shape or (1,))
+                members.append(self.build.buffer(f"{tensor.name}_state", variable.dtype, full, "register"))
+            buffers.append(tuple(members))
+        reduced = axis is not None and frame.spec.axis(axis).reduction
+        return StatePlace(tuple(buffers), "register", lanes if reduced else 0, axis)
+
+    def _identity(self, frame: Frame, place: StatePlace, step: Place) -> ir.Stmt:
+        """Every element of the states becomes the identity."""
+        out = []
+        for state, members in zip(frame.task.states, place.buffers, strict=True):
+            for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
+                out.append(self._each(b, lambda at, b=b, v=identity: ir.Store(b, at, stored(v, b), None, False, step.span),  # type: ignore[misc]
+                                      vector=place.vector_axis is not None))  # fmt: skip
+        return ir.seq(*out)
+
+    def _each(self, b: ir.Buffer, statement: object, vector: bool, dims: int | None = None) -> ir.Stmt:
+        """`statement(indices)` for every element; the last dimension as a vector where `vector`."""
+        n = len(b.shape) if dims is None else dims
+        variables = [self.build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
+        body: ir.Stmt = statement(tuple(variables))  # type: ignore[operator]
+        for d in reversed(range(n)):
+            v = variables[d]
+            if b.shape[d] > 1:
+                kind = "vector" if vector and d == len(b.shape) - 1 else "unroll"
+                body = ir.For(v, index(b.shape[d]), body, kind)  # type: ignore[arg-type]
+        return body
+
+    def _lanes_meet(self, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
+        """Partial states of vector lanes into one, by halves."""
+        if not place.lanes:
+            return [], place
+        out: list[ir.Stmt] = []
+        current = place.buffers
+        width = place.lanes
+        while width > 1:
+            width //= 2
+            following = []
+            for state, members in zip(frame.task.states, current, strict=True):
+                shape = (*members[0].shape[:-1], width) if width > 1 else (members[0].shape[:-1] or (1,))
+                halves = tuple(self.build.buffer(f"{t.name}_fold", b.dtype, shape, "register")
+                               for t, b in zip(state.tensors, members, strict=True))  # fmt: skip
+                out.append(self._halve(state, members, halves, width, step))
+                following.append(halves)
+            current = tuple(following)
+        return out, StatePlace(current, "register")
+
+    def _halve(self, state: State, members: tuple[ir.Buffer, ...], halves: tuple[ir.Buffer, ...], width: int, step: Place) -> ir.Stmt:
+        outer = len(members[0].shape) - 1
+
+        def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+            lane = self.build.variable("lane", width) if width > 1 else index(0)
+            combiner = state.reduce.combiner
+            mapping: dict[Expr, Expr] = {}
+            for v, b in zip(combiner.left, members, strict=True):
+                mapping[v] = _held(b.dtype, v.dtype, ir.Load(b, (*at, lane)))
+            for v, b in zip(combiner.right, members, strict=True):
+                mapping[v] = _held(b.dtype, v.dtype, ir.Load(b, (*at, simplify(lane + width))))
+            target = (*at, lane) if width > 1 else (at or (index(0),))
+            stores = [ir.Store(h, target, stored(substitute(r, mapping), h), None, False, step.span)
+                      for h, r in zip(halves, combiner.result, strict=True)]  # fmt: skip
+            return ir.For(lane, index(width), ir.seq(*stores), "vector") if width > 1 else ir.seq(*stores)  # type: ignore[arg-type]
+
+        return self._each(members[0], combine, False, outer)
+
+    def _threads_meet(self, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
+        """Partial states of threads into one, through shared memory; every thread then has the result."""
+        digits = self._reduced_digits(frame, i)
+        if not digits:
+            return []
+        thread, count = self.build.thread, self.build.threads
+        out: list[ir.Stmt] = []
+        for state, members in zip(frame.task.states, place.buffers, strict=True):
+            scratch = tuple(self.build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
+            flat = lambda at, b: _flat(at, b.shape)  # noqa: E731
+            for b, sc in zip(members, scratch, strict=True):
+                out.append(self._each(b, lambda at, b=b, sc=sc: ir.Store(sc, (flat(at, b), thread), ir.Load(b, at), None, False, step.span), False))  # type: ignore[misc]
+            for digit, n, stride in digits:
+                while n > 1:
+                    half = (n + 1) // 2
+                    out.append(self._meet(state, members, scratch, digit, n, half, half * stride, step))
+                    n = half
+            home: Expr = thread
+            for digit, _, stride in digits:
+                home = home - digit * stride
+            for b, sc in zip(members, scratch, strict=True):
+                source = simplify(home)
+                out.append(self._each(b, lambda at, b=b, sc=sc, source=source: ir.Store(b, at, ir.Load(sc, (flat(at, b), source)), None, False, step.span), False))  # type: ignore[misc]
+        return out
+
+    def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], digit: Expr, n: int, half: int,
+              distance: int, step: Place) -> ir.Stmt:  # fmt: skip
+        thread, combiner = self.build.thread, state.reduce.combiner
+
+        def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+            row = _flat(at, members[0].shape)
+            mapping = {v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)}
+            partner = simplify(thread + distance)
+            mapping |= {v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, partner))) for v, sc in zip(combiner.right, scratch, strict=True)}
+            results = [stored(substitute(r, mapping), sc) for r, sc in zip(combiner.result, scratch, strict=True)]
+            if len(scratch) == 1:
+                return ir.Store(scratch[0], (row, thread), results[0], None, False, step.span)
+            held = [self.build.buffer(f"{b.name}_next", b.dtype, (1,), "register") for b in members]
+            zero = (index(0),)
+            return ir.seq(*[ir.Store(h, zero, r, None, False, step.span) for h, r in zip(held, results, strict=True)],
+                          *[ir.Store(sc, (row, thread), ir.Load(h, zero), None, False, step.span)
+                            for h, sc in zip(held, scratch, strict=True)])  # fmt: skip
+
+        takes_part = simplify(digit + half < n)
+        return ir.If(takes_part, self._each(members[0], combine, False), None, step.span)
+
+    def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int]]:
+        """(digit, count, stride in threads) of every spread of a reduced axis below."""
+        collected: list[tuple[Expr, int, int]] = []
+        probe = _Probe(self, collected)
+        probe.run(frame, i)
+        return collected
+
+    # ------------------------------------------------------------ results
+
+    def _go_back(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
+        """The results from their owners to where the output was, as the accumulator's braces say."""
+        if step.stream:
+            finishing = finishing.but(target=Target(finishing.target.places, True))
+        steps = step.steps or ()
+        if step.open:
+            raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
+        via = next((k for k, s in enumerate(steps) if isinstance(s, Place) and s.verb == "via"), None)
+        if via is None:
+            if len(steps) == 1 and isinstance(steps[0], Vectorize) and isinstance(steps[0].lanes, int):
+                finishing = finishing.but(store_lanes=(steps[0].axis, steps[0].lanes))
+            elif steps:
+                raise refuse(step, "owners-store", "the owners of a register state store it themselves: the only step that may stand here"
+                             " is a vectorize", "go `via shared` first; the steps after it then move any way you like")  # fmt: skip
+            return self.chain(finishing, i + 1)
+        stop = steps[via]
+        assert isinstance(stop, Place)
+        if via > 0 or finishing.outer is not None:
+            raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
+                         "begin the braces with via")  # fmt: skip
+        return self._via(frame, finishing, i, stop, steps[via + 1 :], step.stream)
+
+    def _via(self, frame: Frame, finishing: Frame, i: int, stop: Place, steps: tuple[Step, ...], stream: bool) -> ir.Stmt:
+        """Owners put finished values into shared memory; a move takes them from there."""
+        boxes = [self._box(frame, t.name, t.dtype, stop, t) for t in frame.task.outputs]
+        put = self.chain(finishing.but(target=Target(tuple(boxes))), i + 1)
+        return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps, stream))
+
+    def _box(self, frame: Frame, name: str, type: object, step: Place, tensor: object) -> Box:
+        """A shared buffer for this spec's part of an output."""
+        axes = [a for a in frame.spec.axes if not a.reduction]
+        if any(a.name not in {x.name for x in frame.task.axes} for a in axes):
+            raise refuse(step, "not-lowered-yet", f"`{step}` of fused axes is accepted by the language, not lowered yet", "do not fuse here")
+        dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}  # type: ignore[attr-defined]
+        layout = step.layout or Layout()
+        placement = layout.place(dims, type.bytes)  # type: ignore[attr-defined]
+        buffer = self.build.buffer(f"{name}_{step.memory}", type, placement.shape, "shared")  # type: ignore[arg-type]
+        low = tuple(frame.spec.axis(d).base for d in dims)
+        return Box(tensor, None, buffer, low=low, placement=placement)  # type: ignore[arg-type]
+
+    def _store_task(self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool) -> ir.Stmt:
+        """A move of finished values from `boxes` to the target."""
+        from tilelang.expr import Read
+
+        values = tuple(Read(t, by_dims(t, frame.task)) for t in frame.task.outputs)
+        task = Task(frame.task.name, frame.task.outputs, frame.task.axes, values)
+        return self._pointwise(frame, task, Target(target.places, stream), boxes, steps)
+
+    def _pointwise(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...] | None) -> ir.Stmt:
+        axes = tuple(a for a in frame.spec.axes if not a.reduction)
+        coordinates = tuple((n, e) for n, e in frame.spec.coordinates if n in {a.name for a in task.axes})
+        spec = frame.spec.replace(title=task.name, axes=axes, coordinates=coordinates)
+        inner = Frame(task, (), spec, target, (*frame.residences, *boxes))
+        chosen = self.default_steps(inner, steps)
+        return self.chain(inner.but(steps=complete(spec, chosen, False)), 0)
+
+    # ------------------------------------------------------------ shared
+
+    def _shared_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """States in shared memory, addressed by coordinates; an inner accumulator combines into them, or the leaf updates them."""
+        if frame.state is not None:
+            raise refuse(step, "accumulate-order", f"`{step}` inside an accumulator in {frame.state.memory}", "shared stands outside register")
+        buffers, boxes = [], []
+        for state in frame.task.states:
+            members = []
+            for tensor, variable in zip(state.tensors, state.reduce.combiner.left, strict=True):
+                box = self._box(frame, f"{tensor.name}_state", variable.dtype, step, tensor)
+                boxes.append(box)
+                members.append(box.buffer)
+            buffers.append(tuple(members))
+        low = tuple(frame.spec.axis(a.name).base for a in frame.task.axes)
+        place = StatePlace(tuple(buffers), "shared", 0, None, low, _reordered(boxes[0], frame.task))
+        inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
+        start = [] if inner else [self._clear(frame, state, members, step) for state, members in zip(frame.task.states, buffers, strict=True)]
+        below = frame.but(state=place, slots=(), walks=(), first=frame.walks)
+        body = self.chain(below, i + 1)
+        task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
+        back = self._pointwise(frame, task, Target(frame.target.places, step.stream), tuple(boxes), step.steps)
+        return ir.seq(*start, body, back)
+
+    def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
+        """The identity into a shared state, by all units."""
+        out = []
+        for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
+            units = frame.spec.units or 1
+            each = self.build.variable("clear", -(-b.elements // units))
+            number = simplify(each * units + frame.spec.lane)
+            at, rest = [], number
+            for extent in reversed(b.shape):
+                at.append(simplify(rest % extent))
+                rest = simplify(rest // extent)
+            at[-1] = simplify(at[-1] + rest * b.shape[0])
+            store: ir.Stmt = ir.Store(b, tuple(reversed(at)), stored(identity, b), None, False, step.span)
+            if b.elements % units:
+                store = ir.If(number < b.elements, store, None, step.span)
+            out.append(ir.For(each, index(-(-b.elements // units)), store, "serial", step.span))
+        return ir.seq(*out)
+
+
+class _Probe:
+    """Walks the cuts below an accumulator to find the spread digits of reduced axes, without writing statements."""
+
+    def __init__(self, states: States, found: list[tuple[Expr, int, int]]) -> None:
+        self.states, self.found = states, found
+
+    def run(self, frame: Frame, i: int) -> None:
+        from tilelang.lowering.build.nest import level_threads, numbers
+
+        sizes = {a.name: a.extent for a in frame.spec.axes}
+        reduced = {a.name for a in frame.spec.axes if a.reduction}
+        units, lane = frame.spec.units or 1, frame.spec.lane
+        for step in frame.steps[i:]:
+            if isinstance(step, (Split, Tile)):
+                cut = numbers(step)
+                rounds = {a: max(1, -(-sizes[a] // t)) for a, t in cut.items()}
+                if isinstance(step, Tile) and step.level != "block":
+                    per = level_threads(self.states.build.profile, step.level)
+                    self._digits(step, rounds, reduced, units, lane, per)
+                    units, lane = per, simplify(lane % per)
+                sizes.update(cut)
+
+    def _digits(self, step: Tile, rounds: dict[str, int], reduced: set[str], units: int, lane: Expr, per: int) -> None:
+        available = max(1, units // per)
+        count = min(available, step.count if isinstance(step.count, int) else available)
+        names = list(rounds)
+        rest = 1
+        for a in names[1:]:
+            rest *= rounds[a]
+        first_count = min(rounds[names[0]], max(1, count // rest))
+        stride = 1
+        for a in reversed(names):
+            n = first_count if a == names[0] else rounds[a]
+            if a in reduced and n > 1:
+                quotient = lane // (stride * per)
+                self.found.append((simplify(quotient if a == names[0] else quotient % n), n, stride * per))
+            stride *= n
+
+
+def st_read(frame: Frame, tensor: object) -> Expr:
+    """How a value reads a state's tensor."""
+    from tilelang.expr import Read
+
+    return Read(tensor, frame.task.axes)
+
+
+def by_dims(tensor: object, task: Task) -> tuple[Expr, ...]:
+    """The task's axes in the order of a tensor's own dimensions."""
+    named = {a.name: a for a in task.axes}
+    return tuple(named[d.name] for d in tensor.dims)  # type: ignore[attr-defined]
+
+
+def _reordered(box: Box, task: Task) -> object:
+    """A box's placement, asked in the order of the task's axes (states are defined over exactly these)."""
+    assert box.placement is not None
+    order = [box.placement.dims.index(a.name) for a in task.axes]
+    p = box.placement
+    return p.replace(dims=tuple(p.dims[k] for k in order), variables=tuple(p.variables[k] for k in order))
+
+
+def _flat(at: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
+    total: Expr = index(0)
+    for i, n in zip(at, shape, strict=True):
+        total = total * n + i
+    return simplify(total)
+
+
+def slots_below(frame: Frame, i: int, build: object) -> tuple[tuple[int, ...], str | None, int]:
+    """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
+    from tilelang.lowering.build.nest import level_threads, numbers
+
+    sizes = {a.name: a.extent for a in frame.spec.axes}
+    reduced = {a.name for a in frame.spec.axes if a.reduction}
+    units = frame.spec.units or 1
+    shape: list[int] = []
+    for step in frame.steps[i:]:
+        match step:
+            case Split():
+                for a, t in numbers(step).items():
+                    rounds = -(-sizes[a] // t)
+                    if a not in reduced and rounds > 1:
+                        shape.append(rounds)
+                    sizes[a] = t
+            case Tile(level=level) if level != "block":
+                cut = numbers(step)
+                per = level_threads(build.profile, level)  # type: ignore[attr-defined]
+                count = max(1, units // per)
+                if isinstance(step.count, int):
+                    count = min(count, step.count)
+                tiles = 1
+                for a, t in cut.items():
+                    tiles *= max(1, -(-sizes[a] // t))
+                    sizes[a] = t
+                if tiles > count and next(iter(cut)) not in reduced:
+                    shape.append(-(-tiles // count))
+                units = per
+            case Vectorize(axis, lanes) if sizes[axis] > 1 and isinstance(lanes, int):
+                return tuple(shape), axis, sizes[axis]
+            case _:
+                pass
+    return tuple(shape), None, 1
+
+
+def root_of(task: Task) -> object:
+    return root_spec(task)
