@@ -38,17 +38,33 @@ class Device:
 
 
 class Mask:
-    """Which threads of the batch are active."""
+    """Which threads of the batch are active; `lanes` (threads, lanes), where given, says which of their lanes are."""
 
-    __slots__ = ("flags", "full", "threads")
+    __slots__ = ("flags", "full", "lanes", "threads")
 
-    def __init__(self, flags: Array) -> None:
-        self.flags = flags
+    def __init__(self, flags: Array, lanes: Array | None = None) -> None:
+        self.flags, self.lanes = flags, lanes
         self.threads = np.flatnonzero(flags)
-        self.full = self.threads.size == flags.size
+        self.full = lanes is None and self.threads.size == flags.size
 
-    def narrow(self, flags: Array) -> Mask:
-        return Mask(self.flags & flags)
+    def narrow(self, condition: Value) -> Mask:
+        """The active threads, and the lanes of them, in which a condition holds."""
+        if condition.ndim == 2 and condition.shape[1] > 1:
+            lanes = condition & (self.flags[:, None] if self.lanes is None else self.lanes)
+            return Mask(lanes.any(axis=1), lanes)
+        if condition.ndim == 0:
+            return self if condition else Mask(np.zeros_like(self.flags))
+        by_thread = condition if condition.ndim == 1 else condition[:, 0]
+        return Mask(self.flags & by_thread, None if self.lanes is None else self.lanes & by_thread[:, None])
+
+    @property
+    def by_thread(self) -> Mask:
+        """The same threads, whatever their lanes."""
+        return self if self.lanes is None else Mask(self.flags)
+
+    def lane(self, number: int) -> Mask:
+        """The threads in which one lane is active."""
+        return self if self.lanes is None else Mask(self.flags & self.lanes[:, number])
 
 
 class Batch:
@@ -138,7 +154,8 @@ class Memory:
         chosen = [value[threads] if value.ndim else value for value in indices]
         for value, extent in zip(chosen, buffer.shape, strict=True):
             start = start * extent + value
-        if count is None and threads.size and _all_inside(chosen, buffer.shape, lanes):
+        by_lane = mask.lanes[threads] if mask.lanes is not None and lanes > 1 else None
+        if count is None and by_lane is None and threads.size and _all_inside(chosen, buffer.shape, lanes):
             start = start + self._zeros[: threads.size]
             if lanes == 1:
                 thread, lane_of, element = threads, self._zeros[: threads.size], start
@@ -155,11 +172,10 @@ class Memory:
             if dimension == len(buffer.shape) - 1:
                 position = position + lane
             good &= (position >= 0) & (position < extent)
+        exists = np.ones(shape, bool) if by_lane is None else by_lane
         if count is not None:
-            exists = np.broadcast_to(lane < np.reshape(count[threads] if count.ndim else count, (-1, 1)), shape)
-            outside, good = exists & ~good, exists & good
-        else:
-            outside = ~good
+            exists = exists & (lane < np.reshape(count[threads] if count.ndim else count, (-1, 1)))
+        outside, good = exists & ~good, exists & good
         if outside.any():
             self._report_outside(buffer, indices, np.argwhere(outside), mask, site)
         row, lane_of = np.nonzero(good)

@@ -2,8 +2,7 @@
 
 It needs no device and no particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. Threads of the blocks of a
 batch run in lockstep; a value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes). Control flow
-is masks: no thread touches memory in a branch that it does not take. A `Select` (or `and`, `or`) whose condition has lanes is
-evaluated as devices do: a thread touches a branch, all lanes of it, where any lane takes it.
+is masks, per lane where a condition has lanes: nobody touches memory in a branch that is not taken.
 
 What it reports: findings.KINDS. The report of a correct program is empty, whatever the order of asynchronous copies.
 """
@@ -189,17 +188,16 @@ class _Threads:
         return scalar.binary(expr.op, left, right)
 
     def _logical(self, expr: Binary, left: Value, mask: Mask) -> Value:
-        needed = _taken(left if expr.op == "and" else np.logical_not(left), mask)
+        needed = mask.narrow(left if expr.op == "and" else np.logical_not(left))
         if not needed.threads.size:
             return left
         return scalar.binary(expr.op, left, self.evaluate(expr.right, needed))
 
     def _check_divisor(self, expr: Binary, right: Value, mask: Mask) -> None:
-        zero = _any_lane(right == 0)
-        guilty = mask.threads[zero[mask.threads] if zero.ndim else np.full(mask.threads.shape, bool(zero))]
-        if guilty.size:
+        guilty = mask.narrow(right == 0)
+        if guilty.threads.size:
             site = self._site(expr, "", "compute")
-            self.memory.report_threads("division-by-zero", guilty, site, f"`{expr.right}` is 0")
+            self.memory.report_threads("division-by-zero", guilty.threads, site, f"`{expr.right}` is 0")
 
     def _unary(self, expr: Unary, mask: Mask) -> Value:
         return scalar.unary(expr.op, self.evaluate(expr.operand, mask))
@@ -212,7 +210,7 @@ class _Threads:
 
     def _select(self, expr: Select, mask: Mask) -> Value:
         condition = self.evaluate(expr.condition, mask)
-        yes, no = _taken(condition, mask), _taken(np.logical_not(condition), mask)
+        yes, no = mask.narrow(condition), mask.narrow(np.logical_not(condition))
         if not no.threads.size:
             return self.evaluate(expr.then, yes)
         if not yes.threads.size:
@@ -222,19 +220,21 @@ class _Threads:
     def _load(self, expr: ir.Load, mask: Mask) -> Value:
         if not mask.threads.size:
             return scalar.zero(expr.dtype)
-        indices = [self.evaluate(i, mask) for i in expr.indices]
-        count = None if expr.count is None else self.evaluate(expr.count, mask)
+        by_thread = mask.by_thread
+        indices = [self.evaluate(i, by_thread) for i in expr.indices]
+        count = None if expr.count is None else self.evaluate(expr.count, by_thread)
         return self.memory.load(expr, indices, count, mask, self._site(expr, expr.buffer.name, "load"))
 
     def _ramp(self, expr: ir.Ramp, mask: Mask) -> Value:
-        base = self.evaluate(expr.base, mask)
+        base = self.evaluate(expr.base, mask.by_thread)
         return base.reshape(-1, 1) + np.arange(expr.lanes, dtype=base.dtype)
 
     def _pack(self, expr: ir.Pack, mask: Mask) -> Value:
-        return np.stack(np.broadcast_arrays(*(np.atleast_1d(self.evaluate(i, mask)) for i in expr.items)), axis=1)
+        items = (self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items))
+        return np.stack(np.broadcast_arrays(*map(np.atleast_1d, items)), axis=1)
 
     def _lane(self, expr: ir.Lane, mask: Mask) -> Value:
-        vector = self.evaluate(expr.vector, mask)
+        vector = self.evaluate(expr.vector, mask.by_thread)
         if vector.ndim < 2:
             return vector
         lane = vector[:, expr.number if vector.shape[1] > 1 else 0]
@@ -273,9 +273,9 @@ class _Threads:
 
     def _if(self, stmt: ir.If, mask: Mask) -> None:
         condition = self.evaluate(stmt.condition, mask)
-        self.execute(stmt.then, _taken(condition, mask))
+        self.execute(stmt.then, mask.narrow(condition))
         if stmt.otherwise is not None:
-            self.execute(stmt.otherwise, _taken(np.logical_not(condition), mask))
+            self.execute(stmt.otherwise, mask.narrow(np.logical_not(condition)))
 
     def _let(self, stmt: ir.Let, mask: Mask) -> None:
         self._vars[stmt.var.name] = self.evaluate(stmt.value, mask)
@@ -320,21 +320,6 @@ class _Threads:
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
         first = {name: [self.evaluate(i, mask) for i in indices] for name, _, indices in stmt.operands}
         instruction_groups.execute(stmt, first, mask, self.memory, self._site)
-
-
-def _any_lane(flags: Value) -> Value:
-    if flags.ndim < 2:
-        return flags
-    by_thread = flags.any(axis=1)
-    return by_thread if by_thread.size > 1 else by_thread[0]
-
-
-def _taken(condition: Value, mask: Mask) -> Mask:
-    """The active threads in which a condition holds (in any lane)."""
-    flags = _any_lane(condition)
-    if flags.ndim:
-        return mask.narrow(flags)
-    return mask if flags else Mask(np.zeros_like(mask.flags))
 
 
 _GEOMETRY_ALONE: dict[Expr, bool] = {}

@@ -206,6 +206,24 @@ def test_untaken_branches_touch_nothing() -> None:
     assert run(program(swapped, x, out), {"x": np.ones(8, np.float32)}).counts == {"out-of-bounds": 24}
 
 
+def test_untaken_lanes_touch_nothing() -> None:
+    x, out = array("x", 6), array("out", 8, role="output")
+    lanes, zero = ir.Ramp(THREAD * 4, 4), ir.Pack((const(0.0, dt.float32),) * 4)
+    vector = ir.Load(x, (THREAD * 4,), 4)
+    scalars = ir.Pack(tuple(ir.Load(x, (THREAD * 4 + n,)) for n in range(4)))
+    for load in (vector, scalars):
+        for value in (Select(lanes < 6, load, zero), Select(Unary("not", lanes < 6), zero, load + 0.0)):
+            report = run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.arange(1, 7)})
+            assert not report.findings
+            assert report.outputs["out"].tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
+        value = Select(lanes < 7, load, zero)
+        assert run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.ones(6)}).counts == {
+            "out-of-bounds": 1
+        }
+    single = Select(lanes < 4, ir.Load(x, (THREAD * 6,)), zero)  # a scalar that a lane of thread 0 alone needs
+    assert not run(program(ir.Store(out, (THREAD * 4,), single), x, out, threads=2), {"x": np.ones(6)}).findings
+
+
 def test_loop_whose_extent_differs_between_threads() -> None:
     out, total = array("out", 32, role="output"), ir.Buffer("total", dt.int64, (1,), "register")
     i = Var("i", dt.int64, 0, 31)
