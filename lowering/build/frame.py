@@ -221,7 +221,6 @@ class Frame:
     first: tuple[Expr, ...] = ()  # indices of the reduction walks outside the current accumulator; all 0: the first round
     walks: tuple[Expr, ...] = ()  # indices of the reduction walks since the current place began
     idle: tuple[Expr, ...] = ()  # thread digits along spread reductions: results are stored where all are 0
-    digits: tuple[tuple[Expr, int, int], ...] = ()  # (digit, count, stride in threads) of spread reductions since the accumulator
     fill: Const | None = None
     fill_keys: frozenset[str] = frozenset()
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis

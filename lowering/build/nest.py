@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from tilelang.expr import INDEX, Expr, Var, binary, index
+from tilelang.expr import INDEX, Binary, Const, Expr, Var, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Frame, is_thread_part
@@ -160,22 +160,21 @@ class Nest(Part):
     def _spread_body(self, frame: Frame, i: int, step: Tile, sizes: dict[str, int], rounds: dict[str, int], indices: dict[str, Expr],
                      per: int, count: int, digit: Expr, idle: list[Expr]) -> ir.Stmt:  # fmt: skip
         spec = frame.spec
-        digits, stride = list(frame.digits), per
+        stride = per
         wanted = dict(rounds)
         if math.prod(rounds.values()) > count:
             first = next(iter(rounds))
             wanted[first] = max(1, count // math.prod([rounds[a] for a in list(rounds)[1:]]))
         for axis in reversed(list(sizes)):
-            if spec.axis(axis).reduction and wanted[axis] > 1:
-                value = simplify((spec.lane // stride) % wanted[axis]) if axis != next(iter(sizes)) else simplify(spec.lane // stride)
-                digits.append((value, min(wanted[axis], count), stride))
-                if frame.finishing:
-                    idle.append(value)
+            first_axis = axis == next(iter(sizes))
+            units = (spec.units or 1) // stride if first_axis else wanted[axis]  # the first digit also counts units that have no tile
+            if frame.finishing and spec.axis(axis).reduction and units > 1:
+                idle.append(simplify(spec.lane // stride if first_axis else (spec.lane // stride) % wanted[axis]))
             stride *= wanted[axis]
         inner = self._entered(frame, sizes, indices, step.level)
         lane = simplify(spec.lane % per)
         return self.chain(
-            inner.but(spec=inner.spec.replace(units=per, lane=lane), digits=tuple(digits), idle=(*frame.idle, *idle)), i + 1
+            inner.but(spec=inner.spec.replace(units=per, lane=lane), idle=(*frame.idle, *idle)), i + 1
         )
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
@@ -210,7 +209,7 @@ class Nest(Part):
     def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip
         indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
-        trimmed = {a: self._trim(frame, a, sizes[a]) for a in loops}
+        trimmed = {a: self._trim(frame, i, a, sizes[a]) for a in loops}
         inner = self._walked(frame, step, sizes, indices, variables, trimmed)
         if ahead:
             return self._ring(frame, i, step, sizes, variables[loops[0]], trimmed[loops[0]], ahead)
@@ -226,15 +225,19 @@ class Nest(Part):
 
     def _walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
                 trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
-        keys = [b.key for a, extent in trimmed.items() if extent is not None for b in self._trimming(frame, a)]
+        keys = [b.key for a, extent in trimmed.items() if extent is not None and not _at_least_once(extent)
+                for b in self._trimming(frame, a)]  # fmt: skip
         spec = frame.spec.cut(sizes, indices, keys)
         slots, walks = list(frame.slots), list(frame.walks)
         for a, v in variables.items():
             (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
         return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks))
 
-    def _trim(self, frame: Frame, axis: str, size: int) -> Expr | None:
-        """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None."""
+    def _trim(self, frame: Frame, i: int, axis: str, size: int) -> Expr | None:
+        """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None.
+
+        A reduction walk around an accumulator runs at least once, so that an empty sum is stored.
+        """
         a = frame.spec.axis(axis)
         rounds = -(-a.extent // size)
         if self._addresses_registers(frame, a.reduction):
@@ -247,10 +250,10 @@ class Nest(Part):
         least: Expr = index(rounds)
         for e in extents:
             least = binary("min", least, e)
-        floor = 1 if a.reduction else 0
+        around = a.reduction and any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         low, _ = interval(simplify(least))
-        if low is None or low < floor:
-            least = binary("max", least, index(floor))
+        if around and (low is None or low < 1):
+            least = binary("max", least, index(1))
         return simplify(least)
 
     @staticmethod
@@ -272,12 +275,13 @@ class Nest(Part):
         if extent % lanes:
             raise refuse(step, "store-width", f"a unit owns {extent} elements along {axis}, the store takes {lanes} at a time",
                          f"a width that divides {extent}")  # fmt: skip
-        group, lane = self.build.variable(axis, extent // lanes), self.build.variable("lane", lanes)
+        lane = self.build.variable("lane", lanes)
+        group: Expr = self.build.variable(axis, extent // lanes) if extent > lanes else index(0)
         value = simplify(group * lanes + lane)
         spec = frame.spec.cut({axis: 1}, {axis: value})
         body = self.chain(frame.but(spec=spec, slots=(*frame.slots, value)), i + 1)
         vector = ir.For(lane, index(lanes), body, "vector", step.span)
-        return vector if extent == lanes else ir.For(group, index(extent // lanes), vector, "serial", step.span)
+        return ir.For(group, index(extent // lanes), vector, "serial", step.span) if isinstance(group, Var) else vector
 
     def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, axis: str) -> ir.Stmt | None:
         """A main loop over whole pieces without their bounds, then the last, partial one."""
@@ -382,6 +386,11 @@ def _order_extents(pieces: list[tuple[str, int]], rounds: dict[str, int]) -> lis
         out.append(-(-left[axis] // piece))
         left[axis] = piece
     return out
+
+
+def _at_least_once(extent: Expr) -> bool:
+    """Whether a loop's extent was raised to one, so that its bounds do not hold by themselves."""
+    return isinstance(extent, Binary) and extent.op == "max" or isinstance(extent, Const) and extent.value == 1
 
 
 def _rounds_within(b: Bound, size: int) -> Expr:

@@ -418,7 +418,8 @@ class Places(Part):
         axes = []
         for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
             shift = simplify(dim.unit + dim.offset(slot))
-            bounds = tuple(b.replace(offset=simplify(b.offset + shift)) for b in a.bounds)
+            bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
+            bounds.append(Bound(f"region:{a.name}", shift, a.extent))  # a reader's last piece may reach over the region's end
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
         source = self._source_of(frame, region)

@@ -55,7 +55,7 @@ class States(Part):
 
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         place = self._register_place(frame, i)
-        below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), digits=(), idle=())
+        below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), idle=())
         body = self.chain(below, i + 1)
         met, folded = self._lanes_meet(frame, place, step)
         threads = self._threads_meet(below, i + 1, folded, step)

@@ -235,6 +235,8 @@ class Walk:
     def _rounds(self, loop: ir.For, path: Path, inside: Scope, var: Var, before: State) -> State:
         """The state after a round in which any number of rounds may have gone before, nothing pending from before the loop."""
         incoming = State({}, before.inflight)
+        if var.upper == 0:  # one round: no back-edge
+            return self.stmt(loop.body, (*path, 0), inside, incoming)
         waits = _waits(loop)
         for attempt in range(ROUNDS):
             after = self.stmt(loop.body, (*path, 0), inside, incoming)
