@@ -8,6 +8,7 @@ reported whatever the values are. For races a copy counts as an access at its is
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,56 +21,70 @@ from tilelang.lowering.memory_model import Mask, Memory, Touch
 Array = npt.NDArray[Any]
 
 
-@dataclasses.dataclass(slots=True)
-class _Flight:
-    """Copies of one statement. `source_address` has, for each element of `target`, where it comes from; -1: it becomes zero."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """The elements of one buffer that a copy reads or writes, and the access that they are."""
 
-    copy: ir.Copy
-    target: Touch
-    source: Touch
-    source_address: Array
-    group: Array  # per element of target: the group of its thread that it belongs to
+    buffer: ir.Buffer
+    touch: Touch
+    site: Site
+
+    def chosen(self, which: Array) -> Part:
+        """Some of the elements."""
+        t = self.touch
+        touch = Touch(t.thread[which], t.lane[which], t.element[which], t.address[which], False)
+        return Part(self.buffer, touch, self.site)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Flight:
+    """Copies of one statement; `values` gives what the target's elements become, from memory as it is when it is called."""
+
+    target: Part
+    source: Part
+    values: Callable[[], Array]
+    target_group: Array  # per element: the group of its thread that the copy belongs to
     source_group: Array
     landed: bool
-    sites: tuple[Site, Site]
 
 
 class CopyQueue:
-    """The copies under way of the threads of one batch."""
+    """The copies under way of the threads of one batch. `early` decides, copy by copy, when they land."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: Memory, early: Callable[[], bool]) -> None:
+        self._memory, self._early = memory, early
         self._closed = np.zeros(memory.batch.threads, np.int64)  # groups closed so far, per thread
         self._flights: list[_Flight] = []
 
-    def issue(self, copy: ir.Copy, target: Touch, source: Touch, *, early: bool, sites: tuple[Site, Site]) -> None:
-        """Starts a copy of the elements of `source` to those of `target` with the same thread and lane.
+    def copy(self, target: Part, source: Part, lanes: int) -> None:
+        """Starts a copy of the elements of `source` to those of `target` with the same thread and lane; others become zero."""
+        places = np.full((self._memory.batch.threads, lanes), -1, np.int64)
+        places[source.touch.thread, source.touch.lane] = source.touch.address
+        addresses = places[target.touch.thread, target.touch.lane]
+        data = self._memory.storage[source.buffer.name].data
 
-        `sites` are those of the writing and of the reading.
-        """
+        def values() -> Array:
+            found = np.zeros(addresses.shape, data.dtype)
+            found[addresses >= 0] = data[addresses[addresses >= 0]]
+            return found
+
+        self.issue(target, source, values)
+
+    def issue(self, target: Part, source: Part, values: Callable[[], Array]) -> None:
+        """Starts a move of what `values` computes from `source`, one value for each element of `target`."""
         memory = self._memory
-        memory.observe_read(copy.source, source, sites[1])
-        memory.observe_write(copy.target, target, sites[0])
-        dense = np.full((memory.batch.threads, copy.lanes), -1, np.int64)
-        dense[source.thread, source.lane] = source.address
-        groups = self._closed[target.thread], self._closed[source.thread]
-        flight = _Flight(copy, target, source, dense[target.thread, target.lane], *groups, early, sites)
+        memory.observe_read(source.buffer, source.touch, source.site)
+        memory.observe_write(target.buffer, target.touch, target.site)
+        early = self._early()
+        groups = self._closed[target.touch.thread], self._closed[source.touch.thread]
         if early:
-            self._land(flight, np.ones(target.address.size, bool))
-        into, out_of = memory.storage[copy.target.name], memory.storage[copy.source.name]
+            memory.storage[target.buffer.name].data[target.touch.address] = values()
+        into, out_of = memory.storage[target.buffer.name], memory.storage[source.buffer.name]
         incoming, _ = into.shadow.expect_copies()
         _, outgoing = out_of.shadow.expect_copies()
-        incoming[into.granules(target.address)] = 1
-        np.add.at(outgoing, out_of.granules(source.address), 1)
-        self._flights.append(flight)
-
-    def _land(self, flight: _Flight, which: Array) -> None:
-        """Moves the values of the chosen elements."""
-        into, out_of = self._memory.storage[flight.copy.target.name], self._memory.storage[flight.copy.source.name]
-        addresses = flight.source_address[which]
-        values = np.zeros(addresses.shape, into.data.dtype)
-        values[addresses >= 0] = out_of.data[addresses[addresses >= 0]]
-        into.data[flight.target.address[which]] = values
+        incoming[into.granules(target.touch.address)] = 1
+        np.add.at(outgoing, out_of.granules(source.touch.address), 1)
+        self._flights.append(_Flight(target, source, values, *groups, early))
 
     def commit(self, mask: Mask) -> None:
         """Closes the current group of the active threads."""
@@ -78,50 +93,43 @@ class CopyQueue:
     def wait(self, pending: int, mask: Mask) -> None:
         """The active threads wait until at most `pending` of their latest closed groups are unfinished."""
         finished = np.where(mask.flags, self._closed - pending, 0)
-        left = []
-        for flight in self._flights:
-            rest = self._complete(flight, finished)
-            if rest is not None:
-                left.append(rest)
-        self._flights = left
+        rests = [self._complete(flight, finished) for flight in self._flights]
+        self._flights = [rest for rest in rests if rest is not None]
 
     def _complete(self, flight: _Flight, finished: Array) -> _Flight | None:
         """Ends the copies whose group is finished; what remains of the flight."""
-        memory, copy = self._memory, flight.copy
-        done = flight.group < finished[flight.target.thread]
-        source_done = flight.source_group < finished[flight.source.thread]
+        memory = self._memory
+        done = flight.target_group < finished[flight.target.touch.thread]
+        source_done = flight.source_group < finished[flight.source.touch.thread]
         if not done.any() and not source_done.any():
             return flight
-        if not flight.landed:
-            self._land(flight, done)
-        into, out_of = memory.storage[copy.target.name], memory.storage[copy.source.name]
-        target, source = _part(flight.target, done), _part(flight.source, source_done)
+        target, source = flight.target.chosen(done), flight.source.chosen(source_done)
+        into, out_of = memory.storage[target.buffer.name], memory.storage[source.buffer.name]
+        values = flight.values() if not flight.landed else None
+        if values is not None:
+            into.data[target.touch.address] = values[done]
         incoming, _ = into.shadow.expect_copies()
         _, outgoing = out_of.shadow.expect_copies()
-        incoming[into.granules(target.address)] = 0
-        np.subtract.at(outgoing, out_of.granules(source.address), 1)
-        into.set_written(target.address)
-        memory.observe(copy.target, target, flight.sites[0], writes=True)
-        memory.observe(copy.source, source, flight.sites[1], writes=False)
+        incoming[into.granules(target.touch.address)] = 0
+        np.subtract.at(outgoing, out_of.granules(source.touch.address), 1)
+        into.set_written(target.touch.address)
+        memory.observe(target.buffer, target.touch, target.site, writes=True)
+        memory.observe(source.buffer, source.touch, source.site, writes=False)
         if done.all() and source_done.all():
             return None
-        return dataclasses.replace(
-            flight,
-            target=_part(flight.target, ~done),
-            source=_part(flight.source, ~source_done),
-            source_address=flight.source_address[~done],
-            group=flight.group[~done],
-            source_group=flight.source_group[~source_done],
+        left = np.flatnonzero(~done)
+        return _Flight(
+            flight.target.chosen(~done),
+            flight.source.chosen(~source_done),
+            lambda: flight.values()[left],
+            flight.target_group[~done],
+            flight.source_group[~source_done],
+            flight.landed,
         )
 
     def finish(self) -> None:
         """The kernel ends: reports the copies that nobody waited for."""
         for flight in self._flights:
-            threads = np.unique(flight.target.thread)
-            self._memory.report_threads(
-                "copy-never-awaited", threads, flight.sites[0], "the kernel ends before a wait for this copy"
-            )
-
-
-def _part(touch: Touch, which: Array) -> Touch:
-    return Touch(touch.thread[which], touch.lane[which], touch.element[which], touch.address[which], False)
+            threads = np.unique(flight.target.touch.thread)
+            text = "the kernel ends before a wait for this copy"
+            self._memory.report_threads("copy-never-awaited", threads, flight.target.site, text)

@@ -4,7 +4,8 @@ The convention between the two. An operand's slots lie, from the first element t
 row-major order of the buffer. `semantics.fragment(name)` says how many slots each of its lanes has; where it is None the operand is
 a dense region named by the group's first thread, whose coordinates are added to the last indices. `semantics.simulate` gets, for
 every name in `semantics.reads`, an array (groups, lanes, slots) or (groups, *dims) of the buffer's type, and gives the same form
-for `semantics.writes`; what it gives is rounded to the buffer's type.
+for `semantics.writes`; what it gives is rounded to the buffer's type. A move that completes with an in-order group goes through the
+queue of asynchronous copies; every other instruction completes at once here.
 """
 
 from __future__ import annotations
@@ -18,19 +19,28 @@ import numpy.typing as npt
 
 from tilelang.errors import TileLangError
 from tilelang.lowering import ir
+from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import Site
-from tilelang.lowering.memory_model import Batch, Mask, Memory, pick
+from tilelang.lowering.memory_model import Batch, Mask, Memory, Touch
 from tilelang.lowering.scalar_semantics import Value
 
 Array = npt.NDArray[Any]
 SiteOf = Callable[[Any, str, str], Site]  # key, buffer, access
 
 
-def execute(stmt: ir.Instruction, first: Mapping[str, Sequence[Value]], mask: Mask, memory: Memory, site_of: SiteOf) -> None:
+def execute(
+    stmt: ir.Instruction,
+    first: Mapping[str, Sequence[Value]],
+    mask: Mask,
+    memory: Memory,
+    copies: CopyQueue,
+    site_of: SiteOf,
+) -> None:
     """Runs the instruction in every group that is active as a whole; a group that is active in part is reported.
 
     first: by operand name, the indices of its first element as each thread sees them.
     """
+    semantics = stmt.semantics
     whole = _whole_groups(mask, stmt.width, memory.batch)
     if whole.threads.size < mask.threads.size:
         partial = mask.threads[~whole.flags[mask.threads]]
@@ -39,14 +49,26 @@ def execute(stmt: ir.Instruction, first: Mapping[str, Sequence[Value]], mask: Ma
     if not whole.threads.size:
         return
     buffers = {name: buffer for name, buffer, _ in stmt.operands}
-    gathered = {}
-    for name in stmt.semantics.reads:
-        places = _Places(stmt, name, buffers[name], first[name], whole, memory)
-        gathered[name] = places.gather(site_of(("read", name), buffers[name].name, "load"))
-    result, done = _simulate(stmt, gathered, whole, memory, site_of)
-    name = stmt.semantics.writes
-    places = _Places(stmt, name, buffers[name], first[name], whole, memory)
-    places.scatter(result, done, site_of(("write", name), buffers[name].name, "store"))
+    reads = {}
+    for name in semantics.reads:
+        site = site_of(("read", name), buffers[name].name, "load")
+        reads[name] = _Operand(stmt, name, buffers[name], first[name], whole, memory, site)
+    site = site_of(("write", semantics.writes), buffers[semantics.writes].name, "store")
+    target = _Operand(stmt, semantics.writes, buffers[semantics.writes], first[semantics.writes], whole, memory, site)
+
+    def compute() -> tuple[Array, Array]:
+        return _simulate(stmt, {name: operand.values() for name, operand in reads.items()}, whole, memory, site_of)
+
+    if semantics.kind == "move" and semantics.completes == "in-order group" and len(reads) == 1:
+        (source,) = reads.values()
+        copies.issue(target.part, source.part, lambda: target.flat(compute()[0]))
+        return
+    for operand in reads.values():
+        memory.observe_read(*operand.access)
+    result, done = compute()
+    kept = np.repeat(done, target.per_group)[target.position]
+    part = target.part.chosen(kept)
+    memory.write(part.buffer, part.touch, target.flat(result)[kept], part.site)
 
 
 def _simulate(
@@ -70,58 +92,62 @@ def _simulate(
             site = site_of("instruction", "", "instruction")
             detail = f"{error.message}: {error.counterexample}"
             memory.report_threads("instruction-operand", whole.threads[[group * stmt.width]], site, detail)
-    done = np.array([r is not None for r in results])
     some = [r for r in results if r is not None]
     blank = np.zeros_like(some[0]) if some else np.zeros(())
-    return np.stack([blank if r is None else r for r in results]), done
+    return np.stack([blank if r is None else r for r in results]), np.array([r is not None for r in results])
 
 
-class _Places:
-    """Where the elements of one operand lie, for the threads of all groups that take part."""
+class _Operand:
+    """Where the elements of one operand lie: `form` is (groups, lanes, slots) or (groups, *dims), flattened in `position`s.
+
+    `part` has the elements that are in bounds; `position` says, for each of them, which element of the operand it is.
+    """
 
     def __init__(
-        self, stmt: ir.Instruction, name: str, buffer: ir.Buffer, first: Sequence[Value], whole: Mask, memory: Memory
+        self, stmt: ir.Instruction, name: str, buffer: ir.Buffer, first: Sequence[Value], whole: Mask, memory: Memory, site: Site
     ) -> None:
-        self.buffer, self.memory = buffer, memory
         held = stmt.semantics.fragment(name)
-        self.groups = whole.threads.size // stmt.width
+        groups = whole.threads.size // stmt.width
         lanes = held.lanes if held is not None else 1
         flags = np.zeros_like(whole.flags)
-        flags[whole.threads.reshape(self.groups, stmt.width)[:, :lanes]] = True
-        self.mask = Mask(flags)
+        flags[whole.threads.reshape(groups, stmt.width)[:, :lanes]] = True
+        mask = Mask(flags)
         dims: tuple[int, ...] = () if held is not None else stmt.semantics.operand(name).shape
-        self.form = (self.groups, lanes, held.slots) if held is not None else (self.groups, *dims)
-        self.slots = (
+        self.form = (groups, lanes, held.slots) if held is not None else (groups, *dims)
+        self.per_group = math.prod(self.form[1:])
+        slots = (
             [_after(buffer, first, slot) for slot in range(held.slots)]
             if held is not None
             else [_beside(first, point) for point in np.ndindex(*dims)]
         )
+        touches = [memory.locate(buffer, indices, 1, None, mask, site) for indices in slots]
+        touch = Touch(
+            np.concatenate([t.thread for t in touches]),
+            np.concatenate([np.full(t.thread.size, slot) for slot, t in enumerate(touches)]),
+            np.concatenate([t.element for t in touches]),
+            np.concatenate([t.address for t in touches]),
+            False,
+        )
+        self.part = Part(buffer, touch, site)
+        rank = np.zeros(flags.size, np.int64)
+        rank[mask.threads] = np.arange(mask.threads.size)
+        self.position = rank[touch.thread] * len(slots) + touch.lane
+        self._data = memory.storage[buffer.name].data
 
-    def gather(self, site: Site) -> Array:
-        """The operand as stored; 0 where it lies out of bounds."""
-        columns = []
-        for indices in self.slots:
-            touch = self.memory.locate(self.buffer, indices, 1, None, self.mask, site)
-            out = np.zeros(self.memory.batch.threads, self.buffer.dtype.numpy)
-            out[touch.thread] = self.memory.read(self.buffer, touch, site)
-            columns.append(out[self.mask.threads])
-        return np.stack(columns, axis=1).reshape(self.form)
+    @property
+    def access(self) -> tuple[ir.Buffer, Touch, Site]:
+        return self.part.buffer, self.part.touch, self.part.site
 
-    def scatter(self, values: Array, done: Array, site: Site) -> None:
-        """Writes the operand of the groups that are done."""
-        columns = np.broadcast_to(values, self.form).reshape(self.mask.threads.size, math.prod(self.form[1:]) // self._lanes())
-        taking_part = Mask(self.mask.flags.copy())
-        if not done.all():
-            taking_part.flags[self.mask.threads.reshape(self.groups, -1)[~done]] = False
-            taking_part = Mask(taking_part.flags)
-        for slot, indices in enumerate(self.slots):
-            dense = np.zeros(self.memory.batch.threads, self.buffer.dtype.numpy)
-            dense[self.mask.threads] = columns[:, slot].astype(self.buffer.dtype.numpy)
-            touch = self.memory.locate(self.buffer, indices, 1, None, taking_part, site)
-            self.memory.write(self.buffer, touch, pick(dense, touch), site)
+    def values(self) -> Array:
+        """The operand as it is stored now; 0 where it lies out of bounds."""
+        out = np.zeros(math.prod(self.form), self._data.dtype)
+        out[self.position] = self._data[self.part.touch.address]
+        return out.reshape(self.form)
 
-    def _lanes(self) -> int:
-        return self.mask.threads.size // self.groups
+    def flat(self, values: Array) -> Array:
+        """A value for each element of `part`, in the buffer's type, from an array of the operand's form."""
+        found: Array = np.broadcast_to(values, self.form).reshape(-1)[self.position].astype(self._data.dtype)
+        return found
 
 
 def _after(buffer: ir.Buffer, first: Sequence[Value], slot: int) -> list[Value]:

@@ -22,7 +22,7 @@ from tilelang.errors import ComputationError
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, unique
 from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
-from tilelang.lowering.copy_queue import CopyQueue
+from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, summary
 from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, blocks_together
 from tilelang.lowering.scalar_semantics import Value
@@ -123,10 +123,14 @@ def _launch(
     blocks, together = math.prod(kernel.grid), blocks_together(kernel)
     sites: dict[tuple[int, Any], Site] = {}
     recorder.patterns.clear()
-    random_order = random.Random(order) if isinstance(order, int) else None
+    coin = random.Random(order) if isinstance(order, int) else None
+
+    def early() -> bool:
+        return order == "early" if coin is None else coin.random() < 0.5
+
     for first in range(0, blocks, together):
         batch = Batch(kernel, first, min(together, blocks - first), device.warp)
-        threads = _Threads(Memory(batch, memory, shadows, device, recorder), sites, order == "early", random_order)
+        threads = _Threads(Memory(batch, memory, shadows, device, recorder), sites, early)
         threads.execute(kernel.body, batch.all)
         threads.copies.finish()
 
@@ -148,12 +152,10 @@ _GEOMETRY = frozenset(("thread", *(v.name for v in ir.BLOCK)))
 class _Threads:
     """The threads of one batch, executing statements under masks."""
 
-    def __init__(
-        self, memory: Memory, sites: dict[tuple[int, Any], Site], early: bool, random_order: random.Random | None
-    ) -> None:
+    def __init__(self, memory: Memory, sites: dict[tuple[int, Any], Site], early: Callable[[], bool]) -> None:
         self.memory, self.batch, self.recorder = memory, memory.batch, memory.recorder
-        self.copies = CopyQueue(memory)
-        self._sites, self._early, self._random = sites, early, random_order
+        self.copies = CopyQueue(memory, early)
+        self._sites = sites
         self._statement: ir.Stmt = memory.batch.kernel.body
         self._vars: dict[str, Value] = {"thread": self.batch.thread}
         for var, number in zip(ir.BLOCK, self.batch.block_index(self.batch.block), strict=True):
@@ -308,8 +310,7 @@ class _Threads:
         count = None if stmt.count is None else self.evaluate(stmt.count, mask)
         written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site)
         read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site)
-        early = self._early if self._random is None else self._random.random() < 0.5
-        self.copies.issue(stmt, written, read, early=early, sites=(site, from_site))
+        self.copies.copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)
 
     def _commit(self, stmt: ir.Commit, mask: Mask) -> None:
         self.copies.commit(mask)
@@ -319,7 +320,7 @@ class _Threads:
 
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
         first = {name: [self.evaluate(i, mask) for i in indices] for name, _, indices in stmt.operands}
-        instruction_groups.execute(stmt, first, mask, self.memory, self._site)
+        instruction_groups.execute(stmt, first, mask, self.memory, self.copies, self._site)
 
 
 _GEOMETRY_ALONE: dict[Expr, bool] = {}
