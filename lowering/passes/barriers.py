@@ -215,7 +215,7 @@ class Walk:
             return state
         reads = list(self._reads(loop.extent, scope))
         state = self._arrive(path, state, reads).adding(reads)
-        var = Var(f"{loop.var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+        var = Var(_unique(loop.var, path), INDEX, 0, None if high is None else high - 1)
         inside = dataclasses.replace(scope.naming(loop.var, var), span=scope.span)
         after = self._rounds(loop, path, inside, var, state)
         left, pairs = self._probe(loop.body, (*path, 0), inside, state)
@@ -278,7 +278,7 @@ class Walk:
                 low, high = interval(scope.value(extent))
                 if high is not None and high <= 0:
                     return state, pairs
-                own = Var(f"{var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+                own = Var(_unique(var, path), INDEX, 0, None if high is None else high - 1)
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 after, found = self._probe(body, (*path, 0), inner, state)
                 return (after if low is not None and low > 0 else state), pairs + found
@@ -312,7 +312,9 @@ class Walk:
                         scope = scope.naming(child.var, scope.value(child.value))
             case ir.For(var=var, extent=extent, body=body):
                 _, high = interval(scope.value(extent))
-                own = Var(f"{var.name}@{'.'.join(map(str, path))}", INDEX, 0, None if high is None else high - 1)
+                if high is not None and high <= 0:
+                    return
+                own = Var(_unique(var, path), INDEX, 0, None if high is None else high - 1)
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 yield from self._accesses(body, inner, (*path, 0))
             case ir.If(condition=condition, then=then, otherwise=otherwise):
@@ -377,6 +379,11 @@ def _ordered(state: State, memory: Iterable[str]) -> State:
     """The state after a barrier for these memories."""
     kinds = frozenset(memory)
     return State({a: None for a in state.pending if a.buffer.memory not in kinds}, state.inflight)
+
+
+def _unique(var: Var, path: Path) -> str:
+    """A name of its own for the variable of the loop at a path: two loops may use one variable."""
+    return f"{var.name}@{'.'.join(map(str, path))}"
 
 
 def _waits(loop: ir.For) -> bool:

@@ -9,6 +9,7 @@ two values of i. What cannot be evaluated or is too large counts as a conflict: 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from math import gcd, lcm, prod
 from typing import Any
@@ -23,6 +24,7 @@ from tilelang.lowering import ir
 Array = npt.NDArray[Any]
 
 LIMIT = 1 << 20  # points enumerated for one side of a proof; above it the two accesses count as conflicting
+GUARDED_LIMIT = 1 << 16  # the same for the second try, in which guards count
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Access:
 
     def __str__(self) -> str:
         inside = ", ".join(str(i) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")
+        inside = re.sub(r"@[\d.]*'?", "", inside)  # variables as they were written
         place = f" at {self.span}" if self.span is not None else ""
         return f"{'write' if self.writes else 'read'} of {self.buffer.name}[{inside}]{place}{self.when}"
 
@@ -196,19 +199,26 @@ class Prover:
         return found
 
     def _decide(self, a: Access, b: Access) -> bool:
+        """First over what the indices need; where that leaves a conflict and guards were left out, over all that guards need."""
+        if not self._meets(a, b, guarded=False):
+            return False
+        return self._meets(a, b, guarded=True) if a.guards or b.guards else True
+
+    def _meets(self, a: Access, b: Access, guarded: bool) -> bool:
         dimensions = [
             d for d, (i, j) in enumerate(zip(a.indices, b.indices, strict=True)) if not is_opaque(i) and not is_opaque(j)
         ]
         pairs = [(a.indices[d], b.indices[d]) for d in dimensions]
         own = a.bound | b.bound
+        wanted = {v for pair in pairs for e in pair for v in free(e)} - own
+        if guarded:
+            wanted |= {v for g in (*a.guards, *b.guards) if not is_opaque(g) for v in free(g) if v.upper is not None} - own
         shared: dict[Var, range] = {}
         whole: set[Var] = set()  # enumerated over all of their range, so that guards on them may be used
-        for v in sorted({v for pair in pairs for e in pair for v in free(e)} - own, key=lambda v: str(v.name)):
-            if is_thread(v):
-                continue
+        for v in sorted((v for v in wanted if not is_thread(v)), key=lambda v: str(v.name)):
             low = v.lower if v.lower is not None else 0
             size = v.upper - low + 1 if v.upper is not None else None
-            period = _period(v, pairs)
+            period = None if guarded and size is not None else _period(v, pairs)
             if size is None and period is None:
                 return True
             if period is None or (size is not None and size <= period):
@@ -216,23 +226,24 @@ class Prover:
                 shared[v] = range(low, low + (size or 0))
             else:
                 shared[v] = range(low, low + period)
-        lanes_matter = bool(dimensions) and dimensions[-1] == len(a.indices) - 1
         try:
-            first = self._points(a, dimensions, shared, whole, a.lanes if lanes_matter else 1)
-            second = self._points(b, dimensions, shared, whole, b.lanes if lanes_matter else 1)
+            first = self._points(a, dimensions, shared, whole, guarded)
+            second = self._points(b, dimensions, shared, whole, guarded)
         except Opaque:
             return True
         return _meet(first, second, self.threads)
 
     def _points(
-        self, a: Access, dimensions: list[int], shared: dict[Var, range], whole: set[Var], lanes: int
+        self, a: Access, dimensions: list[int], shared: dict[Var, range], whole: set[Var], guarded: bool
     ) -> tuple[Array, Array]:
         """Coordinates (shared variables, then index dimensions) and threads of every point of an access, one row a coordinate."""
+        lanes = a.lanes if dimensions and dimensions[-1] == len(a.indices) - 1 else 1
         used = {v for d in dimensions for v in free(a.indices[d])}
-        guards = [
-            g for g in a.guards if not is_opaque(g) and all(v in whole or v in used & a.bound or is_thread(v) for v in free(g))
-        ]
-        bound = sorted(used & a.bound, key=lambda v: (str(v.name), v.upper or 0))
+        if guarded:
+            used |= {v for g in a.guards if not is_opaque(g) for v in free(g) if v in a.bound and v.upper is not None}
+        private = {v for v in used if v not in shared and not is_thread(v)}
+        guards = [g for g in a.guards if not is_opaque(g) and all(v in whole or v in private or is_thread(v) for v in free(g))]
+        bound = sorted(private, key=lambda v: (str(v.name), v.upper or 0))
         axes: list[Array] = [np.arange(r.start, r.stop, dtype=np.int64) for r in shared.values()]
         for v in bound:
             if v.upper is None:
@@ -240,7 +251,7 @@ class Prover:
             axes.append(np.arange(v.lower or 0, v.upper + 1, dtype=np.int64))
         axes += [np.arange(self.threads, dtype=np.int64), np.arange(lanes, dtype=np.int64)]
         sizes = tuple(len(x) for x in axes)
-        if prod(sizes) > LIMIT:
+        if prod(sizes) > (GUARDED_LIMIT if guarded else LIMIT):
             raise Opaque
         grids = [x.reshape([-1 if i == d else 1 for i in range(len(axes))]) for d, x in enumerate(axes)]
         values: dict[Expr, Array] = dict(zip([*shared, *bound], grids, strict=False))

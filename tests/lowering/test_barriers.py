@@ -340,3 +340,15 @@ def test_an_instruction_reads_the_slot_it_is_given(completes: str, expected: str
     read = ir.Instruction(semantics, (("X", RING2, (k % 2, index(0))), ("Y", S, (index(0),))), 32, span=Span("s.py", 8))
     body = put(RING2, 0, T), ir.For(k, index(10), ir.Seq((read, put(RING2, (k + 1) % 2, T))))
     assert shape(insert_barriers(kernel(*body, buffers=(A, C, RING2, S))).body) == expected
+
+
+def test_a_loop_variable_is_named_as_it_was_written() -> None:
+    j = var("j", 8)
+    done = insert_barriers(kernel(put(S, T), ir.For(j, index(8), get(S, (T + j) % 64))))
+    (barrier,) = barriers(done.body)
+    assert barrier.reasons == ("write of S[thread] at s.py:1, then read of S[(thread + j) % 64] at s.py:2",)
+
+
+def test_loops_that_never_run_touch_nothing() -> None:
+    i = Var("i", INDEX, 0, 0)
+    assert inserted(kernel(put(S, T), ir.If(T < 3, ir.For(i, index(0), put(S, 63 - T))))) == "w<[w]>"
