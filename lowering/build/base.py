@@ -8,6 +8,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence
 from tilelang.schedule import Do, Place, Step, Vectorize
 from tilelang.simplify import interval
+from tilelang.spec import Spec
 from tilelang.tensor import evaluate
 
 
@@ -34,6 +35,10 @@ class Part:
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
+        raise NotImplementedError
+
+    def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:
+        """The condition under which all points of a spec exist, and the spec without its bounds; None: not worth a version."""
         raise NotImplementedError
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:

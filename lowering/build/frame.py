@@ -219,6 +219,7 @@ class Frame:
     finishing: bool = False
     slots: tuple[Expr, ...] = ()
     first: tuple[Expr, ...] = ()  # indices of the reduction walks outside the current accumulator; all 0: the first round
+    again: bool = False  # finishing a later round: the state is combined into what the first round stored
     walks: tuple[Expr, ...] = ()  # indices of the reduction walks since the current place began
     idle: tuple[Expr, ...] = ()  # thread digits along spread reductions: results are stored where all are 0
     fill: Const | None = None

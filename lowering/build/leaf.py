@@ -147,6 +147,8 @@ class Leaf(Part):
         if frame.finishing and frame.outer is not None:
             return _guarded(self._combine_outer(frame, points, lane, span), conditions, span)
         existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in frame.fill_keys])
+        if frame.again:
+            return _guarded(self._again(frame, points, lane, span), conditions, span)
         out = []
         for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
             e = self._state_value(frame, value, points, lane)
@@ -157,10 +159,6 @@ class Leaf(Part):
                 waits = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
                 at, e = (waits, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, waits))
             out.append(ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span))
-        if frame.finishing and frame.first:
-            first = conjunction([Binary("==", w, index(0)) for w in frame.first])
-            if first is not None:
-                return _guarded(ir.If(first, ir.seq(*out), self._again(frame, points, lane, span), span), conditions, span)
         return _guarded(ir.seq(*out), conditions, span)
 
     def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
@@ -198,7 +196,6 @@ class Leaf(Part):
     def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: object) -> ir.Stmt:
         """The state of an inner accumulator into the outer one: stored in the first round, combined later."""
         assert frame.state is not None and frame.outer is not None
-        first = conjunction([Binary("==", w, index(0)) for w in frame.first])
         out: list[ir.Stmt] = []
         for s, state in enumerate(frame.task.states):
             mine = self.state_indices(frame, lane, points)
@@ -208,7 +205,7 @@ class Leaf(Part):
                 for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
             ]
             again = _combined(self, state.reduce, list(frame.outer.buffers[s]), theirs, frame.state.buffers[s], mine, span)
-            out.append(ir.seq(*stores) if first is None else ir.If(first, ir.seq(*stores), again, span))  # type: ignore[arg-type]
+            out.append(again if frame.again else ir.seq(*stores))
         return ir.seq(*out)
 
     # ------------------------------------------------------------ reads

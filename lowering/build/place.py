@@ -28,7 +28,7 @@ from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.nest import level_threads, numbers
 from tilelang.lowering.build.regions import NotABox, Range, Use, hull, is_plain_axis, uses_below
 from tilelang.schedule import Place, Split, Step, Tile, Vectorize
-from tilelang.simplify import interval, simplify
+from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
 from tilelang.task import Task
 from tilelang.tensor import Layout, split_terms, walk_order
@@ -149,13 +149,21 @@ class Places(Part):
                          " several ways", "name the read")  # fmt: skip
         use = mains[0]
         axes = _axes_of(use)
-        if step.layout is not None and step.layout.terms and set(step.layout.dims) != set(axes):
-            raise refuse(step, "layout-dimension", f"`{step}`: the layout names {', '.join(step.layout.dims)}; by access the read uses"
-                         f" {', '.join(axes)}", "name exactly the axes of the read, or the tensor's own dimensions")  # fmt: skip
+        wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
+        if step.layout is not None and step.layout.terms:
+            named = set(step.layout.dims)
+            if not set(wide) <= named <= set(axes):
+                raise refuse(step, "layout-dimension", f"`{step}`: the layout names {', '.join(step.layout.dims)}; by access the read uses"
+                             f" {', '.join(axes)}", "name the axes of the read that are longer than 1, or the tensor's own dimensions")  # fmt: skip
+            wide = tuple(a for a in axes if a in named)
+        axes = wide
         states = tuple(frame.spec.axis(a) for a in axes)
         used = [a for a in (*frame.task.axes, *frame.task.reduction_axes)]
         task = Task(use.read.tensor.name, (use.read.tensor,), tuple(used), (use.whole,))
-        spec = frame.spec.replace(title=task.name, axes=tuple(s.replace(reduction=False) for s in states))
+        fixed = {point(a.name): a.base for a in frame.spec.axes if a.name not in axes}
+        coordinates = tuple((n, simplify(substitute(e, fixed))) for n, e in frame.spec.coordinates)
+        kept = tuple(s.replace(reduction=False) for s in states)
+        spec = frame.spec.replace(title=task.name, axes=kept, coordinates=coordinates)
         filled = frozenset(b.key for s in states for b in s.bounds)
         pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
         low = tuple(s.base for s in states)
@@ -185,7 +193,7 @@ class Places(Part):
         if step.memory == "register":
             return self._in_registers(frame, i, step, region, uses, slot)
         box = self._box_for(frame, step, region, slot)
-        return self._move(frame, step, region, Target((box,), step.stream), slot), box
+        return self._move(frame, step, region, Target((box,), step.stream)), box
 
     def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
         tensor = region.task.outputs[0]
@@ -206,8 +214,25 @@ class Places(Part):
         """The buffer that earlier moves of a ring fill: all of them share it."""
         return self._rings.get(id(step)) if step.ahead else None
 
-    def _move(self, frame: Frame, step: Place, region: Region, target: Target, slot: Expr | None) -> ir.Stmt:
-        return self.chain(self._move_frame(frame, step, region, target), 0)
+    def _move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+        """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
+        guard, whole = self.whole(region.spec)
+        guarded = self.chain(self._move_frame(frame, step, region, target), 0)
+        if guard is None:
+            return guarded
+        plain = self.chain(self._move_frame(frame, step, dataclasses.replace(region, spec=whole), target), 0)
+        return ir.If(guard, plain, guarded, step.span)
+
+    def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:
+        """The condition under which all points of a spec exist, and the spec without its bounds.
+
+        None where nothing can be gained: no bounds, or threads, which each test for themselves anyway.
+        """
+        if self.build.threads > 1:
+            return None, spec
+        ends = [b.holds(index(0 if b.lower else a.extent - 1)) for a in spec.axes for b in a.bounds if not a.reduction]
+        axes = tuple(a if a.reduction else a.replace(bounds=()) for a in spec.axes)
+        return conjunction(ends), spec.replace(axes=axes)
 
     def _move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)
@@ -255,7 +280,7 @@ class Places(Part):
         shape, axis, lanes = move_slots(whole, self.build)
         held = math.prod(shape) * lanes
         if (frame.spec.units or 1) == 1 or held > STAGED_ELEMENTS:
-            return self._move(frame, step, region, Target((box,)), slot), None
+            return self._move(frame, step, region, Target((box,))), None
         tensor = region.task.outputs[0]
         buffer = self.build.buffer(f"{tensor.name}_staged", tensor.dtype, (*shape, lanes) if axis else (shape or (1,)), "register")
         fetch = self.chain(whole.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)

@@ -7,13 +7,13 @@ shared memory. Results go back along the same cuts ("finishing"), each by its ow
 
 from __future__ import annotations
 
-from tilelang.expr import Expr, index, substitute
+from tilelang.expr import Binary, Expr, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
 from tilelang.lowering.build.leaf import _held, stored
 from tilelang.schedule import Place, Split, Step, Tile, Vectorize
-from tilelang.simplify import simplify
+from tilelang.simplify import conjunction, simplify
 from tilelang.spec import complete, root_spec
 from tilelang.task import State, Task
 from tilelang.tensor import Layout
@@ -60,7 +60,20 @@ class States(Part):
         met, folded = self._lanes_meet(frame, place, step)
         threads = self._threads_meet(below, i + 1, folded, step)
         finishing = below.but(state=folded, finishing=True)
-        return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._go_back(frame, finishing, i, step))
+        return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step))
+
+    def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
+        """The way back: the first round of the reduction walks outside stores, later ones combine; whole tiles without guards."""
+        guard, whole = self.whole(finishing.spec)
+
+        def versions(f: Frame) -> ir.Stmt:
+            guarded = self._go_back(frame, f, i, step)
+            return guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
+
+        first = conjunction([Binary("==", w, index(0)) for w in finishing.first])
+        if first is None:
+            return versions(finishing)
+        return ir.If(first, versions(finishing), versions(finishing.but(again=True)), step.span)
 
     def _register_place(self, frame: Frame, i: int) -> StatePlace:
         shape, axis, lanes = slots_below(frame, i + 1, self.build)
