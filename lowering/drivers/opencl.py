@@ -1,0 +1,327 @@
+"""OpenCL through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Knows no IR.
+
+On devices that compute in the host's memory, NumPy arrays are used in place: a buffer over their memory is made for each launch and
+never kept, because the memory behind an address may change hands between two launches. On other devices they are copied.
+`pyopencl.array.Array` arguments are used as they are, in order with their queue's other work when that queue is the one launched on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.drivers.cache import BinaryCache, key
+
+# Platforms that keep what they compile themselves, and from which getting a binary costs another compilation.
+_PLATFORMS_WITH_CACHE = ("Portable Computing Language",)
+
+_KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
+
+
+def _cl() -> Any:
+    """The module pyopencl. Raises DeviceError where it is not installed or finds no loader."""
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise DeviceError("no-driver", f"pyopencl cannot be imported: {error}", mend="pip install 'pyopencl[pocl]'") from None
+    return pyopencl
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """An OpenCL device. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory."""
+
+    name: str
+    platform: str
+    kind: str
+    driver_version: str
+    platform_version: str
+    compute_units: int
+    max_threads: int
+    shared_bytes: int
+    global_bytes: int
+    max_buffer_bytes: int
+    host_memory: bool
+    extensions: tuple[str, ...]
+    handle: Any = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def has_double(self) -> bool:
+        return "cl_khr_fp64" in self.extensions
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}, {self.platform})"
+
+
+def _describe(handle: Any) -> Device:
+    return Device(
+        name=handle.name.strip(),
+        platform=handle.platform.name.strip(),
+        kind=_KINDS.get(handle.type & 30, "custom"),
+        driver_version=handle.driver_version,
+        platform_version=handle.platform.version,
+        compute_units=handle.max_compute_units,
+        max_threads=handle.max_work_group_size,
+        shared_bytes=handle.local_mem_size,
+        global_bytes=handle.global_mem_size,
+        max_buffer_bytes=handle.max_mem_alloc_size,
+        host_memory=bool(handle.host_unified_memory) and bool(handle.type & 2),
+        extensions=tuple(handle.extensions.split()),
+        handle=handle,
+    )
+
+
+@functools.cache
+def devices() -> tuple[Device, ...]:
+    """Every OpenCL device here, the best first: graphics processors, then accelerators, then the most compute units.
+
+    Empty where there is none. Raises DeviceError where pyopencl is missing.
+    """
+    cl = _cl()
+    found = []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader knows no platform
+        return ()
+    for platform in platforms:
+        try:
+            found += [_describe(handle) for handle in platform.get_devices()]
+        except cl.Error:  # a platform without its hardware
+            continue
+    order = {"gpu": 0, "accelerator": 1, "cpu": 2, "custom": 3}
+    return tuple(sorted(found, key=lambda d: (order[d.kind], -d.compute_units)))
+
+
+def choose(platform: str | None = None, device: str | None = None) -> Device:
+    """The best device whose platform's and own name contain the given parts, whatever their case.
+
+    Raises DeviceError where there is none, with what there is.
+    """
+    found = devices()
+    fitting = [
+        d for d in found
+        if (platform or "").casefold() in d.platform.casefold() and (device or "").casefold() in d.name.casefold()
+    ]  # fmt: skip
+    if fitting:
+        return fitting[0]
+    if found:
+        asked = " and ".join(f"{what} {part!r}" for what, part in (("platform", platform), ("device", device)) if part)
+        raise DeviceError("no-such-device", f"no OpenCL device fits {asked}", mend="there are " + "; ".join(map(str, found)))
+    raise DeviceError(
+        "no-device",
+        "no OpenCL device was found",
+        mend="pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver",
+    )
+
+
+class Connection:
+    """A device with a context and a queue that takes times."""
+
+    def __init__(self, device: Device) -> None:
+        cl = _cl()
+        self.device = device
+        self.context = cl.Context([device.handle])
+        self.queue = cl.CommandQueue(self.context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)
+        self._modules: dict[str, Module] = {}
+        self._lock = threading.Lock()
+
+    def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
+        """Compiles a source text, or finds it compiled: in this process, then in the cache given.
+
+        Raises DeviceError with the compiler's words where the source does not compile.
+        """
+        d = self.device
+        name = key(["opencl", source, *options, "|", d.platform, d.platform_version, d.name, d.driver_version])
+        with self._lock:
+            module = self._modules.get(name)
+            if module is None:
+                program = self._from_cache(name, options, cache) or self._from_source(name, source, options, cache)
+                module = self._modules[name] = Module(self, program)
+        return module
+
+    def _from_cache(self, name: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
+        binary = cache.get(name) if cache is not None else None
+        if cache is None or binary is None:
+            return None
+        cl = _cl()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return cl.Program(self.context, [self.device.handle], [binary]).build(list(options))
+        except cl.Error:  # whole, but this driver will not have it
+            cache.drop(name)
+            return None
+
+    def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
+        cl = _cl()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
+                program = cl.Program(self.context, source).build(list(options))
+        except cl.Error as error:
+            raise DeviceError(
+                "compile-failed", f"{self.device} does not compile the kernel\n{error}", mend="report it: the text is ours"
+            ) from None
+        if cache is not None and self.device.platform not in _PLATFORMS_WITH_CACHE:
+            cache.put(name, program.get_info(cl.program_info.BINARIES)[0])
+        return program
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Device memory, for workspace. Raises DeviceError where there is not enough."""
+        cl = _cl()
+        try:
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
+        except cl.Error as error:
+            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}: {error}", mend="smaller tensors") from None
+
+    def finish(self) -> None:
+        self.queue.finish()
+
+
+@functools.cache
+def connect(device: Device) -> Connection:
+    """The one connection to a device."""
+    return Connection(device)
+
+
+class Module:
+    """A compiled source text."""
+
+    def __init__(self, connection: Connection, program: Any) -> None:
+        self.connection, self.program = connection, program
+
+    def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
+        """A kernel of the module, ready to launch.
+
+        Raises DeviceError where the device cannot run it: too many threads, or too much shared memory (which PoCL would not
+        refuse but crash on).
+        """
+        d = self.connection.device
+        if threads > d.max_threads:
+            raise DeviceError(
+                "too-many-threads",
+                f"{name} has {threads} threads a block, {d} takes {d.max_threads}",
+                mend="larger pieces for each thread, or smaller blocks",
+            )
+        if shared_bytes > d.shared_bytes:
+            raise DeviceError(
+                "shared-memory",
+                f"{name} needs {shared_bytes} bytes of shared memory a block, {d} has {d.shared_bytes}",
+                mend="smaller tiles, or fewer of them ahead",
+            )
+        return Function(self, name, tuple(grid), threads)
+
+
+class Function:
+    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks)."""
+
+    def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
+        cl = _cl()
+        self.name, self._enqueue = name, cl.enqueue_nd_range_kernel
+        self.queue = module.connection.queue
+        self.kernel = cl.Kernel(module.program, name)
+        self.empty = 0 in grid
+        self.global_size = (grid[0] * threads, *grid[1:])
+        self.local_size = (threads, *(1 for _ in grid[1:]))
+        self._lock = threading.Lock()  # arguments stay in the kernel between setting and launching
+
+    def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
+        """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
+        if self.empty:
+            return None
+        with self._lock:
+            self.kernel.set_args(*buffers)
+            return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+
+
+def seconds(event: Any) -> float:
+    """How long a launch ran on the device; waits for it."""
+    event.wait()
+    return float(event.profile.end - event.profile.start) * 1e-9
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
+    kind = type(value)
+    return hasattr(value, "base_data") and any(c.__module__ == "pyopencl.array" for c in kind.__mro__)
+
+
+def device_buffer(connection: Connection, array: Any) -> Any:
+    """The buffer behind a pyopencl array that begins where the array begins.
+
+    Raises DeviceError where the array lives in another context, or begins where the device cannot address it.
+    """
+    base, offset = array.base_data, array.offset
+    if base is None:  # no elements
+        return connection.allocate(1)
+    if base.context != connection.context:
+        raise DeviceError(
+            "other-context",
+            "the array lives in another OpenCL context than the kernel",
+            mend="pass queue= of that context to compile, or copy it",
+        )
+    if not offset:
+        return base
+    cl = _cl()
+    try:
+        return base.get_sub_region(offset, max(1, array.nbytes))
+    except cl.Error:
+        align = connection.device.handle.mem_base_addr_align // 8
+        raise DeviceError(
+            "unaligned-array",
+            f"the array begins {offset} bytes into its buffer",
+            mend=f"copy it, or begin at a multiple of {align} bytes",
+        ) from None
+
+
+class HostArray:
+    """A NumPy array as an argument of one launch.
+
+    Contiguous arrays only; `land` brings results back, waiting for them. The array is kept alive as long as this object.
+    """
+
+    __slots__ = ("_array", "_buffer", "_connection", "_written")
+
+    def __init__(self, connection: Connection, array: Any, written: bool) -> None:
+        cl = _cl()
+        flags = cl.mem_flags
+        self._connection, self._array, self._written = connection, array, written
+        if array.nbytes == 0:
+            self._buffer = connection.allocate(1)
+        elif connection.device.host_memory:
+            access = flags.READ_WRITE if array.flags.writeable else flags.READ_ONLY
+            self._buffer = cl.Buffer(connection.context, access | flags.USE_HOST_PTR, hostbuf=_bytes(array))
+        else:
+            self._buffer = cl.Buffer(connection.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=_bytes(array))
+
+    @property
+    def buffer(self) -> Any:
+        return self._buffer
+
+    def land(self, queue: Any = None) -> None:
+        """Waits until the array holds what kernels enqueued before have written."""
+        if not self._written or self._array.nbytes == 0:
+            return
+        cl, queue = _cl(), queue or self._connection.queue
+        if self._connection.device.host_memory:  # mapping is what makes the host's memory current
+            import numpy as np
+
+            mapped, _ = cl.enqueue_map_buffer(queue, self._buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)
+            mapped.base.release(queue)
+        else:
+            cl.enqueue_copy(queue, _bytes(self._array), self._buffer)
+
+
+def _bytes(array: Any) -> Any:
+    """A contiguous array as plain bytes over the same memory, whatever its element type."""
+    import numpy as np
+
+    return array.reshape(-1).view(np.uint8)

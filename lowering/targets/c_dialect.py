@@ -1,0 +1,84 @@
+"""What the languages of the C family differ in, as data: a `Dialect` is a frozen manifest that the emitter reads.
+
+A target (opencl.py and its neighbours) is one value of this type. Nothing here or in the emitter asks for a dialect by name.
+Vector types are spelled like OpenCL's everywhere (`float16` is sixteen floats); a dialect without them defines them in its header.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tilelang.dtype import DType
+
+# Types of values while they are computed with. 16-bit floats are computed in float and kept in memory as their bits.
+_VALUES = {
+    "float16": "float", "bfloat16": "float", "float32": "float", "float64": "double", "int8": "char", "int16": "short",
+    "int32": "int", "int64": "long", "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong", "bool": "int",
+}  # fmt: skip
+_IN_MEMORY = {"float16": "ushort", "bfloat16": "ushort", "bool": "uchar"}
+
+SIGNED_OF_BITS = {8: "char", 16: "short", 32: "int", 64: "long"}
+UNSIGNED_OF_BITS = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
+
+VECTOR_LANES = (2, 4, 8, 16)
+LANE_DIGITS = "0123456789abcdef"
+
+C_KEYWORDS = frozenset(
+    """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
+    return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false main half""".split()
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dialect:
+    """One language of the C family.
+
+    spaces: qualifier of each memory. kernel: head of a kernel function, with {threads} and {name}. block_number, thread_number:
+    expressions. fences: flag of a barrier per memory; barrier: the statement, with {flags}. prefetch: the statement, with
+    {pointer}. no_contraction: a line that forbids a*b+c in one rounding. reserved: names that a kernel must not use, besides C's.
+    functions: builtin per function where the name differs. own: functions of 32-bit floats that c_functions.py defines because
+    the builtin is slow or loose. ulps: stated error of the builtins of 32-bit floats. headers: texts that stand first in a source
+    in which a word occurs.
+    """
+
+    name: str
+    spaces: Mapping[str, str]
+    kernel: str
+    block_number: tuple[str, str, str]
+    thread_number: str
+    fences: Mapping[str, str]
+    barrier: str
+    prefetch: str
+    no_contraction: str
+    reserved: frozenset[str]
+    functions: Mapping[str, str]
+    own: frozenset[str]
+    ulps: Mapping[str, float]
+    headers: tuple[tuple[str, str], ...] = ()
+    restrict: str = "restrict"
+
+
+def value_type(dtype: DType, lanes: int = 1) -> str:
+    """The C type that values of an element type are computed in; conditions are int."""
+    return vector(_VALUES[dtype.name], lanes)
+
+
+def memory_type(dtype: DType, lanes: int = 1) -> str:
+    """The C type that elements have in memory: bits for 16-bit floats, a byte for conditions."""
+    return vector(_IN_MEMORY.get(dtype.name, _VALUES[dtype.name]), lanes)
+
+
+def memory_bytes(dtype: DType) -> int:
+    """Bytes of an element in memory."""
+    return dtype.bytes
+
+
+def vector(scalar: str, lanes: int) -> str:
+    """The name of the vector type of `lanes` scalars; one lane is the scalar itself."""
+    return scalar if lanes == 1 else f"{scalar}{lanes}"
+
+
+def is_bits(dtype: DType) -> bool:
+    """Whether elements are kept as bits that must be unpacked before they can be computed with."""
+    return dtype.is_float and dtype.bits == 16

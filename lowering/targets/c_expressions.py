@@ -1,0 +1,567 @@
+"""Expressions of the kernel IR as C.
+
+Three forms of printing. `value` computes in an expression's own type. `index` computes in the kernel's index type, from the linear
+form of what it is given, so that constants stand together. `condition` gives an int that is 0 or 1. Conditions of several lanes are
+masks of 0 and -1, as wide as what they choose between (`mask`).
+
+Values of 16-bit floats are floats; `stored` gives the bits that memory takes. Every method takes the precedence that the place of
+the text asks for and adds brackets where C needs them.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang.dtype import DType
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.ir import Buffer, Lane, Load, Pack, Ramp, lanes
+from tilelang.lowering.targets.c_dialect import (
+    LANE_DIGITS,
+    SIGNED_OF_BITS,
+    VECTOR_LANES,
+    Dialect,
+    is_bits,
+    memory_bytes,
+    memory_type,
+    value_type,
+    vector,
+)
+from tilelang.lowering.targets.c_library import Library
+from tilelang.lowering.targets.c_literals import literal
+from tilelang.simplify import interval, linear
+
+# C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
+ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
+_PRECEDENCE = {
+    "or": 2, "and": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10,
+    "*": 11, "/": 11, "//": 11, "%": 11,
+}  # fmt: skip
+_SPELLED = {"or": "||", "and": "&&", "//": "/"}
+_COMPARISONS = ("==", "!=", "<", "<=")
+
+
+def bracket(text: str, own: int, wanted: int) -> str:
+    return f"({text})" if own < wanted else text
+
+
+class Expressions:
+    """Prints the expressions of one kernel. `names` holds buffers' and variables' names; the statement emitter fills it."""
+
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect, library: Library) -> None:
+        self.dialect, self.library = dialect, library
+        self.index_type = "int" if kernel.index_bits == 32 else "long"
+        self.index_bits = kernel.index_bits
+        self.names: dict[Any, str] = {}
+        self.types: dict[Var, str] = {}  # C type of each variable in scope
+        self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
+        self._pure: dict[Expr, bool] = {}
+
+    # ------------------------------------------------------------ names
+
+    def variable(self, var: Var) -> str:
+        """The name of a variable; a variable with another range than where it was bound is the same variable."""
+        name = self.names.get(var) or self.names.get(var.name)
+        assert name is not None, f"variable {var.name} is used outside its scope"
+        return name
+
+    def _variable_type(self, var: Var) -> str:
+        found = self.types.get(var)
+        return found if found is not None else self.index_type if var.type.is_integer else value_type(var.type)
+
+    # ------------------------------------------------------------ indices
+
+    def index(self, e: Expr, level: int = ANY) -> str:
+        """An integer in the kernel's index type."""
+        terms, constant = linear(e)
+        if any(abs(c) >= 2**31 for _, c in terms) or abs(constant) >= 2**31:
+            return self._index_atom(e, level)
+        parts = sorted(((atom, c) for atom, c in terms), key=lambda t: (t[1] < 0, -abs(t[1])))
+        if not parts:
+            return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
+        texts = []
+        for position, (atom, c) in enumerate(parts):
+            sign = "-" if c < 0 else "+"
+            factor = abs(c)
+            text = self._index_atom(atom, 11 if factor != 1 else 11 if c < 0 or position else 10)
+            text = text if factor == 1 else f"{text} * {factor}"
+            texts.append(text if not position and sign == "+" else f"-{text}" if not position else f" {sign} {text}")
+        if constant:
+            texts.append(f" {'-' if constant < 0 else '+'} {abs(constant)}")
+        single = len(texts) == 1
+        own = 10 if not single or parts[0][1] < 0 else 11 if parts[0][1] != 1 else level
+        return bracket("".join(texts), own, level)
+
+    def _index_atom(self, e: Expr, level: int) -> str:
+        match e:
+            case Const(value=value):
+                suffix = "L" if abs(int(value)) >= 2**31 else ""
+                return bracket(f"{int(value)}{suffix}", UNARY if value < 0 else POSTFIX, level)
+            case Var():
+                cast = "" if self._variable_type(e) == self.index_type else f"({self.index_type})"
+                return bracket(f"{cast}{self.variable(e)}", UNARY if cast else POSTFIX, level)
+            case Binary("//" | "%" as op, left, right):
+                (low, _), (least, _) = interval(left), interval(right)
+                if low is not None and low >= 0 and least is not None and least > 0:
+                    return bracket(f"{self.index(left, 11)} {_SPELLED.get(op, op)} {self.index(right, 12)}", 11, level)
+                return f"{self.library.floored(op, self.index_type, 1)}({self.index(left)}, {self.index(right)})"
+            case Binary("min" | "max" as op, left, right):
+                cast = "(long)" if self.index_bits == 64 else ""
+                level = UNARY if cast else ANY
+                return f"{op}({cast}{self.index(left, level)}, {cast}{self.index(right, level)})"
+            case Binary(op, left, right) if op in _PRECEDENCE and op not in _COMPARISONS:
+                own = _PRECEDENCE[op]
+                return bracket(f"{self.index(left, own)} {op} {self.index(right, own + 1)}", own, level)
+            case Unary("-" | "~" as op, operand):
+                return bracket(f"{op}{self.index(operand, POSTFIX)}", UNARY, level)
+            case Select(condition, then, otherwise):
+                text = f"{self.condition(condition, 2)} ? {self.index(then, 2)} : {self.index(otherwise, TERNARY)}"
+                return bracket(text, TERNARY, level)
+            case Cast(operand, _) if operand.dtype.is_integer:
+                same = value_type(operand.dtype) == self.index_type
+                return (
+                    self.value(operand, level)
+                    if same
+                    else bracket(f"({self.index_type}){self.value(operand, UNARY)}", UNARY, level)
+                )
+            case _:
+                return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
+
+    def pure(self, e: Expr) -> bool:
+        """Whether an integer is made of indices and constants alone, so that it may be computed in the index type."""
+        found = self._pure.get(e)
+        if found is None:
+            match e:
+                case Const(type=t):
+                    found = t is dt.int64
+                case Var(type=t):
+                    found = t is dt.int64 and self._variable_type(e) == self.index_type
+                case Ramp(base, _):
+                    found = self.pure(base)
+                case Binary(op, left, right):
+                    found = op != "pow" and self.pure(left) and self.pure(right)
+                case Unary("-", operand):
+                    found = self.pure(operand)
+                case Cast(operand, type):
+                    found = (
+                        type is dt.int64
+                        and operand.dtype.is_integer
+                        and operand.dtype.bits + (operand.dtype.kind == "uint") <= 32
+                    )
+                    found = found and lanes(operand) == 1
+                case _:
+                    found = False
+            self._pure[e] = found
+        return found
+
+    # ------------------------------------------------------------ memory
+
+    def offset(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """The element's number in its buffer."""
+        total: Expr = index(0)
+        for i, stride in zip(indices, buffer.strides, strict=True):
+            total = Binary("+", total, Binary("*", i, index(stride)))
+        return total
+
+    def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        offset = self.index(self.offset(buffer, indices), 10)
+        return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        return f"{self.names[buffer]}[{self.index(self.offset(buffer, indices))}]"
+
+    def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
+        """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
+        scalar, size = memory_type(buffer.dtype), memory_bytes(buffer.dtype)
+        terms, constant = linear(self.offset(buffer, indices))
+        known = gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
+        type = vector(scalar, n) if known % (size * n) == 0 else self.library.unaligned(scalar, n)
+        space = self.dialect.spaces[buffer.memory]
+        words = " ".join(w for w in (space, "const" if const else "", type) if w)
+        return f"*({words}*)({self.pointer(buffer, indices)})"
+
+    def pieces(self, buffer: Buffer, indices: tuple[Expr, ...], n: int) -> list[tuple[str, int, int]]:
+        """The named variables that hold n elements of a promoted register buffer: name, first lane, lanes."""
+        width, numbers = buffer.vector, []
+        for i in indices:
+            terms, constant = linear(i)
+            assert not terms, f"{buffer.name} is kept in named variables, so its indices must be constants; got {i}"
+            numbers.append(constant)
+        first = numbers.pop() if numbers else 0
+        found = []
+        while n > 0:
+            lane = first % width
+            taken = min(n, width - lane)
+            found.append((self.register(buffer, (*numbers, first // width)), lane, taken))
+            first, n = first + taken, n - taken
+        return found
+
+    def register(self, buffer: Buffer, group: tuple[int, ...]) -> str:
+        """The name of one variable of a promoted buffer; dimensions of one group do not show."""
+        counts = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
+        return "_".join([self.names[buffer], *(str(g) for g, count in zip(group, counts, strict=True) if count > 1)])
+
+    def part(self, name: str, width: int, lane: int, n: int) -> str:
+        """Lanes of a variable."""
+        return name if n == width else f"{name}.s{''.join(LANE_DIGITS[lane : lane + n])}"
+
+    def raw(self, load: Load) -> str:
+        """What memory holds at a load's place, not unpacked; a primary expression or an lvalue."""
+        buffer, n = load.buffer, load.lanes
+        scalar = memory_type(buffer.dtype)
+        if buffer.vector:
+            parts = [self.part(name, buffer.vector, lane, k) for name, lane, k in self.pieces(buffer, load.indices, n)]
+            text = parts[0] if len(parts) == 1 else f"({vector(scalar, n)})({', '.join(parts)})"
+            assert load.count is None, "promoted registers exist whole"
+            return text
+        if load.count is not None:
+            assert load.fill is not None, "a partial load needs a fill"
+            fill = self.stored(load.fill, buffer.dtype, n)
+            if n == 1:
+                return f"({self.condition(Binary('<', index(0), load.count), 2)} ? {self.element(buffer, load.indices)} : {fill})"
+            helper = self.library.load_first(scalar, n, buffer.memory)
+            return f"{helper}({self.pointer(buffer, load.indices)}, {self.index(load.count)}, {fill})"
+        return self.element(buffer, load.indices) if n == 1 else self.vector_place(buffer, load.indices, n, True)
+
+    def stored(self, e: Expr, dtype: DType, n: int) -> str:
+        """A value as memory of the given type takes it, n lanes."""
+        if isinstance(e, Pack) and len(set(e.items)) == 1:
+            e = e.items[0]  # one item for every lane
+        if is_bits(dtype):
+            match e:
+                case Const():
+                    return self._spread(literal(e, bits=True), "ushort", 1, n)
+                case Load() if e.buffer.dtype == dtype and lanes(e) == n:
+                    return self.raw(e)
+                case Cast(operand, type) if type == dtype and operand.dtype == dt.float32:
+                    e = operand
+            helper = self.library.convert_bits(dtype.name, False, n)
+            return f"{helper}({self.broadcast(e, n)})"
+        if dtype.kind == "bool":
+            if n == 1:
+                return self.condition(e, 2)
+            return f"convert_uchar{n}({self.mask(e, n, 8)} & (char{n})(1))"
+        return self.broadcast(e, n, ANY)
+
+    # ------------------------------------------------------------ values
+
+    def _spread(self, text: str, scalar: str, have: int, want: int) -> str:
+        return text if have == want else f"({vector(scalar, want)})({text})"
+
+    def broadcast(self, e: Expr, n: int, level: int = ANY) -> str:
+        """A value of n lanes, a scalar repeated."""
+        if e.dtype.kind == "bool" and n > 1:
+            return self.mask(e, n, 32, level)
+        have = lanes(e)
+        assert have in (1, n), f"{have} lanes where {n} are needed: {e}"
+        return self.value(e, level) if have == n else self._spread(self.value(e), value_type(e.dtype), have, n)
+
+    def value(self, e: Expr, level: int = ANY) -> str:
+        """An expression in its own type."""
+        n = lanes(e)
+        assert n == 1 or n in VECTOR_LANES, f"no vector has {n} lanes: {e}"
+        if e.dtype.kind == "bool":
+            return self.condition(e, level) if n == 1 else self.mask(e, n, self._mask_bits(e), level)
+        match e:
+            case Const():
+                text = literal(e)
+                return bracket(text, UNARY if text[0] in "-(" else POSTFIX, level)
+            case Var(type=t):
+                same = self._variable_type(e) == value_type(t)
+                return bracket(
+                    self.variable(e) if same else f"({value_type(t)}){self.variable(e)}", POSTFIX if same else UNARY, level
+                )
+            case Load():
+                text = self.raw(e)
+                if is_bits(e.dtype):
+                    return f"{self.library.convert_bits(e.dtype.name, True, n)}({text})"
+                return bracket(text, UNARY if text[0] in "*(" else POSTFIX, level)
+            case Ramp(base, n):
+                steps = ", ".join(str(i) for i in range(n))
+                type = value_type(e.dtype, n)
+                return bracket(f"({type})({self.value(base)}) + ({type})({steps})", 10, level)
+            case Pack(items):
+                unique = dict.fromkeys(items)
+                if n == 1:
+                    return self.value(items[0], level)
+                text = self.value(items[0]) if len(unique) == 1 else ", ".join(self.value(i, TERNARY) for i in items)
+                return bracket(f"({value_type(e.dtype, n)})({text})", UNARY, level)
+            case Lane(operand, number):
+                return self._lane(operand, number, level)
+            case Binary():
+                return self._binary(e, n, level)
+            case Unary(op, operand):
+                text = f"{op}{self.value(operand, POSTFIX)}"
+                return self._narrow(text, UNARY, e.dtype, n, level)
+            case Call():
+                return self._call(e, n, level)
+            case Select():
+                return self._select(e, n, level)
+            case Cast(operand, type):
+                return self._cast(operand, type, n, level)
+        raise AssertionError(f"no expression of the kernel IR: {e!r}")
+
+    def _lane(self, operand: Expr, number: int, level: int) -> str:
+        if isinstance(operand, Load) and operand.buffer.vector:
+            last = Binary("+", operand.indices[-1], index(number))
+            return self.value(Load(operand.buffer, (*operand.indices[:-1], last)), level)
+        if lanes(operand) == 1:
+            return self.value(operand, level)
+        return f"{self.value(operand, POSTFIX)}.s{LANE_DIGITS[number]}"
+
+    def _narrow(self, text: str, own: int, dtype: DType, n: int, level: int) -> str:
+        """A scalar of a type narrower than int was computed in int: back to its own."""
+        if n == 1 and dtype.is_integer and dtype.bits < 32:
+            return bracket(f"({value_type(dtype)})({text})", UNARY, level)
+        return bracket(text, own, level)
+
+    def _binary(self, e: Binary, n: int, level: int) -> str:
+        op, left, right, t = e.op, e.left, e.right, e.dtype
+        type = value_type(t, n)
+        if op in ("min", "max"):
+            helper = self.library.extreme(op, type) if t.is_float else op
+            return f"{helper}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
+        if op == "pow":
+            return self._power(left, right, n, level)
+        if op in ("//", "%"):
+            helper = self.library.floored(op, value_type(t), n)
+            return f"{helper}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
+        if op in ("<<", ">>") and not _shift_is_defined(right, t.bits):
+            return self._shift(e, level)
+        own = _PRECEDENCE[op]
+        if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # C leaves signed overflow undefined
+            unsigned = "u" + type
+            text = f"({unsigned}){self.value(left, UNARY)} {op} ({unsigned}){self.value(right, UNARY)}"
+            return bracket(f"({type})({text})", UNARY, level)
+        text = f"{self.value(left, own)} {op} {self.value(right, own + 1)}"
+        return self._narrow(text, own, t, n, level)
+
+    def _shift(self, e: Binary, level: int) -> str:
+        """A shift by an amount that may be the type's width or more, where C is undefined and NumPy gives 0 (or the sign)."""
+        t = e.right.dtype
+        most = Const(e.dtype.bits - 1, t)
+        inside = Binary("and", Binary("<=", Const(0, t), e.right), Binary("<=", e.right, most))
+        sure = Binary(e.op, e.left, Binary("&", e.right, most))
+        beyond = Binary(">>", e.left, most) if e.op == ">>" and e.dtype.kind == "int" else Const(0, e.dtype)
+        return self.value(Select(inside, sure, beyond), level)
+
+    def _power(self, base: Expr, exponent: Expr, n: int, level: int) -> str:
+        t = base.dtype
+        if not t.is_float:
+            if n == 1:
+                return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
+            return self.value(Pack(tuple(lane(Binary("pow", base, exponent), i) for i in range(n))), level)
+        if isinstance(exponent, Const) and exponent.value == 2 and isinstance(base, (Var, Load)):
+            return bracket(f"{self.value(base, 11)} * {self.value(base, 12)}", 11, level)
+        return f"{self.dialect.functions.get('pow', 'pow')}({self.broadcast(base, n)}, {self.broadcast(exponent, n)})"
+
+    def _call(self, e: Call, n: int, level: int) -> str:
+        argument, t = e.args[0], e.args[0].dtype
+        type = value_type(t, n)
+        if e.name == "abs" and not t.is_float:
+            if t.kind == "uint":
+                return self.value(argument, level)
+            return self.value(Select(Binary("<", argument, Const(0, t)), Unary("-", argument), argument), level)
+        if e.name in self.dialect.own and value_type(t) == "float":
+            return f"{self.library.function(e.name, type)}({self.value(argument)})"
+        if e.name == "sigmoid":
+            one, small = Const(1.0, t), Call("exp", (Unary("-", Call("abs", (argument,))),))
+            right = Binary("/", one, Binary("+", one, small))
+            return self.value(Select(Binary("<=", Const(0.0, t), argument), right, Binary("*", small, right)), level)
+        return f"{self.dialect.functions.get(e.name, e.name)}({self.value(argument)})"
+
+    def _select(self, e: Select, n: int, level: int) -> str:
+        c = e.condition
+        if lanes(c) == 1:
+            text = f"{self.condition(c, 2)} ? {self.broadcast(e.then, n, 2)} : {self.broadcast(e.otherwise, n, TERNARY)}"
+            return bracket(text, TERNARY, level)
+        if any(not readable(branch) for branch in (e.then, e.otherwise)):  # a lane that is not taken must not be read
+            return self.value(Pack(tuple(lane(e, i) for i in range(n))), level)
+        bits = 8 * memory_bytes(dt.compute_type(e.dtype))
+        text = f"{self.mask(c, n, bits, 2)} ? {self.broadcast(e.then, n, 2)} : {self.broadcast(e.otherwise, n, TERNARY)}"
+        return bracket(text, TERNARY, level)
+
+    def _cast(self, operand: Expr, type: DType, n: int, level: int) -> str:
+        source, target = operand.dtype, value_type(type, n)
+        if is_bits(type) and source != type and source.kind != "bool":
+            bits = self.library.convert_bits(type.name, False, n)
+            back = self.library.convert_bits(type.name, True, n)
+            return f"{back}({bits}({self._cast(operand, dt.float32, n, ANY)}))"
+        if source.kind == "bool":
+            if n == 1:
+                return bracket(f"({target}){self.condition(operand, UNARY)}", UNARY, level)
+            bits_ = 8 * memory_bytes(dt.compute_type(type))
+            return f"convert_{target}(-{self.mask(operand, n, bits_, POSTFIX)})"
+        if n == 1 and self.pure(operand) and self._small(operand):
+            return bracket(f"({target}){self.index(operand, UNARY)}", UNARY, level)
+        if value_type(source, n) == target:
+            return self.value(operand, level)
+        if n == 1:
+            return bracket(f"({target}){self.value(operand, UNARY)}", UNARY, level)
+        return f"convert_{target}({self.value(operand)})"
+
+    def _small(self, e: Expr) -> bool:
+        """Whether an index certainly fits the index type."""
+        low, high = interval(e)
+        limit = 2 ** (self.index_bits - 1)
+        return low is not None and high is not None and -limit <= low and high < limit
+
+    # ------------------------------------------------------------ conditions
+
+    def condition(self, e: Expr, level: int = ANY) -> str:
+        """A scalar condition, 0 or 1."""
+        assert lanes(e) == 1, f"a condition of one lane is needed: {e}"
+        match e:
+            case Const(value=value):
+                return "1" if value else "0"
+            case Binary(op, left, right) if op in _COMPARISONS:
+                own = _PRECEDENCE[op]
+                if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
+                    return bracket(f"{self.index(left, own + 1)} {op} {self.index(right, own + 1)}", own, level)
+                return bracket(f"{self.value(left, own + 1)} {op} {self.value(right, own + 1)}", own, level)
+            case Binary("and" | "or" as op, left, right):
+                own = _PRECEDENCE[op]
+                inner = 4 if op == "or" else own  # `a && b || c` is right, and warned about
+                return bracket(f"{self.condition(left, inner)} {_SPELLED[op]} {self.condition(right, inner)}", own, level)
+            case Binary("^" | "&" | "|" as op, left, right):
+                own = _PRECEDENCE[op]
+                return bracket(f"{self.condition(left, 9)} {op} {self.condition(right, 9)}", own, level)
+            case Unary("not" | "~", operand):
+                return bracket(f"!{self.condition(operand, POSTFIX)}", UNARY, level)
+            case Call("isnan", (operand,)):
+                x = self.value(operand, 8)
+                return bracket(f"{x} != {x}", 7, level)
+            case Select(c, then, otherwise):
+                text = f"{self.condition(c, 2)} ? {self.condition(then, 2)} : {self.condition(otherwise, TERNARY)}"
+                return bracket(text, TERNARY, level)
+            case Cast(operand, _):
+                return bracket(f"{self.value(operand, 8)} != 0", 7, level)
+            case Var():
+                return self.variable(e)
+            case Load():
+                return bracket(self.raw(e), POSTFIX if not e.count else UNARY, level)
+            case Lane(operand, number):
+                return bracket(f"{self.mask(operand, lanes(operand), 32, POSTFIX)}.s{LANE_DIGITS[number]} != 0", 7, level)
+            case Pack((item,)):
+                return self.condition(item, level)
+        raise AssertionError(f"no condition: {e!r}")
+
+    def _mask_bits(self, e: Expr) -> int:
+        """The width of mask that a condition of several lanes has by itself."""
+        match e:
+            case Binary(op, left, right) if op in _COMPARISONS:
+                if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
+                    return self.index_bits
+                return 32 if left.dtype.kind == "bool" else 8 * memory_bytes(dt.compute_type(left.dtype))
+            case Binary(_, left, right):
+                return max(self._mask_bits(side) for side in (left, right) if lanes(side) > 1)
+            case Unary(_, operand):
+                return self._mask_bits(operand)
+            case Call(_, (operand,)) | Cast(operand, _) if operand.dtype.kind != "bool":
+                return 8 * memory_bytes(dt.compute_type(operand.dtype))
+            case Load():
+                return 8
+            case _:
+                return 32
+
+    def mask(self, e: Expr, n: int, bits: int, level: int = ANY) -> str:
+        """A condition as a mask of n lanes, each of `bits` bits."""
+        type = vector(SIGNED_OF_BITS[bits], n)
+        if lanes(e) == 1:
+            return bracket(f"({type})(-({self.condition(e)}))", UNARY, level)
+        own = self._mask_bits(e)
+        if own != bits:
+            return f"convert_{type}({self.mask(e, n, own)})"
+        match e:
+            case Binary(op, left, right) if op in _COMPARISONS:
+                p = _PRECEDENCE[op]
+                return bracket(f"{self._compared(left, e, n, p + 1)} {op} {self._compared(right, e, n, p + 1)}", p, level)
+            case Binary(op, left, right):
+                sign = {"and": "&", "or": "|"}.get(op, op)
+                return bracket(
+                    f"{self.mask(left, n, bits, UNARY)} {sign} {self.mask(right, n, bits, UNARY)}", _PRECEDENCE[sign], level
+                )
+            case Unary(_, operand):
+                return bracket(f"~{self.mask(operand, n, bits, POSTFIX)}", UNARY, level)
+            case Call("isnan", (operand,)):
+                x = self.value(operand, 8)
+                return bracket(f"{x} != {x}", 7, level)
+            case Select(c, then, otherwise):
+                if not (readable(then) and readable(otherwise)) and lanes(c) > 1:
+                    return self.mask(Pack(tuple(lane(e, i) for i in range(n))), n, bits, level)
+                chosen = self.condition(c, 2) if lanes(c) == 1 else self.mask(c, n, bits, 2)
+                return bracket(f"{chosen} ? {self.mask(then, n, bits, 2)} : {self.mask(otherwise, n, bits, 2)}", TERNARY, level)
+            case Cast(operand, _):
+                return bracket(
+                    f"{self.value(operand, 8)} != {self._spread(literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)}",
+                    7,
+                    level,
+                )
+            case Load():
+                return bracket(f"{self.raw(e)} != (uchar{n})(0)", 7, level)
+            case Pack(items):
+                return bracket(f"({type})({', '.join(f'-({self.condition(i)})' for i in items)})", UNARY, level)
+        raise AssertionError(f"no condition: {e!r}")
+
+    def _compared(self, side: Expr, comparison: Binary, n: int, level: int) -> str:
+        """One side of a comparison of several lanes."""
+        if side.dtype.kind == "bool":
+            return self.mask(side, n, 32, level)
+        if side.dtype is dt.int64 and self.pure(comparison.left) and self.pure(comparison.right):
+            return self._index_vector(side, n, level)
+        return self.broadcast(side, n, level)
+
+    def _index_vector(self, e: Expr, n: int, level: int) -> str:
+        """Pure index arithmetic of n lanes in the index type: a scalar base and constant steps where it is that simple."""
+        type = vector(self.index_type, n)
+        if lanes(e) == 1:
+            return bracket(f"({type})({self.index(e)})", UNARY, level)
+        if isinstance(e, Ramp):
+            steps = ", ".join(str(i) for i in range(n))
+            base = self.index(e.base)
+            text = f"({type})({steps})"
+            return bracket(text, UNARY, level) if base == "0" else bracket(f"({type})({base}) + {text}", 10, level)
+        return bracket(f"({type})({', '.join(self.index(lane(e, i)) for i in range(n))})", UNARY, level)
+
+
+def _shift_is_defined(amount: Expr, bits: int) -> bool:
+    match amount:
+        case Const(value=value):
+            return 0 <= value < bits
+        case Binary("&", _, Const(value=value)):
+            return 0 <= value < bits
+    return False
+
+
+def readable(e: Expr) -> bool:
+    """Whether evaluating every lane of a value touches no place outside a buffer."""
+    for part in e.walk():
+        if isinstance(part, Load) and part.count is None and not part.buffer.vector:
+            for position, (i, extent) in enumerate(zip(part.indices, part.buffer.shape, strict=True)):
+                low, high = interval(i)
+                last = extent - (part.lanes if position == len(part.indices) - 1 else 1)
+                if low is None or high is None or low < 0 or high > last:
+                    return False
+    return True
+
+
+def lane(e: Any, number: int) -> Any:
+    """One lane of a value, as an expression of scalars."""
+    match e:
+        case Load(buffer, indices, n, count, fill):
+            inner = tuple(lane(i, number) for i in indices)
+            if n == 1:
+                return Load(buffer, inner, 1, count, fill)
+            element = Load(buffer, (*inner[:-1], Binary("+", inner[-1], index(number))))
+            return element if count is None else Select(Binary("<", index(number), count), element, fill)
+        case Ramp(base, _):
+            return Binary("+", base, Const(number, base.dtype))
+        case Pack(items):
+            return items[number]
+        case Lane():
+            return e
+        case Expr():
+            return e.map_children(lambda child: lane(child, number) if isinstance(child, Expr) else child)
+    return e

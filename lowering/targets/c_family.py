@@ -1,0 +1,361 @@
+"""The emitter of the C family: a program of the final kernel IR becomes one source text, in the words of a dialect.
+
+It prints what the passes decided and decides nothing about speed itself, except the forms that compilers need: promoted register
+buffers are named vector variables, declared where their first store is when that store comes first in their scope; vectors in
+memory are reached through pointers to unaligned vector types; offsets are linear forms with their constants together.
+
+The final IR has no vector loops, and every index into a promoted buffer is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilelang.errors import DeviceError, Span
+from tilelang.expr import Binary, Expr, Select, Var, index
+from tilelang.instruction import Instruction as InstructionRecord
+from tilelang.instruction import OperandText
+from tilelang.lowering import ir
+from tilelang.lowering.ir import (
+    Barrier,
+    Buffer,
+    Commit,
+    Copy,
+    For,
+    If,
+    Instruction,
+    Kernel,
+    Let,
+    Load,
+    Prefetch,
+    Ramp,
+    Seq,
+    Stmt,
+    Store,
+    Wait,
+)
+from tilelang.lowering.targets.c_dialect import LANE_DIGITS, VECTOR_LANES, Dialect, memory_bytes, memory_type, value_type, vector
+from tilelang.lowering.targets.c_expressions import Expressions
+from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
+from tilelang.lowering.targets.c_library import Library
+from tilelang.lowering.targets.c_names import Names
+from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
+
+__all__ = ["Dialect", "emit", "kernel_names", "ulps"]
+
+ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
+STREAMED_BYTES = 16  # narrower stores gain nothing from going past the caches
+INDENT = "    "
+
+
+def emit(program: ir.Program, dialect: Dialect, lines: bool = False) -> str:
+    """The source text of all kernels of a program.
+
+    lines: `#line` directives lead from the text to the schedule's steps. Raises DeviceError where the program uses what the
+    dialect does not have.
+    """
+    library = Library(dialect)
+    names = kernel_names(program, dialect)
+    bodies = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines).text() for kernel in program.kernels]
+    text = "\n".join(part for part in (library.text, *bodies) if part)
+    return "".join(header for word, header in dialect.headers if word in text) + text
+
+
+def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
+    """The name that each kernel of a program has in its source text."""
+    names = Names(dialect)
+    return {kernel.name: names.fresh(kernel.name) for kernel in program.kernels}
+
+
+def ulps(dialect: Dialect) -> dict[str, float]:
+    """The greatest error of each function of 32-bit floats on a dialect, in ulps: our own where it is used, else the builtin's."""
+    return {**dialect.ulps, **{name: OWN_ULPS[name] for name in dialect.own}}
+
+
+class _KernelEmitter:
+    """Prints one kernel, line by line."""
+
+    def __init__(self, kernel: Kernel, name: str, dialect: Dialect, library: Library, lines: bool) -> None:
+        self.kernel, self.name, self.dialect, self.library, self.with_lines = kernel, name, dialect, library, lines
+        self.expressions = Expressions(kernel, dialect, library)
+        self.names = Names(dialect)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.number = 0  # of the statement being printed, in pre-order
+        self.last_span: Span | None = None
+
+    def put(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text)
+
+    # ------------------------------------------------------------ the function
+
+    def text(self) -> str:
+        kernel = self.kernel
+        for buffer in kernel.buffers:
+            self._name_buffer(buffer)
+        head = self.dialect.kernel.format(threads=kernel.threads, name=self.name)
+        written = {s.buffer for s in ir.statements(kernel.body) if isinstance(s, Store)}
+        written |= {s.target for s in ir.statements(kernel.body) if isinstance(s, Copy)}
+        for s in ir.statements(kernel.body):
+            if isinstance(s, Instruction):
+                written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
+        arguments = ",\n".join(INDENT + self._argument(b, b in written) for b in kernel.arguments)
+        if not kernel.contract:
+            self.put(self.dialect.no_contraction)
+        self._shared_arrays()
+        self._grid_variables()
+        self.places = declaration_places(kernel.body, self.expressions)
+        self._registers()
+        self.block(kernel.body)
+        grid = " x ".join(str(n) for n in kernel.grid)
+        about = f"// {grid} blocks of {kernel.threads} thread{'s' * (kernel.threads > 1)}, {kernel.shared_bytes} bytes of shared memory"
+        return "\n".join([about, f"{head}(\n{arguments})", "{", *self.lines, "}\n"])
+
+    def _name_buffer(self, buffer: Buffer) -> None:
+        x = self.expressions
+        x.names[buffer] = self.names.fresh(buffer.name)
+        if buffer.vector:
+            while not self.names.claim(derived := [n for n in registers(buffer, x) if n != x.names[buffer]]):
+                x.names[buffer] = self.names.fresh(buffer.name)
+            del derived
+        x.alignment[buffer] = memory_bytes(buffer.dtype) if buffer.memory == "global" else ARRAY_ALIGNMENT
+
+    def _argument(self, buffer: Buffer, written: bool) -> str:
+        const = "" if written else "const "
+        space = self.dialect.spaces["global"]
+        return f"{space} {const}{memory_type(buffer.dtype)}* {self.dialect.restrict} {self.expressions.names[buffer]}".lstrip()
+
+    def _shared_arrays(self) -> None:
+        """One array per buffer; buffers that share bytes become pointers into one array."""
+        shared, space, name = self.kernel.shared, self.dialect.spaces["shared"], self.expressions.names
+        placed = sorted((b for b in shared if b.offset is not None), key=lambda b: b.offset or 0)
+        overlap = any((a.offset or 0) + a.bytes > (b.offset or 0) for a, b in zip(placed, placed[1:], strict=False))
+        aligned = f"__attribute__((aligned({ARRAY_ALIGNMENT})))"
+        if not overlap:
+            for b in shared:
+                self.put(f"{space} {memory_type(b.dtype)} {name[b]}[{max(1, b.elements)}] {aligned};")
+            return
+        arena = self.names.fresh("arena")
+        self.put(f"{space} uchar {arena}[{self.kernel.shared_bytes}] {aligned};")
+        for b in shared:
+            type = f"{space} {memory_type(b.dtype)}*"
+            self.put(f"{type} const {name[b]} = ({type})({arena} + {b.offset});")
+            self.expressions.alignment[b] = ARRAY_ALIGNMENT if not b.offset else min(ARRAY_ALIGNMENT, b.offset & -b.offset)
+
+    def _grid_variables(self) -> None:
+        """The block's and the thread's number, where the kernel uses them."""
+        x = self.expressions
+        spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
+        spelled[ir.THREAD.name] = self.dialect.thread_number
+        used = {part.name for part in _variables(self.kernel.body)}
+        for wanted, text in spelled.items():
+            if wanted in used:
+                x.names[wanted] = self.names.fresh(wanted)
+                self.put(f"const {x.index_type} {x.names[wanted]} = ({x.index_type}){text};")
+
+    def _registers(self) -> None:
+        """Declarations at the top: private arrays, and named variables that are not declared where they are first stored."""
+        for b in self.kernel.registers:
+            if not b.vector:
+                aligned = f" __attribute__((aligned({ARRAY_ALIGNMENT})))" if b.bytes >= ARRAY_ALIGNMENT else ""
+                self.put(f"{memory_type(b.dtype)} {self.expressions.names[b]}[{max(1, b.elements)}]{aligned};")
+                self.expressions.alignment[b] = ARRAY_ALIGNMENT if aligned else memory_bytes(b.dtype)
+        by_type: dict[str, list[str]] = {}
+        for name, b in self.places.top:
+            by_type.setdefault(vector(memory_type(b.dtype), b.vector), []).append(name)
+        for type, names in by_type.items():
+            for first in range(0, len(names), 8):
+                self.put(f"{type} {', '.join(names[first : first + 8])};")
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, stmt: Stmt) -> None:
+        """A statement in a block of its own: names bound in it end with it."""
+        x = self.expressions
+        names, types, bound = dict(x.names), dict(x.types), set(self.names.taken)
+        self.statement(stmt, nested=False)
+        x.names, x.types = names, types
+        self.names.release(self.names.taken - bound)
+
+    def braces(self, head: str, stmt: Stmt) -> None:
+        self.put(f"{head} {{" if head else "{")
+        self.depth += 1
+        self.block(stmt)
+        self.depth -= 1
+        self.put("}")
+
+    def statement(self, stmt: Stmt, nested: bool = True) -> None:
+        declared = self.places.at.get(self.number, ())
+        self.number += 1
+        self._line(getattr(stmt, "span", None))
+        match stmt:
+            case Seq(body):
+                if nested and opens_scope(stmt):
+                    self.number -= 1
+                    self.braces("", stmt)
+                else:
+                    for s in body:
+                        self.statement(s)
+            case For():
+                self._loop(stmt)
+            case If(condition, then, otherwise):
+                self.braces(f"if ({self.expressions.condition(condition)})", then)
+                if otherwise is not None:
+                    self.lines[-1] += " else {"
+                    self.depth += 1
+                    self.block(otherwise)
+                    self.depth -= 1
+                    self.put("}")
+            case Let(var, value):
+                text = self.expressions.index(value) if self._is_index(var, value) else self.expressions.broadcast(value, 1)
+                type = self.expressions.index_type if self._is_index(var, value) else value_type(var.type)
+                self.put(f"const {type} {self.bind(var, type)} = {text};")
+            case Store():
+                self._store(stmt, declared)
+            case Barrier(memory, reasons):
+                self._barrier(memory, reasons)
+            case Prefetch(buffer, indices):
+                self.put(self.dialect.prefetch.format(pointer=self.expressions.pointer(buffer, indices)))
+            case Copy() | Commit() | Wait():
+                raise DeviceError(
+                    "no-asynchronous-copy",
+                    f"{self.dialect.name} has no asynchronous copies, and the kernel {self.kernel.name} has a {type_name(stmt)}",
+                    span=getattr(stmt, "span", None),
+                    mend="use a profile without asynchronous copies: `ahead` then stages through registers",
+                )
+            case Instruction():
+                self._instruction(stmt)
+            case _:
+                raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")
+
+    def bind(self, var: Var, type: str) -> str:
+        """A C name for a variable, until its block ends."""
+        x = self.expressions
+        x.names[var] = x.names[var.name] = name = self.names.fresh(var.name)
+        x.types[var] = type
+        return name
+
+    def _is_index(self, var: Var, value: Expr) -> bool:
+        """Whether a named value may be kept in the index type: it is index arithmetic, or its range is known to fit."""
+        if not (var.type.is_integer and var.type.bits == 64):
+            return False
+        limit = 2 ** (self.expressions.index_bits - 1)
+        known = var.lower is not None and var.upper is not None and -limit <= var.lower and var.upper < limit
+        return known or self.expressions.pure(value)
+
+    def _line(self, span: Span | None) -> None:
+        if (
+            self.with_lines
+            and span is not None
+            and (span.file, span.line) != (self.last_span and (self.last_span.file, self.last_span.line))
+        ):
+            self.lines.append(f'#line {span.line} "{span.file}"')
+            self.last_span = span
+
+    def _loop(self, loop: For) -> None:
+        x = self.expressions
+        assert loop.kind in ("serial", "unroll"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
+        if loop.kind == "unroll":
+            self.put("#pragma unroll")
+        extent = x.index(loop.extent, 9)
+        saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
+        name = self.bind(loop.var, x.index_type)
+        self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
+        self.names.release([name])
+        _restore(x.names, loop.var, saved[0])
+        _restore(x.names, loop.var.name, saved[1])
+        _restore(x.types, loop.var, saved[2])
+
+    def _store(self, store: Store, declared: tuple[str, ...]) -> None:
+        x, buffer, value = self.expressions, store.buffer, store.value
+        n, scalar = ir.lanes(value), memory_type(buffer.dtype)
+        if buffer.vector:
+            self._register_store(store, n, declared)
+            return
+        text = x.stored(value, buffer.dtype, n)
+        if store.count is not None:
+            if n == 1:
+                inside = x.condition(Binary("<", index(0), store.count))
+                self.put(f"if ({inside}) {x.element(buffer, store.indices)} = {text};")
+            else:
+                helper = self.library.store_first(scalar, n, buffer.memory)
+                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.count)});")
+        elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
+            self.put(f"{self.library.store_streaming(scalar, n, buffer.memory)}({x.pointer(buffer, store.indices)}, {text});")
+        elif n == 1:
+            self.put(f"{x.element(buffer, store.indices)} = {text};")
+        else:
+            self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
+
+    def _register_store(self, store: Store, n: int, declared: tuple[str, ...]) -> None:
+        x, buffer, value = self.expressions, store.buffer, store.value
+        if store.count is not None:  # keep the lanes that are not written
+            inside = Binary("<", Ramp(index(0), n) if n > 1 else index(0), store.count)
+            value = Select(inside, value, Load(buffer, store.indices, n))
+        pieces = x.pieces(buffer, store.indices, n)
+        scalar = memory_type(buffer.dtype)
+        text = x.stored(value, buffer.dtype, n)
+        if len(pieces) == 1:
+            name, lane, count = pieces[0]
+            type = f"{vector(scalar, buffer.vector)} " if name in declared else ""
+            self.put(f"{type}{x.part(name, buffer.vector, lane, count)} = {text};")
+            return
+        for name in declared:
+            self.put(f"{vector(scalar, buffer.vector)} {name};")
+        whole = self.names.fresh("whole")
+        self.put(f"const {vector(scalar, n)} {whole} = {text};")
+        taken = 0
+        for name, lane, count in pieces:
+            source = f"{whole}.s{''.join(LANE_DIGITS[taken : taken + count])}"
+            self.put(f"{x.part(name, buffer.vector, lane, count)} = {source};")
+            taken += count
+
+    def _barrier(self, memory: tuple[str, ...], reasons: tuple[str, ...]) -> None:
+        if self.kernel.threads == 1:  # a lone thread sees its own writes
+            return
+        flags = " | ".join(self.dialect.fences[m] for m in memory if m in self.dialect.fences)
+        note = f"  // {reasons[0]}" if reasons else ""
+        self.put(self.dialect.barrier.format(flags=flags) + note.replace("\n", " "))
+
+    def _instruction(self, stmt: Instruction) -> None:
+        """A template of the instruction in this dialect, with the operands' places filled in."""
+        x = self.expressions
+        semantics: InstructionRecord = stmt.semantics
+        if self.dialect.name not in semantics.dialects:
+            raise DeviceError(
+                "no-template",
+                f"the instruction {semantics.name} has no text in {self.dialect.name}",
+                span=stmt.span,
+                mend="give it a template, or run the kernel in the simulator",
+            )
+        texts = {}
+        for operand, buffer, indices in stmt.operands:
+            held = semantics.fragment(operand)
+            count = held.slots if held is not None else 1
+            if buffer.vector:
+                pieces = x.pieces(buffer, indices, count)
+                name, lane, n = pieces[0]
+                whole = x.part(name, buffer.vector, lane, n) if len(pieces) == 1 else x.raw(Load(buffer, indices, count))
+                slots = tuple(x.part(v, buffer.vector, at + i, 1) for v, at, n in pieces for i in range(n))
+                texts[operand] = OperandText(whole, slots)
+                continue
+            each = tuple((*indices[:-1], Binary("+", indices[-1], index(i))) for i in range(count)) if indices else (indices,)
+            whole = x.vector_place(buffer, indices, count, False) if count in VECTOR_LANES else x.element(buffer, indices)
+            texts[operand] = OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({x.pointer(buffer, indices)})")
+        self.put(semantics.render(self.dialect.name, texts))
+
+
+def type_name(stmt: Stmt) -> str:
+    return type(stmt).__name__
+
+
+def _restore(table: dict[object, str], key: object, old: str | None) -> None:
+    if old is None:
+        table.pop(key, None)
+    else:
+        table[key] = old
+
+
+def _variables(stmt: Stmt) -> set[Var]:
+    """Every variable that a statement tree mentions."""
+    return {part for part in stmt.walk() if isinstance(part, Var)}

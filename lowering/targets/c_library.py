@@ -1,0 +1,261 @@
+"""The helper functions that a source text needs, collected while it is printed: memory access, conversions, arithmetic, functions.
+
+A helper is made once for a type, after the helpers it calls, and only when something asks for it. Its name ends in its type, so
+that `maximum_float16` reads well; the emitter keeps a program's own names off these. Every memory helper touches exactly
+the elements it is asked for.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, UNSIGNED_OF_BITS, Dialect, vector
+from tilelang.lowering.targets.c_functions import FUNCTIONS
+
+BITS = {
+    "char": 8,
+    "uchar": 8,
+    "short": 16,
+    "ushort": 16,
+    "int": 32,
+    "uint": 32,
+    "float": 32,
+    "long": 64,
+    "ulong": 64,
+    "double": 64,
+}
+
+_MAXIMUM = """
+static inline $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
+    const $T r = a $op b ? a : b;
+    return a == a ? r : a;
+}
+"""
+
+_FLOOR_DIVIDE_SIGNED = """
+static inline $T ${name}($T a, $T b) {  // towards minus infinity; 0 for a divisor of 0
+    const $T d = (b == 0) | (b == -1) ? ($T)(1) : b;
+    const $T q = a / d;
+    const $T r = a - q * d;
+    const $T floor_q = (r != 0) & ((r ^ d) < 0) ? q - ($T)(1) : q;
+    return b == 0 ? ($T)(0) : (b == -1 ? -a : floor_q);
+}
+"""
+_FLOOR_MODULO_SIGNED = """
+static inline $T ${name}($T a, $T b) {  // with the divisor's sign; 0 for a divisor of 0
+    const $T d = (b == 0) | (b == -1) ? ($T)(1) : b;
+    const $T r = a % d;
+    return (r != 0) & ((r ^ d) < 0) ? r + d : r;
+}
+"""
+_FLOOR_DIVIDE_UNSIGNED = """
+static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
+    return b == 0 ? ($T)(0) : a / (b == 0 ? ($T)(1) : b);
+}
+"""
+_FLOOR_MODULO_UNSIGNED = """
+static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
+    return b == 0 ? ($T)(0) : a % (b == 0 ? ($T)(1) : b);
+}
+"""
+_FLOOR_MODULO_FLOAT = """
+static inline $T ${name}($T a, $T b) {  // with the divisor's sign
+    const $T r = fmod(a, b);
+    const $T moved = (r != 0) & ((b < 0) != (r < 0)) ? r + b : r;
+    return moved == 0 ? copysign(moved, b) : moved;
+}
+"""
+_FLOOR_DIVIDE_FLOAT = """
+static inline $T ${name}($T a, $T b) {  // the quotient that belongs to the floored remainder
+    const $T r = fmod(a, b);
+    const $T q = (a - r) / b;
+    const $T lower = (r != 0) & ((b < 0) != (r < 0)) ? q - ($T)(1) : q;
+    const $T whole = floor(lower);
+    const $T nearest = lower - whole > ($T)(0.5f) ? whole + ($T)(1) : whole;
+    return b == 0 ? a / b : (lower == 0 ? copysign(($T)(0), a / b) : nearest);
+}
+"""
+_INTEGER_POWER = """
+static inline $T ${name}($T base, $T exponent) {  // wraps; a negative exponent gives the truncated quotient
+    if (exponent < 0) return base == 1 ? ($T)(1) : base == -1 ? ($T)((exponent & 1) ? -1 : 1) : ($T)(0);
+    ulong result = 1, factor = (ulong)base;
+    for (ulong rest = (ulong)exponent; rest != 0; rest >>= 1) {
+        if (rest & 1) result *= factor;
+        factor *= factor;
+    }
+    return ($T)result;
+}
+"""
+
+_FROM_BFLOAT16 = """
+static inline $F ${name}($H bits) {
+    return as_$F(convert_$U(bits) << 16);
+}
+"""
+_TO_BFLOAT16 = """
+static inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
+    const $U bits = as_$U(x);
+    const $U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return convert_$H(x != x ? (bits >> 16) | 0x40u : rounded);
+}
+"""
+_FROM_FLOAT16 = """
+static inline $F ${name}($H bits) {  // exact: the exponent moved to its new bias, denormals by subtraction
+    const $U h = convert_$U(bits);
+    const $U exponent = h & 0x7c00u;
+    const $U wide = ((h & 0x7fffu) << 13) + 0x38000000u;
+    const $U special = wide + 0x38000000u;
+    const $U denormal = as_$U(as_$F(wide + 0x00800000u) - 6.103515625e-5f);
+    const $U magnitude = exponent == 0x7c00u ? special : (exponent == 0u ? denormal : wide);
+    return as_$F(magnitude | ((h & 0x8000u) << 16));
+}
+"""
+_TO_FLOAT16 = """
+static inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
+    const $U bits = as_$U(x);
+    const $U a = bits & 0x7fffffffu;
+    const $U special = a > 0x7f800000u ? ($U)(0x7e00u) : ($U)(0x7c00u);
+    const $U denormal = as_$U(as_$F(a) + 0.5f) - 0x3f000000u;
+    const $U normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+    const $U magnitude = a >= 0x47800000u ? special : (a < 0x38800000u ? denormal : normal);
+    return convert_$H(magnitude | ((bits >> 16) & 0x8000u));
+}
+"""
+
+_LOAD_FIRST = """
+static inline $T ${name}(const $space $C* p, long count, $T others) {  // touches the first `count` elements only
+$masked    if (count >= $N) return *(const $space $P*)p;
+    $T v = others;
+$lanes    return v;
+$end}
+"""
+_STORE_FIRST = """
+static inline void ${name}($space $C* p, $T v, long count) {  // touches the first `count` elements only
+$masked    if (count >= $N) {
+        *($space $P*)p = v;
+        return;
+    }
+$lanes$end}
+"""
+_STORE_STREAMING = """
+static inline void ${name}($space $C* p, $T v) {  // past the caches where the place is aligned
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)p & $mask) == 0) {
+        __builtin_nontemporal_store(v, ($space $T*)p);
+        return;
+    }
+#endif
+    *($space $P*)p = v;
+}
+"""
+
+# Masked vector access of x86 (it faults on no lane that is off): name's middle by element bits and whether it is a float.
+_MASKED_X86 = {
+    (32, True): "ups",
+    (64, True): "upd",
+    (32, False): "dqusi",
+    (64, False): "dqudi",
+    (16, False): "dquhi",
+    (8, False): "dquqi",
+}
+
+
+class Library:
+    """Helpers of one source text, in the order in which they must stand."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._texts: dict[str, str] = {}
+
+    @property
+    def text(self) -> str:
+        """All helpers asked for so far."""
+        return "".join(self._texts.values())
+
+    def _add(self, name: str, template: str, **fields: str) -> str:
+        if name not in self._texts:
+            self._texts[name] = Template(template).substitute(name=name, **fields)
+        return name
+
+    def unaligned(self, scalar: str, lanes: int) -> str:
+        """A vector type for places that are aligned to an element only."""
+        full = vector(scalar, lanes)
+        text = "typedef $C ${name} __attribute__((ext_vector_type($N), aligned($B)));\n"
+        return self._add(f"{full}_u", text, C=scalar, N=str(lanes), B=str(BITS[scalar] // 8))
+
+    def function(self, name: str, type: str) -> str:
+        """One of c_functions.FUNCTIONS over a value type."""
+        definition = FUNCTIONS[name]
+        for needed in definition.needs:
+            self.function(needed, type)
+        return self._add(f"{name}_{type}", definition.text, T=type, I=type.replace("float", "int"))
+
+    def extreme(self, op: str, type: str) -> str:
+        """min or max of floats that hands on NaN."""
+        word, sign = ("minimum", "<") if op == "min" else ("maximum", ">")
+        return self._add(f"{word}_{type}", _MAXIMUM, T=type, op=sign)
+
+    def floored(self, op: str, scalar: str, lanes: int) -> str:
+        """`//` or `%` as Python and NumPy have them."""
+        kind = "FLOAT" if scalar in ("float", "double") else "UNSIGNED" if scalar.startswith("u") else "SIGNED"
+        table = {
+            ("//", "FLOAT"): _FLOOR_DIVIDE_FLOAT, ("//", "SIGNED"): _FLOOR_DIVIDE_SIGNED, ("//", "UNSIGNED"): _FLOOR_DIVIDE_UNSIGNED,
+            ("%", "FLOAT"): _FLOOR_MODULO_FLOAT, ("%", "SIGNED"): _FLOOR_MODULO_SIGNED, ("%", "UNSIGNED"): _FLOOR_MODULO_UNSIGNED,
+        }  # fmt: skip
+        word = "floor_divide" if op == "//" else "floor_modulo"
+        type = vector(scalar, lanes)
+        return self._add(f"{word}_{type}", table[op, kind], T=type)
+
+    def integer_power(self, scalar: str) -> str:
+        """A scalar integer power."""
+        return self._add(f"power_{scalar}", _INTEGER_POWER, T=scalar)
+
+    def convert_bits(self, dtype_name: str, to_float: bool, lanes: int) -> str:
+        """Between a 16-bit float's bits and float."""
+        wide, narrow = vector("float", lanes), vector("ushort", lanes)
+        table = {
+            ("bfloat16", True): _FROM_BFLOAT16, ("bfloat16", False): _TO_BFLOAT16,
+            ("float16", True): _FROM_FLOAT16, ("float16", False): _TO_FLOAT16,
+        }  # fmt: skip
+        name = f"{dtype_name}_to_{wide}" if to_float else f"{wide}_to_{dtype_name}_{narrow}"
+        return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=vector("uint", lanes))
+
+    def load_first(self, scalar: str, lanes: int, memory: str) -> str:
+        """A load of the first elements of a vector."""
+        each = "".join(f"    if (count > {i}) v.s{LANE_DIGITS[i]} = p[{i}];\n" for i in range(lanes))
+        return self._add(f"load_first_{memory}_{vector(scalar, lanes)}", _LOAD_FIRST, lanes=each,
+                         **_masked(scalar, lanes, False), **self._place(scalar, lanes, memory))  # fmt: skip
+
+    def store_first(self, scalar: str, lanes: int, memory: str) -> str:
+        """A store of the first elements of a vector."""
+        each = "".join(f"    if (count > {i}) p[{i}] = v.s{LANE_DIGITS[i]};\n" for i in range(lanes))
+        return self._add(f"store_first_{memory}_{vector(scalar, lanes)}", _STORE_FIRST, lanes=each,
+                         **_masked(scalar, lanes, True), **self._place(scalar, lanes, memory))  # fmt: skip
+
+    def store_streaming(self, scalar: str, lanes: int, memory: str) -> str:
+        """A store of a vector that is not read again soon."""
+        mask = str(BITS[scalar] // 8 * lanes - 1)
+        return self._add(
+            f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, mask=mask, **self._place(scalar, lanes, memory)
+        )
+
+    def _place(self, scalar: str, lanes: int, memory: str) -> dict[str, str]:
+        wide = self.unaligned(scalar, lanes)
+        return {"T": vector(scalar, lanes), "C": scalar, "P": wide, "N": str(lanes), "space": self.dialect.spaces[memory]}
+
+
+def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
+    """The masked form of an access, behind the compiler's own test that the machine has it; empty where there is none."""
+    bits, is_float = BITS[scalar], scalar in ("float", "double")
+    if bits * lanes not in (128, 256, 512):
+        return {"masked": "", "end": ""}
+    needs = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)"
+    kind = vector(scalar if is_float else SIGNED_OF_BITS[bits], lanes)
+    mask = UNSIGNED_OF_BITS[max(8, lanes)]
+    builtin = f"__builtin_ia32_{'store' if store else 'load'}{_MASKED_X86[bits, is_float]}{bits * lanes}_mask"
+    exists = f"({mask})((1u << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - 1u)"
+    if store:
+        act = f"{builtin}(({kind}*)(size_t)p, as_{kind}(v), {exists});\n    return;"
+    else:
+        act = f"return as_{vector(scalar, lanes)}({builtin}((const {kind}*)(size_t)p, as_{kind}(others), {exists}));"
+    return {"masked": f"#if {needs}\n    {act}\n#else\n", "end": "#endif\n"}

@@ -1,0 +1,49 @@
+"""Names in a source text: a program's own names kept, unless C, the dialect or the emitter's helpers have them already.
+
+Buffers and kernels get their names once; variables when they are bound, unless an enclosing scope has the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tilelang.lowering.targets.c_dialect import C_KEYWORDS, Dialect
+
+# What the emitter itself may write: helpers end in a type, types are a scalar and a number of lanes.
+_SCALARS = "u?char|u?short|u?int|u?long|float|double|half|size_t|bool"
+_OWN = re.compile(
+    rf"(.*_)?({_SCALARS})(2|3|4|8|16)?(_u)?|(as|convert|load|store|floor|power)_.*|__.*|INFINITY|NAN|[A-Z0-9_]*_FENCE"
+)
+
+
+class Names:
+    """The names in use, in one text."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._reserved = C_KEYWORDS | dialect.reserved
+        self.taken: set[str] = set()
+
+    def fresh(self, wanted: str) -> str:
+        """A name that nothing else has, as close to the wanted one as can be."""
+        base = re.sub(r"\W", "_", wanted, flags=re.ASCII) or "x"
+        base = f"_{base}" if base[0].isdigit() else base
+        if base in self._reserved or _OWN.fullmatch(base):
+            base += "_"
+        name, number = base, 1
+        while name in self.taken or name in self._reserved or _OWN.fullmatch(name):
+            name, number = f"{base}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def claim(self, names: Iterable[str]) -> bool:
+        """Takes all of some names, or none where one of them is in use."""
+        wanted = set(names)
+        if wanted & self.taken:
+            return False
+        self.taken |= wanted
+        return True
+
+    def release(self, names: Iterable[str]) -> None:
+        """Ends the scope of some names."""
+        self.taken.difference_update(list(names))
