@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"grammar", "lowering", "autoschedule"}
 
-# A module may import what stands in an earlier row; modules of one row may import each other only as SAME_ROW says.
+# A module may import what stands in an earlier row, and in its own row as long as no cycle comes of it.
 ROWS = [
     "errors options",
     "node dtype",
@@ -15,7 +15,7 @@ ROWS = [
     "numeric combiners access elaborate functions computation_text",
     "computation fragment meaning instruction matching instructions",
     "bound evaluator exactness reference",
-    "schedule",
+    "schedule task",
     "spec check",
     "grammar lowering autoschedule",
     "runtime",
@@ -24,8 +24,8 @@ ROWS = [
 RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}
 ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "lowering"), ("autoschedule.database", "grammar")}
 
-# Methods that are the other way round for the reader's sake: `computation.evaluate(...)`.
-LATE = {("computation", "reference")}
+# Methods that are the other way round for the reader's sake, `computation.evaluate(...)`: imported when they are called.
+LATE = {("computation", "reference"), ("schedule", "spec"), ("schedule", "runtime")}
 
 
 def modules() -> Iterator[tuple[Path, str]]:
@@ -37,27 +37,36 @@ def modules() -> Iterator[tuple[Path, str]]:
             yield path, ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the module's name below `tilelang` of every import of our own, those inside functions included."""
-    for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Every import of our own: its line, the module's name below `tilelang`, and whether it runs only when something is called."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    late = set()
+    for outer in ast.walk(tree):
+        typing_only = isinstance(outer, ast.If) and isinstance(outer.test, ast.Name) and outer.test.id == "TYPE_CHECKING"
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) or typing_only:
+            late |= {id(inner) for inner in ast.walk(outer)}
+    for item in ast.walk(tree):
+        names: list[str] = []
         if isinstance(item, ast.Import):
-            yield from ((item.lineno, a.name.removeprefix("tilelang.")) for a in item.names if a.name.startswith("tilelang."))
+            names = [alias.name for alias in item.names]
         elif isinstance(item, ast.ImportFrom):
             assert item.level == 0, f"{path}:{item.lineno}: relative import; write `from tilelang...`"
-            if item.module == "tilelang":
-                yield from ((item.lineno, alias.name) for alias in item.names)
-            elif item.module is not None and item.module.startswith("tilelang."):
-                yield item.lineno, item.module.removeprefix("tilelang.")
+            whole = item.module or ""
+            inside = [f"{whole}.{alias.name}" for alias in item.names]
+            names = [n if n.removeprefix("tilelang.") in NAMES else whole for n in inside]
+        for name in sorted({n for n in names if n.startswith("tilelang.")}):
+            yield getattr(item, "lineno", 0), name.removeprefix("tilelang."), id(item) in late
 
 
-def wrong(importer: str, imported: str) -> str | None:
+NAMES = {name.removesuffix(".__init__") for _, name in modules()}
+
+
+def wrong(importer: str, imported: str, late: bool = False) -> str | None:
     """Why `importer` must not import `imported`; None where it may."""
     mine, theirs = importer.split(".")[0], imported.split(".")[0]
-    if (mine, theirs) in LATE:
-        return None
     if theirs not in RANK:
         return f"`{theirs}` stands in no row of the import order"
-    if mine == theirs:
+    if mine == theirs or (late and (mine, theirs) in LATE):
         return None
     if mine in FOLDERS and theirs in FOLDERS:
         return None if (".".join(importer.split(".")[:2]), theirs) in ACROSS else "the three folders do not import each other"
@@ -72,24 +81,18 @@ def test_imports_go_one_way() -> None:
         if name.split(".")[0] not in RANK:
             found.append(f"{path.relative_to(ROOT)}: stands in no row of the import order")
             continue
-        for line, imported in imports(path):
-            reason = wrong(name, imported)
+        for line, imported, late in imports(path):
+            reason = wrong(name, imported, late)
             if reason:
                 found.append(f"{path.relative_to(ROOT)}:{line}: imports tilelang.{imported}: {reason}")
     assert not found, "\n" + "\n".join(found)
 
 
 def test_imports_have_no_cycle() -> None:
-    """Two modules of one row may import each other's row, never in a circle (imports inside functions included)."""
-    names = {name.removesuffix(".__init__") for _, name in modules()}
-    graph: dict[str, set[str]] = {}
-    for path, name in modules():
-        targets = {t for _, t in imports(path)}
-        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith("tilelang"):
-                base = item.module.removeprefix("tilelang").removeprefix(".")
-                targets |= {f"{base}.{a.name}".removeprefix(".") for a in item.names}
-        graph[name.removesuffix(".__init__")] = {t for t in targets if t in names and (name, t) not in LATE}
+    graph = {
+        name.removesuffix(".__init__"): {imported for _, imported, late in imports(path) if not late and imported in NAMES}
+        for path, name in modules()
+    }
     state: dict[str, int] = {}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
@@ -122,4 +125,5 @@ def test_the_order_refuses_what_it_should() -> None:
     assert wrong("lowering.ir", "grammar.parser") == "the three folders do not import each other"
     assert wrong("autoschedule.database", "grammar") is None
     assert wrong("spec", "expr") is None
+    assert wrong("schedule", "spec") == "`spec` comes after `schedule`" and wrong("schedule", "spec", late=True) is None
     assert wrong("spec", "nowhere") is not None

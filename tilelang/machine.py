@@ -43,43 +43,12 @@ class Memory(Node):
         return self.name
 
 
-@node
-class Amount(Node):
-    """So many units of a level: `tl.warps(8)`."""
-
-    number: int
-    level: Level
-
-    def __repr__(self) -> str:
-        return f"{self.number} {self.level}"
-
-
 kernel_level, cluster, block = Level("kernel"), Level("cluster"), Level("block")
 warpgroup, warp, thread = Level("warpgroup"), Level("warp"), Level("thread")
 register, shared, global_, image = Memory("register"), Memory("shared"), Memory("global"), Memory("image")
 
 # From the widest to the narrowest. A profile may name others; these keep this order wherever they occur.
 LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
-
-
-def blocks(number: int) -> Amount:
-    """`number` blocks."""
-    return Amount(number, block)
-
-
-def warpgroups(number: int) -> Amount:
-    """`number` warpgroups."""
-    return Amount(number, warpgroup)
-
-
-def warps(number: int) -> Amount:
-    """`number` warps."""
-    return Amount(number, warp)
-
-
-def threads(number: int) -> Amount:
-    """`number` threads."""
-    return Amount(number, thread)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

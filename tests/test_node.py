@@ -1,0 +1,79 @@
+"""Nodes: frozen values with derived children; interned ones exist once."""
+
+import dataclasses
+import math
+
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.errors import Span
+from tilelang.expr import INDEX, Axis, Binary, Const, Var
+from tilelang.node import Node, node
+
+
+@node
+class Leaf(Node):
+    value: int
+    span: Span | None = None
+
+
+@node
+class Pair(Node):
+    left: Node
+    right: Node
+    name: str = ""
+
+
+@node
+class Many(Node):
+    items: tuple[Node | int, ...]
+
+
+def test_children_come_from_the_fields() -> None:
+    a, b = Leaf(1), Leaf(2)
+    assert list(Pair(a, b, "x").children()) == [a, b]
+    assert list(Many((a, 7, b)).children()) == [a, b]
+    assert list(a.children()) == []
+
+
+def test_walk_is_parents_first() -> None:
+    a, b, c = Leaf(1), Leaf(2), Leaf(3)
+    tree = Pair(Many((a, b)), c)
+    assert list(tree.walk()) == [tree, Many((a, b)), a, b, c]
+
+
+def test_map_children_keeps_what_does_not_change() -> None:
+    a, b = Leaf(1), Leaf(2)
+    tree = Pair(a, b, "x")
+    assert tree.map_children(lambda n: n) is tree
+    changed = tree.map_children(lambda n: Leaf(9) if n is b else n)
+    assert changed == Pair(Leaf(1), Leaf(9), "x") and changed.left is a
+    many = Many((a, 7))
+    assert many.map_children(lambda n: n) is many
+    assert many.map_children(lambda n: b) == Many((b, 7))
+
+
+def test_spans_take_no_part_in_equality() -> None:
+    assert Leaf(1, Span("a", 1)) == Leaf(1, Span("b", 2))
+    assert hash(Leaf(1, Span("a", 1))) == hash(Leaf(1))
+    assert "Span" not in repr(Leaf(1, Span("a", 1)))
+    assert Leaf(1).replace(span=Span("c", 3)).span == Span("c", 3)
+
+
+def test_nodes_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Leaf(1).value = 2  # type: ignore[misc]
+
+
+def test_equal_expressions_are_one_object() -> None:
+    i = Axis("i", 4)
+    assert Axis("i", 4) is i and Axis("i", 5) is not i
+    assert Binary("+", i, Const(1, INDEX)) is (i + 1)
+    assert Var(name="x", type=INDEX) is Var("x", INDEX, None, None)
+
+
+def test_constants_differ_by_bits_and_type() -> None:
+    assert Const(0.0, dt.float32) is not Const(-0.0, dt.float32)
+    assert Const(math.nan, dt.float32) is Const(float("nan"), dt.float32)
+    assert Const(1.0, dt.float32) is not Const(1.0, dt.float64)
+    assert Const(1, dt.int64) is not Const(True, dt.bool_)
