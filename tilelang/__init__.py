@@ -1,1 +1,122 @@
-"""TileLang."""
+"""TileLang: a scheduling language for fast kernels. `import tilelang as tl` gives the public names; heavy parts load on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang import dtype as _dtype
+from tilelang.computation import Computation, Tensor, axes, computation, define, input, symbol
+from tilelang.dtype import (
+    DType,
+    bfloat16,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from tilelang.errors import ComputationError, DeviceError, ParseError, Refusal, TileLangError
+from tilelang.functions import (
+    abs,
+    all,
+    any,
+    argmax,
+    argmin,
+    cast,
+    ceil,
+    cos,
+    equal,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    gelu,
+    gelu_tanh,
+    isnan,
+    log,
+    log1p,
+    log2,
+    max,
+    maximum,
+    min,
+    minimum,
+    not_equal,
+    pad,
+    prod,
+    reduce,
+    relu,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    sum,
+    tanh,
+    where,
+)
+from tilelang.machine import (
+    Level,
+    Memory,
+    Profile,
+    block,
+    cluster,
+    global_,
+    image,
+    load_profile,
+    register,
+    shared,
+    thread,
+    warp,
+    warpgroup,
+)
+from tilelang.options import Options
+from tilelang.schedule import Move, Schedule, blocks, extent, hole, move, schedule, threads, warpgroups, warps
+from tilelang.tensor import Layout, layout
+
+if TYPE_CHECKING:
+    from tilelang.instruction import instruction, use
+    from tilelang.runtime import Kernel, Target, compile, devices, kernel, simulate, target
+
+bool = _dtype.bool_
+
+_LAZY = {
+    "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "runtime", "simulate": "runtime",
+    "target": "runtime", "use": "instruction",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "instruction":  # the module and the function share a name: load the module, then bind the function
+        import importlib
+
+        globals()[name] = importlib.import_module("tilelang.instruction").instruction
+        return globals()[name]
+    if name in _LAZY:
+        import importlib
+
+        globals()[name] = getattr(importlib.import_module(f"tilelang.{_LAZY[name]}"), name)
+        return globals()[name]
+    raise AttributeError(f"module 'tilelang' has no attribute {name!r}")
+
+
+__all__ = [
+    "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options", "ParseError",
+    "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax", "argmin", "axes", "bfloat16",
+    "block", "blocks", "bool", "cast", "ceil", "cluster", "compile", "computation", "cos", "define", "devices", "equal", "erf", "exp",
+    "exp2", "expm1", "extent", "float16", "float32", "float64", "float8_e4m3", "float8_e5m2", "floor", "gelu", "gelu_tanh", "global_",
+    "hole", "image", "input", "instruction", "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "layout", "load_profile",
+    "log", "log1p", "log2", "max", "maximum", "min", "minimum", "move", "not_equal", "pad", "prod", "reduce", "register", "relu",
+    "round", "rsqrt", "schedule", "shared", "sigmoid", "simulate", "sin", "sqrt", "sum", "symbol", "tanh", "target", "thread",
+    "threads", "uint16", "uint32", "uint4", "uint64", "uint8", "use", "warp", "warpgroup", "warpgroups", "warps", "where",
+]  # fmt: skip

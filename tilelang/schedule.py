@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, caller_span
-from tilelang.expr import Expr, Read, to_text
+from tilelang.expr import INDEX, Expr, Read, Var, to_text
 from tilelang.machine import Level, Memory
 from tilelang.node import Node, node
 from tilelang.tensor import Layout
@@ -447,3 +447,8 @@ def _team(level: str) -> Any:
 
 
 threads, warps, warpgroups, blocks = (_team(level) for level in ("thread", "warp", "warpgroup", "block"))
+
+
+def extent(axis: str) -> Expr:
+    """The extent of an axis in a `when` condition: `.when(tl.extent("m") <= 64, tl.move()...)`."""
+    return Var(axis, INDEX)
