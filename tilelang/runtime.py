@@ -1,0 +1,430 @@
+"""From a computation to a kernel that runs: `compile`, `Kernel`, `@kernel`, `simulate`, targets and devices.
+
+The only module that sees schedules, lowering and drivers together. A Kernel owns nothing but its program and its binary: arguments are
+checked before the launch, nothing is remembered about them afterwards.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import statistics
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang.computation import Computation, Tensor, as_computation, input
+from tilelang.errors import ComputationError, DeviceError, Refusal
+from tilelang.lowering import ir
+from tilelang.lowering.build.program import default_steps
+from tilelang.lowering.drivers import opencl as driver
+from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.machine import Profile, load_profile
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+from tilelang.spec import main_task
+
+if TYPE_CHECKING:
+    from tilelang.lowering.simulate import Report
+    from tilelang.reference import Report as CheckReport
+
+DIALECTS = {"opencl": opencl.DIALECT}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only)."""
+
+    dialect: str
+    profile: Profile
+    device: driver.Device | None = None
+
+    def __str__(self) -> str:
+        return f"{self.dialect} for {self.device or self.profile.name}"
+
+
+def devices() -> tuple[driver.Device, ...]:
+    """The devices here, the best first. Empty where there is none."""
+    return driver.devices()
+
+
+def target(dialect: str = "opencl", profile: str | Profile | None = None, device: driver.Device | None = None) -> Target:
+    """A target. Without a profile: the best device here (or the one given), with the profile that fits it and its queried limits.
+    With a profile alone: kernels can be compiled to source, simulated and read, not run.
+
+    Raises DeviceError where there is no device, or no such profile.
+    """
+    if dialect not in DIALECTS:
+        raise DeviceError(
+            "unknown-dialect", f"`{dialect}` is not lowered to yet", mend="one of " + ", ".join(sorted(DIALECTS))
+        )
+    options = Options.from_environment()
+    if profile is None and options.profile is not None:
+        profile = options.profile
+    if profile is not None:
+        found = profile if isinstance(profile, Profile) else load_profile(profile)
+        return Target(dialect, found, device)
+    return _local_target(dialect, device or driver.choose(options.platform, options.device))
+
+
+@functools.cache
+def _local_target(dialect: str, device: driver.Device) -> Target:
+    profile = load_profile("pocl").with_queried(
+        max_block_threads=device.max_threads,
+        shared_bytes=device.shared_bytes,
+        global_bytes=device.global_bytes,
+        compute_units=device.compute_units,
+        zero_copy_host=device.host_memory,
+        source="queried from the device",
+    )
+    return Target(dialect, profile, device)
+
+
+def compile(
+    what: Computation | Tensor | Schedule,
+    target: Target | str | None = None,
+    schedule: Schedule | None = None,
+    trials: int = 0,
+    options: Options | None = None,
+) -> Kernel:
+    """A kernel for a computation or a schedule.
+
+    target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation; without one a
+    plain default is taken. trials: reserved for measuring candidates. Raises Refusal for a schedule that cannot be, DeviceError
+    where there is no device or it cannot do what is asked.
+    """
+    if trials:
+        raise Refusal(
+            "not-lowered-yet", f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet", mend="trials=0"
+        )
+    chosen = target if isinstance(target, Target) else globals()["target"](target or "opencl")
+    options = options or Options.from_environment()
+    if isinstance(what, Schedule):
+        plan = what
+    elif schedule is not None:
+        plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), tuple(schedule))
+        if plan.computation.hash != as_computation(what).hash:
+            raise Refusal("schedule-of-another", f"the schedule is for {plan.computation.name}, not for this computation",
+                          mend="schedule the computation that is compiled")  # fmt: skip
+    else:
+        computation = as_computation(what)
+        plan = Schedule(computation, default_steps(main_task(computation, ()), chosen.profile))
+    return Kernel(plan, chosen, lower(plan.computation, plan.steps, chosen.profile, options), options)
+
+
+def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
+    """Lowers a schedule for a profile, without a device, for the refusal that it may give."""
+    found = profile if isinstance(profile, Profile) else load_profile(profile or "pocl")
+    lower(schedule.computation, schedule.steps, found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Resources:
+    """What one kernel of a program uses: blocks, threads of a block, shared bytes of a block, register elements of a thread."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    threads: int
+    shared_bytes: int
+    register_elements: int
+
+
+class Kernel:
+    """A compiled computation. Call it with the inputs in order or by name; see `__call__`."""
+
+    def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options) -> None:
+        self.schedule, self.target, self.program, self.options = schedule, target, program, options
+        self.computation = schedule.computation
+        self._lock = threading.Lock()
+        self._inputs = [(t, _array_type(t)) for t in self.computation.inputs]
+        self._names = {t.name for t in self.computation.inputs}
+        self._outputs = [(t, _array_type(t)) for t in self.computation.outputs]
+        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs])  # type: ignore[misc]  # noqa: PYI024
+
+    # ------------------------------------------------------------ what it is
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The text that the device's compiler gets."""
+        return emit(self.program, DIALECTS[self.target.dialect])
+
+    @property
+    def resources(self) -> tuple[Resources, ...]:
+        """What each kernel of the program uses."""
+        return tuple(
+            Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in self.program.kernels
+        )
+
+    @property
+    def assembly(self) -> str:
+        """The machine code as text, where the target can give it."""
+        raise DeviceError("no-assembly", f"{self.target} gives no assembly", mend="read kernel.source")
+
+    @property
+    def estimate(self) -> Any:
+        """The predicted time: the autoscheduler's, which is not there yet."""
+        raise DeviceError("no-estimate", "estimates need a measured device profile, which is not there yet", mend="kernel.benchmark()")
+
+    def explain(self) -> str:
+        """The spec after each step of the schedule."""
+        return self.schedule.explain()
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.computation.name} ({self.target})>"
+
+    # ------------------------------------------------------------ running
+
+    @functools.cached_property
+    def _connection(self) -> driver.Connection:
+        if self.target.device is None:
+            raise DeviceError("no-device", f"{self.target} is a profile without a device", mend="compile without profile=, or tl.simulate")
+        return driver.connect(self.target.device)
+
+    @functools.cached_property
+    def _launches(self) -> list[tuple[driver.Function, tuple[str, ...]]]:
+        module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
+        names = kernel_names(self.program, DIALECTS[self.target.dialect])
+        return [
+            (module.function(names[k.name], k.grid, k.threads, k.shared_bytes), tuple(b.name for b in k.arguments))
+            for k in self.program.kernels
+        ]
+
+    @functools.cached_property
+    def _workspace(self) -> dict[str, Any]:
+        return {b.name: self._connection.allocate(b.bytes) for b in self.program.buffers if b.role == "workspace"}
+
+    def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
+        """Enqueues the kernels on device buffers by tensor name; their events."""
+        with self._lock:  # the workspace is one: the kernels of two calls must not mix
+            every = {**self._workspace, **buffers} if self._workspace else buffers
+            return [function([every[n] for n in names], queue) for function, names in self._launches]
+
+    def __call__(self, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
+        """Runs the kernel.
+
+        arrays, named: the inputs, in order or by name; NumPy arrays (or what NumPy takes as one, such as a PyTorch tensor on the
+        host) or pyopencl arrays. out: the output array, or one per output (a sequence, or a mapping by name). queue: a pyopencl
+        queue, for pyopencl arrays. With pyopencl inputs the results are pyopencl arrays and the call does not wait; otherwise
+        NumPy arrays, finished. One output: the array; several: a named tuple in definition order.
+
+        Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
+        """
+        given = self._bind(arrays, named)
+        connection = self._connection
+        on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(_first(out)))
+        buffers: dict[str, Any] = {}
+        held: list[Any] = []
+        for (tensor, type), value in zip(self._inputs, given, strict=True):
+            buffers[tensor.name] = self._input(connection, tensor, type, value, held)
+        if queue is None and on_device:
+            queue = next((a.queue for a in given if driver.is_device_array(a) and a.queue is not None), None)
+        outs = self._outs(out)
+        results: list[Any] = []
+        landing: list[tuple[Any, Any, Any]] = []
+        for (tensor, type), value in zip(self._outputs, outs, strict=True):
+            result, buffer, arrives = self._output(connection, tensor, type, value, on_device, queue, given)
+            results.append(result)
+            buffers[tensor.name] = buffer
+            landing += [arrives] if arrives is not None else []
+        self.launch(buffers, queue)
+        for host, staged, wanted in landing:
+            host.land(queue)
+            if staged is not wanted:
+                wanted[...] = staged
+        if not landing and not on_device:
+            connection.finish()
+        return results[0] if len(results) == 1 else self._result(*results)
+
+    def _bind(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """The inputs in order."""
+        if not named and len(arrays) == len(self._inputs):
+            return list(arrays)
+        names = [t.name for t, _ in self._inputs]
+        if len(arrays) > len(names):
+            raise ComputationError("arguments", f"{self.computation.name} takes {len(names)} inputs ({', '.join(names)}), got {len(arrays)}",
+                                   mend="pass one array for each input; the output goes to out=")  # fmt: skip
+        found = dict(zip(names, arrays, strict=False))
+        for name, value in named.items():
+            if name not in self._names:
+                raise ComputationError("arguments", f"{self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names))
+            if name in found:
+                raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
+            found[name] = value
+        missing = [n for n in names if n not in found]
+        if missing:
+            raise ComputationError("arguments", f"{self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input")
+        return [found[n] for n in names]
+
+    def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
+        if driver.is_device_array(value):
+            _check_array(tensor, type, value, "input")
+            if not value.flags.c_contiguous:
+                raise _wrong(tensor, "is not contiguous", "pass a contiguous copy")
+            return driver.device_buffer(connection, value)
+        import numpy as np
+
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        _check_array(tensor, type, array, "input")
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)  # strides are honoured by a copy
+        host = driver.HostArray(connection, array, False)
+        held.append(host)
+        return host.buffer
+
+    def _outs(self, out: Any) -> list[Any]:
+        count = len(self._outputs)
+        if out is None:
+            return [None] * count
+        if isinstance(out, Mapping):
+            unknown = set(out) - {t.name for t, _ in self._outputs}
+            if unknown:
+                raise ComputationError("arguments", f"out= names {', '.join(sorted(unknown))}, which is no output",
+                                       mend="the outputs are " + ", ".join(t.name for t, _ in self._outputs))  # fmt: skip
+            return [out.get(t.name) for t, _ in self._outputs]
+        if count == 1 and not isinstance(out, (tuple, list)):
+            return [out]
+        if not isinstance(out, (tuple, list)) or len(out) != count:
+            raise ComputationError("arguments", f"out= must have {count} arrays", mend="one array for each output, in definition order")
+        return list(out)
+
+    def _output(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, on_device: bool, queue: Any,
+                inputs: Sequence[Any]) -> tuple[Any, Any, Any]:  # fmt: skip
+        """(what the caller gets, the buffer, what must land afterwards)."""
+        import numpy as np
+
+        if value is None and on_device:
+            import pyopencl.array as device_array
+
+            value = device_array.empty(queue or connection.queue, tensor.shape, type)
+        if driver.is_device_array(value):
+            _check_array(tensor, type, value, "output")
+            return value, driver.device_buffer(connection, value), None
+        if value is None:
+            value = np.empty(tensor.shape, type)
+        if not isinstance(value, np.ndarray):
+            converted = np.asarray(value)
+            if not np.shares_memory(converted, np.asarray(value)):
+                raise _wrong(tensor, "is not an array whose memory can be written", "pass a NumPy array as out=")
+            value = converted
+        _check_array(tensor, type, value, "output")
+        if not value.flags.writeable:
+            raise _wrong(tensor, "cannot be written", "pass an array with flags.writeable")
+        for (other, _), array in zip(self._inputs, inputs, strict=True):
+            if isinstance(array, np.ndarray) and np.may_share_memory(value, array) and np.shares_memory(value, array):
+                raise _wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
+        staged = value if value.flags.c_contiguous else np.empty(tensor.shape, type)
+        host = driver.HostArray(connection, staged, True)
+        return value, host.buffer, (host, staged, value)
+
+    # ------------------------------------------------------------ trusting and timing it
+
+    def check(self, seed: int = 0) -> CheckReport:
+        """Compares with the reference: random data within the derived bound, and small integers exactly where that applies."""
+        from tilelang.reference import check
+
+        return check(self.computation, lambda arrays: self._by_name(self(**arrays)), seed)
+
+    def _by_name(self, result: Any) -> dict[str, Any]:
+        names = [t.name for t, _ in self._outputs]
+        return {names[0]: result} if len(names) == 1 else dict(zip(names, result, strict=True))
+
+    def benchmark(self, repeats: int = 11, seed: int = 0) -> float:
+        """Median seconds of the kernels on the device, by its events, over `repeats` runs on random data that stays there."""
+        import pyopencl.array as device_array
+
+        from tilelang.reference import random_arrays
+
+        connection = self._connection
+        arrays = [device_array.to_device(connection.queue, a) for a in random_arrays(self.computation, seed).values()]
+        buffers = {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._inputs, arrays, strict=True)}
+        outs = [device_array.empty(connection.queue, t.shape, type) for t, type in self._outputs]
+        buffers |= {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._outputs, outs, strict=True)}
+        self.launch(buffers)
+        connection.finish()
+        return statistics.median(
+            sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(max(1, repeats))
+        )
+
+
+def _array_type(t: Tensor) -> Any:
+    return t.dtype.numpy
+
+
+def _first(out: Any) -> Any:
+    if isinstance(out, Mapping):
+        return next(iter(out.values()), None)
+    return out[0] if isinstance(out, (tuple, list)) and out else out
+
+
+def _wrong(tensor: Tensor, what: str, mend: str) -> ComputationError:
+    return ComputationError("argument", f"the array for {tensor.name} {what}", mend=mend)
+
+
+def _check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
+    if tuple(array.shape) != tensor.shape:
+        raise _wrong(tensor, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
+    if array.dtype != type:
+        raise _wrong(tensor, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")
+
+
+def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Report:
+    """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
+
+    arrays: the inputs by name (random ones where none is given). order: when asynchronous results land. Source of the device's
+    numbers (warp, banks, transactions): the kernel's profile.
+    """
+    import numpy as np
+
+    from tilelang.lowering.simulate import run
+    from tilelang.reference import random_arrays
+
+    given = random_arrays(kernel.computation) if not arrays else {n: np.asarray(a) for n, a in arrays.items()}
+    profile = kernel.target.profile
+    shared, memory = profile.memory("shared"), profile.memory("global")
+    return run(
+        kernel.program,
+        given,
+        warp=max(1, profile.warp_size),
+        banks=shared.banks or 32,
+        bank_bytes=shared.bank_bytes,
+        transaction_bytes=memory.transaction_bytes or 128,
+        order=order,
+    )
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
+
+    The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
+    them, or a Schedule.
+    """
+    import inspect
+
+    names = list(inspect.signature(function).parameters)
+    kernels: dict[Any, Kernel] = {}
+
+    @functools.wraps(function)
+    def call(*arrays: Any, out: Any = None) -> Any:
+        import numpy as np
+
+        if len(arrays) != len(names):
+            raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays",
+                                   mend="one array for each parameter")  # fmt: skip
+        given = [a if driver.is_device_array(a) else np.asarray(a) for a in arrays]
+        key = tuple((tuple(a.shape), str(a.dtype)) for a in given)
+        found = kernels.get(key)
+        if found is None:
+            tensors = [
+                input(n, a.dtype, **{f"{n}_{d}": int(e) for d, e in enumerate(a.shape)}) for n, a in zip(names, given, strict=True)
+            ]
+            made = function(*tensors)
+            if not isinstance(made, (Schedule, Tensor, Computation)):
+                made = Computation(function.__name__, tuple(made))
+            found = kernels[key] = compile(made)
+        return found(*given, out=out)
+
+    return call
