@@ -33,6 +33,7 @@ typedef float vec __attribute__((ext_vector_type(16)));
 #define STORE(p, v) (*(__global vec*)(p) = (v))
 #define STREAM(p, v) __builtin_nontemporal_store((v), (__global vec*)(p))
 #define PREFETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 3)
+#define PREFETCH_SECOND_LEVEL(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_main
 inline float lane_sum(vec v) { float8 a = v.lo + v.hi; float4 b = a.lo + a.hi; float2 c = b.lo + b.hi; return c.x + c.y; }
@@ -143,8 +144,9 @@ KERNEL(__global const float* restrict X, __global float* restrict Y) {{
 def softmax_source(columns: int, vectors: int = 4) -> str:
     """Three loops a row: peak; exp kept in local memory and its sum, meanwhile the next row is prefetched; scaled streaming store.
 
-    Slower: exp recomputed instead of kept (1.2 times), prefetch in another loop (1.1-1.3), none (1.3), cached stores (1.5), into the
-    second level of cache (1.1), one accumulator (1.1).
+    Slower: exp recomputed instead of kept (1.15 times), a prefetch in another loop (1.2) or into the second level of cache (1.1) or
+    none (1.3), cached stores (1.5), one accumulator (1.1). What remains above a copy is that streaming stores wait for memory while
+    nothing is computed.
     """
     step = whole_vectors(columns, vectors)
     body = f"{{ vec e = exponential(LOAD(x + j + #) - peak); s@ += e; LOCAL(row + j + #) = e; PREFETCH(x + j + # + {columns}); }}"
@@ -204,7 +206,8 @@ def layer_normalization_source(columns: int, vectors: int = 4, epsilon: float = 
     """Welford's means and squared deviations in every lane of four accumulators, combined pairwise; then one streaming pass.
 
     The reciprocal of the count is one scalar division a round. The prefetch of the next row belongs into the last loop, which waits
-    for memory: 1.1 times faster than elsewhere. A sum and a sum of squares, or two passes: the same time.
+    for memory (elsewhere 1.15 times slower), and into the second level of cache (into the first, which the row, gamma and beta fill,
+    1.1-1.2 times slower). A sum and a sum of squares: 1.05 times faster; two passes: the same time.
     """
     step = whole_vectors(columns, vectors)
     if vectors & (vectors - 1):
@@ -242,7 +245,7 @@ KERNEL(__global const float* restrict X, __global const float* restrict gamma, _
   const float scale = rsqrt(squares1 * {1 / columns!r}f + {epsilon!r}f);
   for (int j = 0; j < {columns}; j += {LANES}) {{
     STREAM(y + j, (LOAD(x + j) - mean1) * scale * LOAD(gamma + j) + LOAD(beta + j));
-    PREFETCH(x + j + {columns});
+    PREFETCH_SECOND_LEVEL(x + j + {columns});
   }}
 }}"""
 
@@ -264,8 +267,9 @@ KERNEL(__global const float* restrict X, __global float* restrict Y) {{
 def transpose_source(rows: int, columns: int, tile: int = 32) -> str:
     """A square tile through local memory: vector loads of its rows, columns gathered lane by lane, streaming vector stores.
 
-    Tiles of 16 and 64 take the same time, 128 takes 1.6 times more (it leaves the first level of cache). The 16 x 16 transpose in
-    registers by shuffles takes 0.75 of it.
+    Tiles of 16 and 64 take the same time, 128 takes 1.6 times more (it leaves the first level of cache). Columns gathered from global
+    memory, without a tile: 1.2; scattering lanes into the tile and reading vectors: 1.3; padded rows: 1.1-1.2; cached stores: 3. The
+    16 x 16 transpose in registers by shuffles would take 0.7.
     """
     if rows % tile or columns % tile or tile % LANES:
         raise ValueError(f"{rows} x {columns} is not cut evenly by tiles of {tile}")
