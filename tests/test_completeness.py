@@ -1,0 +1,199 @@
+"""What exists is complete: the fixed names are there, and nothing is added without its case everywhere it needs one."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang import bound, expr, machine, numeric
+from tilelang import dtype as dt
+from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering.targets import c_expressions, c_family, opencl
+from tilelang.schedule import Builder, Step
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.glob("tests/**/*.py") if p != Path(__file__).resolve())
+EXAMPLES = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.glob("examples/*.py"))
+
+NAMES = """
+axes input define computation sum max min prod argmax argmin reduce where cast pad exp log sqrt tanh erf sigmoid abs floor
+float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool float8_e4m3 float8_e5m2 int4 uint4
+schedule move layout hole warps block warp thread register shared compile target devices simulate instruction kernel
+TileLangError Refusal ParseError ComputationError DeviceError Tensor Computation Schedule Kernel
+""".split()
+
+BUILDER = "units fuse unfuse tile split load compute accumulate inline vectorize do when"
+MEMBERS = {
+    "Computation": "inputs outputs definitions evaluate bound text hash",
+    "Schedule": BUILDER + " steps specs prefix check explain text hash",
+    "Move": BUILDER + " via",
+    "Layout": "pad swizzle",
+    "Kernel": "__call__ check benchmark source schedule resources assembly estimate launch",
+}
+
+PARAMETERS = {
+    "compile": "target schedule trials options",
+    "Kernel.__call__": "out queue",
+    "Kernel.check": "seed",
+    "Schedule.split": "unroll peel",
+    "Schedule.check": "profile",
+    "target": "profile",
+}
+
+METHODS = {
+    "Units": "units", "Fuse": "fuse", "Unfuse": "unfuse", "Tile": "tile", "Split": "split", "Place": "load", "Inline": "inline",
+    "Vectorize": "vectorize", "Do": "do", "Open": "rest", "When": "when",
+}  # fmt: skip
+
+# Errors that no test provokes yet. It only shrinks: a new code needs its test.
+UNTESTED = set(
+    """
+    argument arguments array-missing array-range array-shape array-type array-unknown bad-size bad-steps compile-failed
+    define-members expression-as-bool instruction-binding instruction-definition instruction-extent instruction-name-taken
+    layout-dimension layout-not-injective layout-term layout-unbounded means-outside means-rank means-update
+    negative-padding no-assembly no-asynchronous-copy no-device no-driver no-estimate no-sizes no-such-device no-template
+    not-a-computation not-an-axis not-an-expression operand-type operand-types other-context out-of-memory output-is-input
+    range reads-differ reduce-members reduction-axes registers-too-many result-missing result-shape schedule-of-another
+    shared-memory swizzle-run tensor-iterated too-many-threads unaligned-array unknown-argument unknown-dialect
+    unknown-instruction unknown-swizzle
+    """.split()
+)
+
+
+def subclasses(base: type[Any]) -> list[type[Any]]:
+    """The classes below one that no one derives from, by name.
+
+    A dataclass with slots is made anew: its first version lingers among the subclasses, and is left out.
+    """
+    found: dict[str, type[Any]] = {}
+    children: list[type[Any]] = base.__subclasses__()
+    for child in children:
+        if getattr(sys.modules[child.__module__], child.__name__, None) is child:
+            found |= {c.__name__: c for c in subclasses(child) or [child]}
+    return [found[name] for name in sorted(found)]
+
+
+def name_of(cls: type[Any]) -> str:
+    return str(cls.__name__)
+
+
+def members(cls: type[Any]) -> set[str]:
+    """What instances have: what the class has, and what its methods set."""
+    assigned = set(re.findall(r"self\.(\w+)(?=[^=\n(]*=[^=])", inspect.getsource(cls)))
+    return set(dir(cls)) | assigned | {name for base in cls.__mro__ for name in getattr(base, "__annotations__", {})}
+
+
+def mentions(module: ModuleType, name: str) -> bool:
+    return re.search(rf"\b{name}\b", inspect.getsource(module)) is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fixed_names_exist(name: str) -> None:
+    assert getattr(tl, name) is not None
+    assert name in tl.__all__
+
+
+def test_everything_public_is_there() -> None:
+    assert [name for name in tl.__all__ if not hasattr(tl, name)] == []
+    assert len(set(tl.__all__)) == len(tl.__all__)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_fixed_members_exist(name: str) -> None:
+    assert set(MEMBERS[name].split()) - members(getattr(tl, name)) == set()
+
+
+@pytest.mark.parametrize("path", PARAMETERS)
+def test_fixed_parameters_exist(path: str) -> None:
+    found: Any = tl
+    for part in path.split("."):
+        found = getattr(found, part)
+    assert set(PARAMETERS[path].split()) - set(inspect.signature(found).parameters) == set()
+
+
+def test_places_take_what_the_language_says() -> None:
+    m, k = tl.axes(m=8, k=8)
+    a = tl.input("A", tl.float32, m, k)
+    start = tl.schedule(tl.define("C", tl.sum(a[m, k], over=k), m)).tile(m=4).to(tl.block, count=2, order=tl.layout("m"))
+    done = start.load("A", tl.shared, layout=tl.layout("k", "m").pad(4), ahead=1, steps=tl.move().tile(m=1).to(tl.thread))
+    assert len(done.steps) == 2
+    assert len(done.prefix(1).steps) == 1
+
+
+def test_every_step_has_a_method_and_a_test() -> None:
+    assert {name_of(cls) for cls in subclasses(Step)} == set(METHODS)
+    for method in METHODS.values():
+        assert hasattr(Builder, method)
+        assert f".{method}(" in TESTS or f".{method}(" in EXAMPLES, f"no test writes .{method}(...)"
+
+
+KERNEL_EXPRESSIONS = [c for c in subclasses(expr.Expr) if c not in (expr.Axis, expr.Read, expr.Pad, expr.Reduce)]
+
+
+@pytest.mark.parametrize("cls", subclasses(ir.Stmt), ids=name_of)
+def test_every_statement_is_simulated_printed_and_emitted(cls: type[Any]) -> None:
+    assert cls in simulate._EXECUTE
+    assert mentions(printer, cls.__name__)
+    assert mentions(c_family, cls.__name__)
+
+
+@pytest.mark.parametrize("cls", KERNEL_EXPRESSIONS, ids=name_of)
+def test_every_expression_is_simulated_and_emitted(cls: type[Any]) -> None:
+    assert cls in simulate._EVALUATE
+    assert mentions(c_expressions, cls.__name__)
+
+
+def spelling(function: Callable[[expr.Expr], expr.Expr]) -> str:
+    """The OpenCL C of a kernel that applies a function to one element."""
+    x, y = (ir.Buffer(n, dt.float32, (1,), "global", role) for n, role in (("X", "input"), ("Y", "output")))
+    body = ir.Store(y, (expr.index(0),), expr.cast(function(ir.Load(x, (expr.index(0),))), dt.float32))
+    return c_family.emit(ir.Program((ir.Kernel("one", (1, 1, 1), 1, (x, y), body),), (x, y)), opencl.DIALECT)
+
+
+@pytest.mark.parametrize("name", [*expr.FLOAT_FUNCTIONS, *expr.ANY_FUNCTIONS, *expr.PREDICATES])
+def test_every_function_has_a_name_a_meaning_a_bound_and_a_spelling(name: str) -> None:
+    assert callable(getattr(tl, name))
+    assert np.asarray(numeric.call(name, np.array([0.5], np.float32))).shape == (1,)
+    assert name in bound.ULPS or name in expr.PREDICATES
+    assert spelling(lambda x: expr.Call(name, (x,))) != spelling(lambda x: x)
+
+
+def calls(folders: Iterable[str]) -> Iterator[tuple[Path, ast.Call, str, str]]:
+    """Every call of a plain name whose first argument is a text: the file, the call, the name, the text."""
+    for path in sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Name)
+                and call.args
+                and isinstance(call.args[0], ast.Constant)
+            ):
+                yield path, call, call.func.id, str(call.args[0].value)
+
+
+def test_every_shipped_instruction_has_a_test() -> None:
+    shipped = {text for _, _, name, text in calls(["tilelang/instructions"]) if name == "instruction"}
+    assert {name for name in shipped if name not in TESTS} == set()
+
+
+def test_every_profile_has_a_test() -> None:
+    assert {name for name in machine.shipped_profiles() if f'"{name}"' not in TESTS} == set()
+
+
+def test_every_error_is_provoked_by_a_test() -> None:
+    kinds = {"Refusal", "ComputationError", "DeviceError", "ParseError", "TileLangError"}
+    places = {
+        code: f"{path.relative_to(ROOT)}:{call.lineno}: {code}"
+        for path, call, name, code in calls(["tilelang", "grammar", "lowering", "autoschedule"])
+        if name in kinds
+    }
+    silent = {code for code in places if f'"{code}"' not in TESTS and f"[{code}]" not in TESTS}
+    assert sorted(places[code] for code in silent - UNTESTED) == []
