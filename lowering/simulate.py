@@ -283,9 +283,9 @@ class _Threads:
         self._vars[stmt.var.name] = self.evaluate(stmt.value, mask)
 
     def _store(self, stmt: ir.Store, mask: Mask) -> None:
-        value = self.evaluate(stmt.value, mask)
         indices = [self.evaluate(i, mask) for i in stmt.indices]
         count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        value = self.evaluate(stmt.value, mask if count is None else _leading(mask, count, ir.lanes(stmt.value)))
         self.memory.store(stmt, indices, value, count, mask, self._site("store", stmt.buffer.name, "store"))
 
     def _barrier(self, stmt: ir.Barrier, mask: Mask) -> None:
@@ -321,6 +321,12 @@ class _Threads:
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
         first = {name: [self.evaluate(i, mask) for i in indices] for name, _, indices in stmt.operands}
         instruction_groups.execute(stmt, first, mask, self.memory, self.copies, self._site)
+
+
+def _leading(mask: Mask, count: Value, lanes: int) -> Mask:
+    """The mask without the lanes from `count` on, whose values nobody stores."""
+    exists: Value = np.arange(lanes) < count.reshape(-1, 1)
+    return mask.narrow(np.broadcast_to(exists, (mask.flags.size, lanes)))
 
 
 _GEOMETRY_ALONE: dict[Expr, bool] = {}

@@ -250,6 +250,19 @@ def test_count_limits_what_is_touched() -> None:
     assert run(program(too_far, x, out, threads=3), {"x": values}).counts == {"out-of-bounds": 4}
 
 
+def test_lanes_that_are_not_stored_need_no_value() -> None:
+    out, held = array("out", 10, role="output"), ir.Buffer("held", dt.float32, (4,), "register")
+    count = Binary("min", index(4), 10 - THREAD * 4)
+    first_two = [ir.Store(held, (index(i),), const(1.0, dt.float32)) for i in range(2)]
+    others = ir.Store(held, (index(2),), ir.Load(held, (index(0),), 2))
+    copy = ir.Store(out, (THREAD * 4,), ir.Load(held, (index(0),), 4), count)
+    some = ir.If(Binary("==", count, index(4)), others)
+    report = run(program(ir.seq(*first_two, some, copy), out, held, threads=3), {})
+    assert not report.findings, str(report)
+    report = run(program(ir.seq(*first_two, copy), out, held, threads=3), {})
+    assert report.counts == {"uninitialised-read": 4}
+
+
 def test_vector_may_not_run_into_the_next_row() -> None:
     x, out = array("x", 2, 4), array("out", 4, role="output")
     load = ir.Load(x, (index(0), index(2)), 4)
