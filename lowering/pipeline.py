@@ -34,7 +34,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     return (
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
-        ("vectorize", vectorize),
+        ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         ("promote", promote),
     )

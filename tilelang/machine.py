@@ -46,6 +46,7 @@ class Memory(Node):
 kernel_level, cluster, block = Level("kernel"), Level("cluster"), Level("block")
 warpgroup, warp, thread = Level("warpgroup"), Level("warp"), Level("thread")
 register, shared, global_, image = Memory("register"), Memory("shared"), Memory("global"), Memory("image")
+l1, l2 = Memory("l1"), Memory("l2")  # caches: a load into one is a prefetch
 
 # From the widest to the narrowest. A profile may name others; these keep this order wherever they occur.
 LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
@@ -71,6 +72,7 @@ class MemoryFacts:
     """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
 
     banks of bank_bytes each (0: none). line_bytes: what one access brings near; transaction_bytes: the least that moves.
+    cache: a memory without addresses; a load into it is a prefetch.
     """
 
     name: str
@@ -80,6 +82,7 @@ class MemoryFacts:
     bank_bytes: int = 4
     line_bytes: int = 0
     transaction_bytes: int = 0
+    cache: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -30,6 +30,13 @@ class Part:
     def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         raise NotImplementedError
 
+    def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        raise NotImplementedError
+
+    def is_cache(self, step: Place) -> bool:
+        """Whether a load is into a memory without addresses, and so a prefetch."""
+        raise NotImplementedError
+
     def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
         raise NotImplementedError
 

@@ -225,6 +225,7 @@ class Frame:
     fill: Const | None = None
     fill_keys: frozenset[str] = frozenset()
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
+    last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
 
     def but(self, **changes: Any) -> Frame:

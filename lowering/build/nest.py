@@ -49,6 +49,8 @@ class Nest(Part):
                 return self.chain(frame, i + 1) if frame.finishing else self.compute(frame, i, step)
             case Place(verb="accumulate"):
                 return self.chain(frame, i + 1) if frame.finishing else self.accumulate(frame, i, step)
+            case Place(verb="via"):
+                return self.chain(frame, i + 1) if frame.finishing else self.via(frame, i, step)
             case Vectorize() | Do():
                 return self.leaf(frame, step)
             case Units() | Inline():
@@ -196,7 +198,7 @@ class Nest(Part):
             sizes = {a: t for a, t in sizes.items() if not frame.spec.axis(a).reduction}
         loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
-        ahead = [] if frame.finishing else _ahead(frame.steps, i + 1)
+        ahead = [] if frame.finishing else [p for p in _ahead(frame.steps, i + 1) if not self.is_cache(p)]
         if ahead and len(loops) != 1:
             if loops:
                 later(ahead[0], "`ahead` in a walk over several axes")
@@ -231,7 +233,8 @@ class Nest(Part):
         slots, walks = list(frame.slots), list(frame.walks)
         for a, v in variables.items():
             (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
-        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks))
+        last = next(((a, sizes[a]) for a in reversed(list(variables))), frame.last_walk)
+        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks), last_walk=last)
 
     def _trim(self, frame: Frame, i: int, axis: str, size: int) -> Expr | None:
         """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None.

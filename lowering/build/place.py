@@ -178,12 +178,40 @@ class Places(Part):
         move, residence = self.make_resident(frame, i, step, None)
         return ir.seq(move, self.chain(frame.but(residences=(*frame.residences, residence)), i + 1))
 
+    def is_cache(self, step: Place) -> bool:
+        """Whether a load is into a memory without addresses, and so a prefetch."""
+        return self.build.profile.has_memory(step.memory) and self.build.profile.memory(step.memory).cache
+
     def prefetch(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """A load into a memory that is not one of a block's own."""
-        if not self.build.profile.has_memory(step.memory):
-            self.build.profile.memory(step.memory)
-        raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is accepted by the language,"
-                     " not lowered yet for this target", "load in shared or register")  # fmt: skip
+        """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
+        facts = self.build.profile.memory(step.memory)
+        if not facts.cache:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is accepted by the language,"
+                         " not lowered yet for this target", "load in shared or register")  # fmt: skip
+        axes = frame.spec.axes
+        if step.ahead and frame.last_walk is not None:
+            axis, size = frame.last_walk
+            far = simplify(frame.spec.axis(axis).base + size * step.ahead)
+            axes = tuple(a.replace(base=far) if a.name == axis else a for a in axes)
+        unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
+        region, _ = self.region(frame.but(spec=unbounded), i, step)
+        if region.points:
+            raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, there are no lines to bring",
+                         "leave the prefetch out")  # fmt: skip
+        tensor = region.task.outputs[0]
+        line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
+        indices, loops = [], []
+        for k, a in enumerate(region.spec.axes):
+            each = line if k == len(region.spec.axes) - 1 else 1
+            count = -(-a.extent // each)
+            v = self.build.variable(f"{tensor.name}_line", count) if count > 1 else index(0)
+            indices.append(simplify(a.base + v * each))
+            loops.append((v, count))
+        body: ir.Stmt = ir.Prefetch(self._source_of(frame, region).buffer, tuple(indices), step.span)
+        for v, count in reversed(loops):
+            if isinstance(v, Var):
+                body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", step.span)
+        return ir.seq(body, self.chain(frame, i + 1))
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""

@@ -228,6 +228,19 @@ class States(Part):
         put = self.chain(finishing.but(target=Target(tuple(boxes))), i + 1)
         return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps, stream))
 
+    def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """A stop for pointwise results: in registers (which says how they are stored), or in shared memory before a move of their own."""
+        if frame.task.states:
+            raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results go back as accumulate says",
+                         "accumulate in register { via shared; ... }")  # fmt: skip
+        if step.memory == "register":
+            return self.chain(frame.but(target=Target(frame.target.places, step.stream)), i + 1)
+        if step.memory != "shared":
+            raise refuse(step, "via-memory", f"`{step}`: a stop is in register or shared", "via shared")
+        boxes = tuple(self._box(frame, t.name, t.dtype, step, t) for t in frame.task.outputs)
+        put = self.chain(frame.but(target=Target(boxes)), i + 1)
+        return ir.seq(put, self._store_task(frame, frame.target, boxes, step.steps or (), step.stream))
+
     def _box(self, frame: Frame, name: str, type: object, step: Place, tensor: object) -> Box:
         """A shared buffer for this spec's part of an output."""
         axes = [a for a in frame.spec.axes if not a.reduction]

@@ -15,16 +15,22 @@ from tilelang.lowering import ir
 from tilelang.simplify import conjunction, linear, simplify
 
 
-def vectorize(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel without vector loops."""
-    return kernel.replace(body=_statement(kernel.body))
+def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
+    """The kernel without vector loops. most_lanes: of one vector; wider loops become several."""
+    return kernel.replace(body=_statement(kernel.body, most_lanes))
 
 
-def _statement(stmt: ir.Stmt) -> ir.Stmt:
+def _statement(stmt: ir.Stmt, most: int) -> ir.Stmt:
     if isinstance(stmt, ir.For) and stmt.kind == "vector":
         assert isinstance(stmt.extent, Const)
-        return _Widening(stmt.var, int(stmt.extent.value)).statement(_statement(stmt.body))
-    return stmt.map_children(lambda c: _statement(c) if isinstance(c, ir.Stmt) else c)
+        width = int(stmt.extent.value)
+        body = _statement(stmt.body, most)
+        if width <= most:
+            return _Widening(stmt.var, width).statement(body)
+        lane = Var(stmt.var.name, stmt.var.type, 0, most - 1)
+        pieces = [_at(body, {stmt.var: simplify(lane + first)}) for first in range(0, width, most)]
+        return ir.seq(*[_Widening(lane, most).statement(piece) for piece in pieces])
+    return stmt.map_children(lambda c: _statement(c, most) if isinstance(c, ir.Stmt) else c)
 
 
 class _Mixed(Exception):  # noqa: N818 - the caller writes one statement per lane
@@ -168,9 +174,7 @@ class _Widening:
         if own == [1] and not any(self.depends(atom) for atom, _ in terms if atom is not self.lane):
             return True
         start = simplify(substitute(indices[-1], {self.lane: index(0)}))
-        return all(
-            simplify(substitute(indices[-1], {self.lane: index(j)}) - start) is index(j) for j in range(1, self.width)
-        )
+        return all(simplify(substitute(indices[-1], {self.lane: index(j)}) - start) is index(j) for j in range(1, self.width))
 
     # ------------------------------------------------------------ values
 
@@ -233,7 +237,13 @@ class _Widening:
             raise _Mixed
         uniform, counts, rest = self.classify(condition)
         outer = conjunction(uniform)
-        if isinstance(then, ir.Load) and isinstance(otherwise, Const) and counts and not rest and then.buffer.memory != "register":
+        if (
+            isinstance(then, ir.Load)
+            and isinstance(otherwise, Const)
+            and counts
+            and not rest
+            and then.buffer.memory != "register"
+        ):
             if self.contiguous(then.indices):
                 loaded = self.load(then.buffer, then.indices, self.least(counts), const(otherwise.value, then.dtype))
                 return loaded if outer is None else Select(outer, loaded, ir.Pack((otherwise,) * self.width))
