@@ -23,14 +23,14 @@ from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
-from tilelang.node import Node, interned, node
+from tilelang.node import InternedMeta, Node, interned, node
 
 # ---------------------------------------------------------------- buffers
 
 
-@node
-class Buffer(Node):
-    """A dense array. `memory` is global, shared or register. Equality is by value, names are unique in a program.
+@interned
+class Buffer(Node, metaclass=InternedMeta):
+    """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
 
     role: "input", "output", "workspace" (global), "" elsewhere. vector: register buffers only, set by `promote`: the last dimension
     is kept in vectors of this many lanes; 0: the buffer is a plain private array. offset: shared only, set by `arena`: bytes from
@@ -160,6 +160,19 @@ def lanes(expr: Expr) -> int:
             case _:
                 found = 1
         _LANES[expr] = found
+    return found
+
+
+_LOADS: dict[Expr, tuple[Load, ...]] = {}
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every distinct memory read in an expression, outer ones first."""
+    found = _LOADS.get(expr)
+    if found is None:
+        inner = [loads(child) for child in expr.children() if isinstance(child, Expr)]
+        own = (expr,) if isinstance(expr, Load) else ()
+        _LOADS[expr] = found = tuple(dict.fromkeys((*own, *(x for part in inner for x in part)))) if own or any(inner) else ()
     return found
 
 
@@ -373,4 +386,6 @@ def expressions(stmt: Stmt) -> Iterator[Expr]:
 
 def map_expressions(stmt: Any, function: Any) -> Any:
     """The statement tree with `function` applied to every expression that stands directly in a statement."""
-    return stmt.map_children(lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c)
+    return stmt.map_children(
+        lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c
+    )

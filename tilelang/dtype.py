@@ -10,14 +10,14 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tilelang.errors import ComputationError
-from tilelang.node import Node, node
+from tilelang.node import InternedMeta, interned
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-@node
-class DType(Node):
+@interned
+class DType(metaclass=InternedMeta):
     """An element type. `kind` is one of "float", "int", "uint", "bool"; `later` marks types not lowered yet."""
 
     name: str

@@ -7,6 +7,7 @@ was written. `simplify` is a module of its own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -299,6 +300,7 @@ def const(value: bool | int | float, type: DType) -> Const:
     return Const(bool(value), type) if type.kind == "bool" else Const(int(value), type)
 
 
+@functools.cache
 def index(value: int) -> Const:
     """A literal index."""
     return Const(int(value), INDEX)
@@ -326,7 +328,9 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         left, right = cast(left, common), cast(right, common)
         a = common
     if op in LOGICAL and a.kind != "bool":
-        raise ComputationError("operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)")
+        raise ComputationError(
+            "operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)"
+        )
     if op in BITWISE and a.is_float:
         raise ComputationError("operand-type", f"`{op}` needs integers, got {a}", mend="cast to an integer type")
     if op == "/" and not a.is_float:
@@ -341,11 +345,14 @@ def binary(op: str, left: Any, right: Any) -> Expr:
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
     """The expression with every node that is a key of `mapping` replaced; replacements are not looked into again."""
     memo: dict[Any, Any] = dict(mapping)
+    only_names = all(isinstance(k, (Var, Axis)) for k in memo)
+    names = frozenset(memo)
 
     def go(e: Any) -> Any:
         found = memo.get(e)
         if found is None:
-            found = memo[e] = e.map_children(go)
+            unchanged = only_names and names.isdisjoint(free(e))
+            found = memo[e] = e if unchanged else e.map_children(go)
         return found
 
     return go(expr)
@@ -373,12 +380,23 @@ def unique(expr: Node) -> Iterator[Any]:
         if id(current) not in seen:
             seen.add(id(current))
             yield current
-            stack.extend(reversed(list(current.children())))
+            below = list(current.children())
+            below.reverse()
+            stack += below
+
+
+_FREE: dict[Expr, frozenset[Any]] = {}
 
 
 def free(expr: Node) -> frozenset[Any]:
     """The Vars and Axes that occur in an expression (those a Reduce runs over included)."""
-    return frozenset(e for e in unique(expr) if isinstance(e, (Var, Axis)))
+    if not isinstance(expr, Expr):
+        return frozenset().union(*map(free, expr.children()))
+    found = _FREE.get(expr)
+    if found is None:
+        found = frozenset((expr,)) if isinstance(expr, (Var, Axis)) else frozenset().union(*map(free, expr.children()))
+        _FREE[expr] = found
+    return found
 
 
 _PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8,

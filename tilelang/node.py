@@ -2,13 +2,16 @@
 
 `@node` makes a frozen, slotted dataclass whose children are found from its fields, so that no tree walks its children by hand.
 A field named `span` says where in the user's text or program a node comes from; equality and hashing never see it.
-`@interned` nodes (expressions) exist once per value: equality is identity, and results can be cached per node.
+`@interned` values (expressions, and what they are keyed by: types, buffers) exist once: equality is identity, and results can be
+cached per value.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar, dataclass_transform
 
@@ -22,34 +25,38 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in field order."""
-        for name in field_names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, Node):
-                yield value
-            elif type(value) is tuple:
-                for item in value:
-                    if isinstance(item, Node):
-                        yield item
+        below: list[Node] = []
+        for value in _shape(type(self)).held(self):
+            if type(value) is tuple:
+                below += [item for item in value if isinstance(item, Node)]
+            elif isinstance(value, Node):
+                below.append(value)
+        return iter(below)
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """The same node over `function(child)` for every child; the node itself where no child changes."""
-        changed = {}
-        for name in field_names(type(self)):
-            value = getattr(self, name)
-            new: Any = value
-            if isinstance(value, Node):
+        shape = _shape(type(self))
+        if not shape.holding:
+            return self
+        changed: dict[str, Any] = {}
+        for name, value in zip(shape.holding, shape.held(self), strict=True):
+            if type(value) is tuple:
+                items = tuple([function(item) if isinstance(item, Node) else item for item in value])
+                if any(map(operator.is_not, items, value)):
+                    changed[name] = items
+            elif isinstance(value, Node):
                 new = function(value)
-            elif type(value) is tuple and any(isinstance(item, Node) for item in value):
-                new = tuple(function(item) if isinstance(item, Node) else item for item in value)
-                if all(a is b for a, b in zip(new, value, strict=True)):
-                    new = value
-            if new is not value:
-                changed[name] = new
+                if new is not value:
+                    changed[name] = new
         return self.replace(**changed) if changed else self
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
-        return type(self)(**{name: changes.get(name, getattr(self, name)) for name in field_names(type(self))})
+        shape = _shape(type(self))
+        values = list(shape.values(self))
+        for name, value in changes.items():
+            values[shape.names.index(name)] = value
+        return type(self)(*values)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
@@ -57,17 +64,51 @@ class Node:
         while stack:
             current = stack.pop()
             yield current
-            stack.extend(reversed(list(current.children())))
+            below = list(current.children())
+            below.reverse()
+            stack += below
 
 
-_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words of annotations that hold no node
+
+
+class _Shape:
+    """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
+
+    __slots__ = ("names", "values", "holding", "held")
+
+    def __init__(self, cls: type) -> None:
+        fields = [f for f in dataclasses.fields(cls) if f.init]
+        self.names = tuple(f.name for f in fields)
+        self.values = _getter(self.names)
+        self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
+        self.held = _getter(self.holding)
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function from an object to the tuple of these attributes."""
+    match names:
+        case ():
+            return lambda _: ()
+        case (name,):
+            return lambda item: (getattr(item, name),)
+        case _:
+            return operator.attrgetter(*names)
+
+
+_SHAPES: dict[type, _Shape] = {}
+
+
+def _shape(cls: type) -> _Shape:
+    shape = _SHAPES.get(cls)
+    if shape is None:
+        shape = _SHAPES[cls] = _Shape(cls)
+    return shape
 
 
 def field_names(cls: type) -> tuple[str, ...]:
-    names = _FIELD_NAMES.get(cls)
-    if names is None:
-        names = _FIELD_NAMES[cls] = tuple(f.name for f in dataclasses.fields(cls) if f.init)
-    return names
+    """The names of a class's fields, in order."""
+    return _shape(cls).names
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -85,12 +126,13 @@ class InternedMeta(type):
     _table: dict[tuple[Any, ...], Any] = {}
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != len(field_names(cls)):
+        made = None
+        if kwargs or len(args) != len(_shape(cls).names):
             made = super().__call__(*args, **kwargs)
-            args = tuple(getattr(made, name) for name in field_names(cls))
-        else:
-            made = None
-        key = (cls, *[_key(a) if type(a) is float else a for a in args])
+            args = _shape(cls).values(made)
+        key = (cls, *args)
+        if float in map(type, args):
+            key = (cls, *[_key(a) if type(a) is float else a for a in args])
         found = InternedMeta._table.get(key)
         if found is None:
             found = InternedMeta._table[key] = made if made is not None else super().__call__(*args)
@@ -104,5 +146,11 @@ def _key(value: float) -> tuple[str, str]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
 def interned(cls: type[T]) -> type[T]:
-    """Like `@node`, for classes whose metaclass is `InternedMeta`: equality and hash are identity."""
+    """Like `@node`, for classes whose metaclass is `InternedMeta`: equality and hash are identity, copies are the object itself."""
+    setattr(cls, "__reduce__", _remade)
     return dataclasses.dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+def _remade(self: Any) -> tuple[Any, ...]:
+    """For pickle and copy: call the class, which finds or makes the one object of this value."""
+    return type(self), _shape(type(self)).values(self)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from tilelang.errors import Refusal, Span
 from tilelang.expr import Expr, free
@@ -54,20 +55,20 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
 
 def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
     """The kernel with buffers exchanged by name, everywhere."""
-    memo: dict[object, object] = {}
+    memo: dict[Expr, Expr] = {}
 
-    def go(item: object) -> object:
-        if isinstance(item, ir.Buffer):
-            return changed.get(item.name, item)
+    def go(item: Any) -> Any:
         if isinstance(item, Expr):
             found = memo.get(item)
             if found is None:
-                found = memo[item] = item.map_children(go)
+                concerned = any(load.buffer.name in changed for load in ir.loads(item))
+                found = memo[item] = item.map_children(go) if concerned else item
             return found
+        if isinstance(item, ir.Buffer):
+            return changed.get(item.name, item)
         return item.map_children(go) if isinstance(item, ir.Stmt) else item
 
-    body = go(kernel.body)
-    assert isinstance(body, ir.Stmt)
+    body: ir.Stmt = go(kernel.body)
     return kernel.replace(body=body, buffers=tuple(changed.get(b.name, b) for b in kernel.buffers))
 
 
@@ -131,7 +132,7 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
 def touched(stmt: ir.Stmt) -> Iterator[tuple[str, bool]]:
     """The buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
     for e in ir.expressions(stmt):
-        yield from ((n.buffer.name, False) for n in e.walk() if isinstance(n, ir.Load))
+        yield from ((load.buffer.name, False) for load in ir.loads(e))
     match stmt:
         case ir.Store(buffer=buffer):
             yield buffer.name, True

@@ -337,9 +337,8 @@ class Walk:
             )
 
     def _reads(self, e: Expr, scope: Scope) -> Iterator[Access]:
-        for inner in e.walk():
-            if isinstance(inner, ir.Load):
-                yield from self._access(inner.buffer, inner.indices, inner.lanes, False, scope)
+        for load in ir.loads(e):
+            yield from self._access(load.buffer, load.indices, load.lanes, False, scope)
 
     def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
         """An instruction's operands: the elements that follow each lane's address, or, where lanes give no addresses, the whole

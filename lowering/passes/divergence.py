@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, binary, index, substitute
+from tilelang.expr import INDEX, Expr, Var, binary, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import is_thread
 from tilelang.simplify import interval
@@ -23,7 +23,7 @@ Needs = Callable[[ir.Stmt, Names], bool]
 
 def diverges(e: Expr) -> bool:
     """Whether threads of one block may see different values: the thread's number, or anything read from its registers."""
-    return any(is_thread(n) or (isinstance(n, ir.Load) and n.buffer.memory == "register") for n in e.walk())
+    return any(map(is_thread, free(e))) or any(load.buffer.memory == "register" for load in ir.loads(e))
 
 
 def split_divergent(stmt: ir.Stmt, needs: Needs, names: Names | None = None) -> ir.Stmt:
@@ -73,7 +73,7 @@ def _to_uniform(loop: ir.For, high: int | None) -> ir.For:
 def _distributed(stmt: ir.If) -> list[ir.Stmt]:
     """`if c { a; b } else { d }` as `if c { a }; if c { b }; if not c { d }`, one level deeper than it was."""
     condition, before = stmt.condition, []
-    if any(isinstance(n, ir.Load) for n in condition.walk()):  # what it reads may change between the pieces
+    if ir.loads(condition):  # what it reads may change between the pieces
         flag = Var(f"taken_{stmt.span.line if stmt.span else 0}", condition.dtype)
         before.append(ir.Let(flag, condition, stmt.span))
         condition = flag
@@ -88,7 +88,7 @@ def _under(condition: Expr, stmt: ir.Stmt, origin: ir.If) -> list[ir.Stmt]:
             out: list[ir.Stmt] = []
             for child in body:
                 if isinstance(child, ir.Let):
-                    if any(isinstance(n, ir.Load) for n in child.value.walk()):
+                    if ir.loads(child.value):
                         raise _refusal(origin, f"a branch that keeps `{child.var.name}` across it")
                     out.append(child)
                 else:

@@ -8,10 +8,9 @@ group of W lanes of the last dimension; the others stay private arrays (W = 0).
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilelang.expr import Const, Expr
 from tilelang.lowering import ir
+from tilelang.lowering.passes.arena import with_buffers
 
 
 def promote(kernel: ir.Kernel) -> ir.Kernel:
@@ -24,7 +23,7 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
         if isinstance(s, ir.Instruction):
             widths.update({b.name: 0 for _, b, _ in s.operands if b.memory == "register"})
         for e in ir.expressions(s):
-            accesses += [(x.buffer, x.indices, x.lanes) for x in e.walk() if isinstance(x, ir.Load)]
+            accesses += [(x.buffer, x.indices, x.lanes) for x in ir.loads(e)]
     registers = [a for a in accesses if a[0].memory == "register"]
     for b, _, lanes in registers:
         widths[b.name] = max(widths[b.name], lanes) if widths[b.name] else 0
@@ -32,14 +31,7 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
         w = widths[b.name]
         if w and not (all(isinstance(i, Const) for i in indices) and _within(indices[-1], lanes, w) and b.shape[-1] % w == 0):
             widths[b.name] = 0
-    renamed = {b: b.replace(vector=widths[b.name]) for b in kernel.registers}
-
-    def go(x: Any) -> Any:
-        if isinstance(x, ir.Buffer):
-            return renamed.get(x, x)
-        return x.map_children(go)
-
-    return kernel.replace(body=go(kernel.body), buffers=tuple(renamed.get(b, b) for b in kernel.buffers))
+    return with_buffers(kernel, {b.name: b.replace(vector=widths[b.name]) for b in kernel.registers})
 
 
 def _within(last: Expr, lanes: int, width: int) -> bool:
