@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from tilelang.errors import Span
 from tilelang.expr import INDEX, Const, Expr, Var, binary, substitute
@@ -80,13 +81,15 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     if kernel.threads == 1:
         return kernel
 
+    prover, watched = Prover(kernel.threads), _watched(kernel)
+
     def needs(stmt: ir.Stmt, names: Mapping[Var, Expr]) -> bool:
         """Whether a statement, run by all threads, would need a barrier inside."""
-        alone = Walk(kernel, uniform=True)
+        alone = Walk(kernel, prover, watched, uniform=True)
         alone.stmt(stmt, (), Scope(names), State())
         return bool(alone.sites)
 
-    walk = Walk(kernel.replace(body=split_divergent(kernel.body, needs)))
+    walk = Walk(kernel.replace(body=split_divergent(kernel.body, needs)), prover, watched)
     walk.run()
     parts = _rebuilt(walk.kernel.body, (), walk.sites)
     return walk.kernel.replace(body=parts[0] if len(parts) == 1 else ir.Seq(parts))
@@ -96,7 +99,7 @@ def missing_barrier(kernel: ir.Kernel) -> bool:
     """Whether two conflicting accesses of a kernel, barriers included, are not ordered: the check behind the insertion."""
     if kernel.threads == 1:
         return False
-    walk = Walk(kernel)
+    walk = Walk(kernel, Prover(kernel.threads), _watched(kernel))
     walk.frozen = True
     try:
         walk.stmt(kernel.body, (), Scope({}), State())
@@ -120,11 +123,11 @@ class Walk:
     thread ran it, to see what it would need.
     """
 
-    def __init__(self, kernel: ir.Kernel, uniform: bool = False) -> None:
-        self.kernel, self.uniform, self.frozen = kernel, uniform, False
+    def __init__(self, kernel: ir.Kernel, prover: Prover, watched: frozenset[str], uniform: bool = False) -> None:
+        self.kernel, self.prover, self.watched, self.uniform, self.frozen = kernel, prover, watched, uniform, False
         self.sites: dict[Path, Site] = {}
-        self.prover = Prover(kernel.threads)
-        self.watched = _watched(kernel)
+        self._known: dict[Any, list[tuple[bool, Access]]] = {}
+        self._quiet: dict[Any, bool] = {}
 
     def run(self) -> None:
         """Finds the sites, then drops those that the others make needless, the innermost first."""
@@ -151,9 +154,9 @@ class Walk:
                 return state
             case ir.Barrier(memory=memory):
                 return _ordered(state, memory)
-            case ir.For() if not self._whole(stmt, scope):
+            case ir.For() if not self._whole(stmt, path, scope):
                 return self._loop(stmt, path, scope, state)
-            case ir.If() if not self._whole(stmt, scope):
+            case ir.If() if not self._whole(stmt, path, scope):
                 reads = list(self._reads(stmt.condition, scope))
                 state = self._arrive(path, state, reads).adding(reads)
                 condition = scope.value(stmt.condition)
@@ -164,15 +167,38 @@ class Walk:
                 start = state.union(then) if diverges(condition) else state
                 return then.union(self.stmt(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), start))
             case _:
-                accesses = list(self._accesses(stmt, scope, path))
+                accesses = self._all(stmt, path, scope)
                 state = self._arrive(path, state, [a for _, a in accesses])
                 return self._performed(stmt, accesses, state)
 
-    def _whole(self, stmt: ir.For | ir.If, scope: Scope) -> bool:
-        """Whether no barrier may stand inside a statement."""
+    def _whole(self, stmt: ir.For | ir.If, path: Path, scope: Scope) -> bool:
+        """Whether a statement is taken as one: no barrier may stand inside, or none is needed there."""
+        if self._is_quiet(stmt, path, scope):
+            return True
         if isinstance(stmt, ir.For):
             return not self.uniform and (stmt.kind == "vector" or diverges(scope.value(stmt.extent)))
         return not self.uniform and diverges(scope.value(stmt.condition))
+
+    def _is_quiet(self, stmt: ir.Stmt, path: Path, scope: Scope) -> bool:
+        """Whether nothing inside a statement conflicts with anything inside it, in whatever order it ran."""
+        key = (path, scope.guards, tuple(scope.names.items()))
+        found = self._quiet.get(key)
+        if found is None:
+            ordering = (ir.Barrier, ir.Copy, ir.Commit, ir.Wait)
+            accesses = [a for _, a in self._all(stmt, path, scope)]
+            found = not any(isinstance(s, ordering) for s in ir.statements(stmt)) and not any(
+                self.prover.conflict(a, b) for i, a in enumerate(accesses) for b in accesses[i:]
+            )
+            self._quiet[key] = found
+        return found
+
+    def _all(self, stmt: ir.Stmt, path: Path, scope: Scope) -> list[tuple[bool, Access]]:
+        """What `_accesses` gives, remembered."""
+        key = (path, scope.guards, scope.bound, tuple(scope.names.items()))
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = list(self._accesses(stmt, scope, path))
+        return found
 
     def _performed(self, stmt: ir.Stmt, accesses: list[tuple[bool, Access]], state: State) -> State:
         """The state after a statement's accesses, its commits and its waits."""
@@ -273,7 +299,7 @@ class Walk:
                 return state, pairs
             case ir.Barrier(memory=memory):
                 return _ordered(state, memory), pairs
-            case ir.For(var=var, extent=extent, body=body) if not self._whole(stmt, scope):
+            case ir.For(var=var, extent=extent, body=body) if not self._whole(stmt, path, scope):
                 pairs += self._met(self._reads(extent, scope), state)
                 low, high = interval(scope.value(extent))
                 if high is not None and high <= 0:
@@ -282,7 +308,7 @@ class Walk:
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 after, found = self._probe(body, (*path, 0), inner, state)
                 return (after if low is not None and low > 0 else state), pairs + found
-            case ir.If(condition=condition, then=then, otherwise=otherwise) if not self._whole(stmt, scope):
+            case ir.If(condition=condition, then=then, otherwise=otherwise) if not self._whole(stmt, path, scope):
                 pairs += self._met(self._reads(condition, scope), state)
                 held = scope.value(condition)
                 after, found = self._probe(then, (*path, 0), _guarded(scope, held), state)
@@ -291,7 +317,7 @@ class Walk:
                 other, rest = self._probe(otherwise, (*path, 1), _guarded(scope, ~held), state)
                 return after.union(other), pairs + found + rest
             case _:
-                return state, self._met((a for _, a in self._accesses(stmt, scope, path)), state)
+                return state, self._met((a for _, a in self._all(stmt, path, scope)), state)
 
     def _met(self, newer: Iterable[Access], state: State) -> list[tuple[Access, Access]]:
         """The pairs of a pending access and a newer one that conflict."""

@@ -227,8 +227,10 @@ class Prover:
             else:
                 shared[v] = range(low, low + period)
         try:
+            if _always_apart(pairs, shared):
+                return False
             first = self._points(a, dimensions, shared, whole, guarded)
-            second = self._points(b, dimensions, shared, whole, guarded)
+            second = first if a == b else self._points(b, dimensions, shared, whole, guarded)
         except Opaque:
             return True
         return _meet(first, second, self.threads)
@@ -268,6 +270,18 @@ class Prover:
         table = [np.broadcast_to(r, sizes)[keep] for r in rows]
         thread = np.broadcast_to(grids[-2], sizes)[keep]
         return (np.stack(table) if table else np.zeros((0, thread.size), np.int64)), thread
+
+
+def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -> bool:
+    """Whether a dimension that all threads index alike (the slot of a ring) never agrees."""
+    for left, right in pairs:
+        names = sorted(free(left) | free(right), key=lambda v: str(v.name))
+        if all(v in shared for v in names) and prod(len(shared[v]) for v in names) <= GUARDED_LIMIT:
+            axes = np.ix_(*(np.arange(shared[v].start, shared[v].stop) for v in names)) if names else ()
+            values = dict(zip(names, axes, strict=True))
+            if not np.any(evaluate(left, values) == evaluate(right, values)):
+                return True
+    return False
 
 
 def _meet(first: tuple[Array, Array], second: tuple[Array, Array], threads: int) -> bool:
