@@ -13,7 +13,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Build, Frame, Residence, Target, Whole
+from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.nest import Nest, level_threads, numbers
@@ -22,6 +22,7 @@ from tilelang.lowering.build.state import States
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import complete, resolve_when, root_spec
+from tilelang.tensor import Layout
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
@@ -47,8 +48,9 @@ class _Assembly:
         first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
+        self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
-            if s.verb != "compute" or s.memory != "global":
+            if s.verb not in ("compute", "load") or s.memory != "global":
                 raise refuse(s, "not-lowered-yet", f"`{s}` is accepted by the language, not lowered yet for this target",
                              "read the tensor where it is")  # fmt: skip
         self.steps = tuple(s for s in steps if s not in head)
@@ -69,6 +71,8 @@ class _Assembly:
             self._global(t, "input")
         for t in self.computation.outputs:
             self._global(t, "output")
+        for step in self.repacked:
+            self._repack(step)
         tasks = plan(self.computation, placed_names(self.steps), self.heads)
         for task in tasks[:-1]:
             for t in task.outputs:
@@ -90,6 +94,23 @@ class _Assembly:
         buffer = ir.Buffer(t.name, stored, tuple(t.shape) or (1,), "global", role)
         self.buffers[t.name] = buffer
         self.places[t] = Whole0(t, None, buffer) if not t.shape else Whole(t, None, buffer)
+
+    def _repack(self, step: Place) -> None:
+        """A kernel that copies an input into a workspace of another layout, from which everything after reads it."""
+        tensor = self.tensors.get(step.tensor_name)
+        if tensor is None or tensor.definition is not None:
+            raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is no input",
+                         f"compute {step.tensor_name} in global")  # fmt: skip
+        if tensor not in self.places:
+            raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "leave the load out")
+        placement = (step.layout or Layout()).place({d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
+        buffer = ir.Buffer(f"{tensor.name}_packed", self.buffers[tensor.name].dtype, placement.shape, "global", "workspace")
+        zero = tuple(index(0) for _ in tensor.dims)
+        task = Task(f"{tensor.name}_pack", (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
+        self.buffers[buffer.name] = buffer
+        box = Box(tensor, None, buffer, low=zero, placement=placement)
+        self._kernel(task, step.steps if step.steps is not None else default_steps(task, self.profile), Target((box,)))
+        self.places[tensor] = box
 
     def _task_of(self, name: str) -> Task:
         placed = placed_names(self.steps)
