@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilelang.errors import Refusal
-from tilelang.expr import Expr
+from tilelang.expr import Expr, Var
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence
 from tilelang.schedule import Do, Place, Step, Vectorize
@@ -50,6 +50,14 @@ class Part:
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
+        raise NotImplementedError
+
+    def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
+        """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
+        raise NotImplementedError
+
+    def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
+        """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
         raise NotImplementedError
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:

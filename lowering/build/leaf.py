@@ -32,6 +32,8 @@ class Leaf(Part):
         axis = frame.spec.axis(step.axis)
         if frame.finishing and axis.reduction:
             return self._at(frame, points, None, step)
+        if axis.extent == 0:
+            return ir.seq()
         lane = self.build.variable("lane", axis.extent)
         points[axis.name] = simplify(axis.base + lane)
         bounds = tuple(b.replace(offset=simplify(b.offset + lane)) for b in axis.bounds)

@@ -333,16 +333,24 @@ class Nest(Part):
         for place in ahead:
             k = frame.steps.index(place, i + 1)
             for j in range(place.ahead):
-                move, _ = self.make_resident(at(index(j)), k, place, index(j))
+                if place.memory == "register":
+                    move = self.register_ring(at(index(j)), k, place, j)
+                else:
+                    move, _ = self.make_resident(at(index(j)), k, place, index(j))
                 guard = conjunction([index(j) < total])
                 before.append(move if guard is None else ir.If(guard, move, None, place.span))
         following: dict[Place, tuple[ir.Stmt, ir.Stmt | None]] = {}
+        rotations: list[ir.Stmt] = []
         for place in ahead:
             k = frame.steps.index(place, i + 1)
             n = place.ahead
             nxt = Var(self.build.name(f"{v.name}_next"), INDEX, n, max(n, rounds - 1))
             slot = simplify((v + n) % (n + 1))
-            fetch, commit = self.staged_move(at(nxt), k, place, slot)
+            if place.memory == "register":
+                fetch, commit = self.register_ring(at(nxt), k, place, n), None
+                rotations.append(self.rotate_ring(place, v, total))
+            else:
+                fetch, commit = self.staged_move(at(nxt), k, place, slot)
             guard = conjunction([v + n < total])
 
             def guarded(s: ir.Stmt, nxt: Var = nxt, n: int = n, guard: Expr | None = guard, place: Place = place) -> ir.Stmt:
@@ -352,7 +360,7 @@ class Nest(Part):
             following[place] = guarded(fetch), None if commit is None else guarded(commit)
         body = self.ring_body(at(v), i + 1, {p: simplify(v % (p.ahead + 1)) for p in ahead}, {p: f[0] for p, f in following.items()})
         commits = [c for _, c in following.values() if c is not None]
-        loop = ir.For(v, total, ir.seq(body, *commits), "serial", step.span)
+        loop = ir.For(v, total, ir.seq(body, *commits, *rotations), "serial", step.span)
         return ir.seq(*before, loop)
 
 

@@ -7,6 +7,7 @@ with one constant per buffer; the residence remembers which bounds that covers.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, const, index, substitute
@@ -227,9 +228,9 @@ class Places(Part):
         tensor = region.task.outputs[0]
         dims = {a.name: a.extent for a in region.spec.axes}
         placement = (step.layout or Layout()).place(dims, tensor.dtype.bytes)
-        ring = step.ahead + 1 if step.ahead else 0
+        ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
         shape = (ring, *placement.shape) if ring else placement.shape
-        buffer = self._ring_buffer(step) or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
+        buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
         self._rings[id(step)] = buffer
         fields = (tensor, region.read, buffer, region.fill, region.filled, region.outside)
         if region.points:
@@ -300,8 +301,6 @@ class Places(Part):
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
-        if step.memory == "register":
-            return self.make_resident(frame, i, step, slot)[0], None
         region, _ = self.region(frame, i, step)
         box = self._box_for(frame, step, region, slot)
         whole = self._move_frame(frame, step, region, Target((box,)))
@@ -315,6 +314,41 @@ class Places(Part):
         commit = self.chain(whole.but(staged=buffer, residences=(*frame.residences,)), 0)
         return fetch, commit
 
+    def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
+        """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
+        if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers whose owners are declared is accepted by the language,"
+                         " not lowered yet", "leave the owners to the readers")  # fmt: skip
+        region, uses = self.region(frame, i, step)
+        if region.points:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
+                         " yet", "stage in shared")  # fmt: skip
+        share = self._share(frame, i, step, region, uses)
+        ring = self._register_rings.setdefault(id(step), [])
+        while len(ring) <= number:
+            b = share.buffer
+            ring.append(self.build.buffer(f"{step.tensor_name}_ring", b.dtype, b.shape, "register"))
+        return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=ring[number]))
+
+    _register_rings: dict[int, list[ir.Buffer]]
+
+    def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
+        """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
+        out = []
+        for j, (here, following) in enumerate(itertools.pairwise(self._register_rings[id(step)])):
+            width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
+            variables = [self.build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
+            lane = self.build.variable("lane", width) if width > 1 else index(0)
+            at = (*variables[:-1], simplify(variables[-1] * width + lane))
+            body: ir.Stmt = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
+            if isinstance(lane, Var):
+                body = ir.For(lane, index(width), body, "vector")
+            for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
+                body = ir.For(x, index(n), body, "unroll")
+            guard = conjunction([v + (j + 1) < total])
+            out.append(body if guard is None else ir.If(guard, body, None, step.span))
+        return ir.seq(*out)
+
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
         out: list[ir.Stmt] = []
@@ -325,7 +359,8 @@ class Places(Part):
             region, uses = self.region(frame, i, step)
             out.append(moves[step])
             if step.memory == "register":
-                residence: Residence = self._share(frame, i, step, region, uses)
+                share = self._share(frame, i, step, region, uses)
+                residence: Residence = dataclasses.replace(share, buffer=self._register_rings[id(step)][0])
             else:
                 residence = self._box_for(frame, step, region, slots[step])
             frame = frame.but(residences=(*frame.residences, residence))
@@ -335,9 +370,6 @@ class Places(Part):
     # ------------------------------------------------------------ registers
 
     def _in_registers(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], slot: Expr | None) -> tuple[ir.Stmt, Residence]:
-        if step.ahead:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers is accepted by the language, not lowered yet for this"
-                         " target", "leave out `ahead`, or load ahead in shared")  # fmt: skip
         if region.points:
             raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
                          " yet", "stage in shared")  # fmt: skip

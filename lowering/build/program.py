@@ -32,6 +32,7 @@ class Builder(Nest, Places, States, Instructions, Leaf):
     def __init__(self, build: Build) -> None:
         self.build = build
         self._rings = {}
+        self._register_rings = {}
         self._probes = []
 
 

@@ -1,0 +1,150 @@
+"""The leaf that a `do` meets, in the words of the matching: what is computed over the spec's axes, how much is left, where it lives.
+
+The matching compares an instruction with `Seen`; the builder then needs the way back, from the reads that were matched to the reads of
+the task. A tensor staged by access is seen as what its buffer is: a tensor over the axes of the read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from tilelang import matching
+from tilelang.computation import Tensor
+from tilelang.dtype import DType
+from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
+from tilelang.lowering.build.frame import Box, ByAccess, Residence
+from tilelang.meaning import MOVE, UPDATE, Means
+from tilelang.schedule import Fuse, Place, Split, Step, Tile, Unfuse
+from tilelang.simplify import interval, simplify
+from tilelang.spec import Spec, advance, point
+from tilelang.task import Task, reads
+from tilelang.tensor import Layout, Placement
+
+
+@dataclasses.dataclass(frozen=True)
+class Resident:
+    """Where a read is: in a residence that exists, or as a step below will place it."""
+
+    memory: str
+    dtype: DType
+    residence: Residence | None = None
+    by_access: bool = False
+    fills: bool = False  # what lies outside the tensor holds the padding of the read
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """A leaf's meaning over the spec's axes, and the task's read behind every read in it."""
+
+    means: Means
+    reads: Mapping[Read, Read | Pad]
+    residents: Mapping[Read, Resident]
+
+
+def seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], target: tuple[str, DType]) -> Seen | None:
+    """What a task's leaf asks; None where no instruction can mean it: several states, a tuple, a condition, a computed value.
+
+    target: the name and the element type of what the leaf writes.
+    """
+    axes = {a.name: Axis(a.name, a.extent) for a in spec.axes}
+    if task.states:
+        reduce = task.states[0].reduce
+        if len(task.states) > 1 or len(reduce.values) > 1 or reduce.condition is not None:
+            return None
+        kind, value, combiner = UPDATE, reduce.values[0], reduce.combiner.name
+    else:
+        kind, value, combiner = MOVE, task.values[0], ""
+        if len(task.values) > 1 or not isinstance(value, (Read, Pad)):
+            return None
+    points: dict[Expr, Expr] = {point(n): axis for n, axis in axes.items()}
+    named = dict(spec.coordinates)
+    mapping: dict[Expr, Expr] = {
+        a: simplify(substitute(named[a.name], points)) for a in (*task.axes, *task.reduction_axes) if a.name in named
+    }
+    back: dict[Read, Read | Pad] = {}
+    residents: dict[Read, Resident] = {}
+    for whole in reads(value):
+        found = find(whole)
+        made = _seen_read(whole, found, mapping, axes)
+        plain = made.read if isinstance(made, Pad) else made
+        mapping[whole] = made
+        back[plain], residents[plain] = whole, found
+    spatial = tuple(axes[a.name] for a in spec.axes if not a.reduction)
+    written = Read(Tensor(target[0], target[1], spatial), spatial)
+    return Seen(Means(kind, written, substitute(value, mapping), combiner), back, residents)
+
+
+def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr], axes: Mapping[str, Axis]) -> Read | Pad:
+    read = whole.read if isinstance(whole, Pad) else whole
+    indices = tuple(simplify(substitute(i, mapping)) for i in read.indices)
+    if found.by_access:
+        if isinstance(found.residence, ByAccess):
+            used = [axes[p.name[1:]] for p in found.residence.points]
+        else:
+            mentioned = {e for i in indices for e in unique(i) if isinstance(e, Axis)}
+            used = [a for a in axes.values() if a in mentioned]
+        return Read(Tensor(read.tensor.name, read.dtype, tuple(used)), tuple(used))
+    made = Read(read.tensor, indices)
+    return Pad(made, whole.value) if isinstance(whole, Pad) and not found.fills else made
+
+
+def resident(whole: Read | Pad, residence: Residence) -> Resident:
+    """How a residence that exists serves a read."""
+    fills = isinstance(residence, ByAccess)
+    if isinstance(whole, Pad) and residence.outside and residence.fill is not None:
+        fills |= residence.fill.value == whole.value.value
+    return Resident(residence.buffer.memory, residence.buffer.dtype, residence, isinstance(residence, ByAccess), fills)
+
+
+def promised(whole: Read | Pad, step: Place) -> Resident:
+    """How a load that stands below will serve a read."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    dims = {d.name for d in read.tensor.dims}
+    by_access = step.layout is not None and bool(step.layout.terms) and not set(step.layout.dims) <= dims
+    return Resident(step.memory, read.dtype, None, by_access, True)
+
+
+def described(read: Read, found: Resident) -> matching.Residence:
+    """A resident read as the matching sees it."""
+    dims = tuple((d.name, d.extent) for d in read.tensor.dims)
+    layout = None
+    if isinstance(found.residence, Box) and found.residence.placement is not None:
+        placement = found.residence.placement
+        dims = tuple((d, _extent(v)) for d, v in zip(placement.dims, placement.variables, strict=True))
+        layout = layout_of(placement)
+    return matching.Residence(read.tensor.name, found.memory, found.dtype, dims, layout)
+
+
+def layout_of(placement: Placement) -> Layout:
+    """The layout that a placement came from, up to the names of its parts."""
+    free: dict[Expr, Expr] = {v: Var(v.name, INDEX) for v in placement.variables}
+    _, high = interval(placement.terms[-1])
+    padding = placement.shape[-1] - (high + 1) if high is not None else 0
+    return Layout(tuple(substitute(t, free) for t in placement.terms), padding)
+
+
+def _extent(v: Var) -> int:
+    return 1 if v.upper is None else v.upper + 1
+
+
+def left(spec: Spec, steps: tuple[Step, ...], task: Task) -> tuple[Spec, dict[str, int], set[str]]:
+    """The spec with its axes renamed by fuse and unfuse, what written steps leave of each axis, and which axes they cut."""
+    sizes = {a.name: a.extent for a in spec.axes}
+    cut: set[str] = set()
+    for step in steps:
+        if isinstance(step, (Fuse, Unfuse)):
+            spec = advance(spec, step, task, {})
+            sizes = {a.name: sizes.get(a.name, a.extent) for a in spec.axes}
+        elif isinstance(step, (Tile, Split)) and not getattr(step, "implied", False):
+            written = {a: n for a, n in step.sizes if isinstance(n, int)}
+            sizes.update(written)
+            cut |= set(written)
+    return spec, sizes, cut
+
+
+def global_read(whole: Read | Pad) -> Resident:
+    """A read of a tensor where it is."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    return Resident("global", read.dtype)
+
