@@ -10,7 +10,7 @@ where somebody wrote it, it is refused.
 from __future__ import annotations
 
 from tilelang.errors import Refusal
-from tilelang.expr import Const, Expr, Var, index, substitute
+from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Var, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.simplify import FALSE, TRUE, simplify
 
@@ -24,10 +24,16 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
 
 
 class _Unrolling:
+    """One walk over a kernel. Copies of a loop's body share what they have in common: `memo` holds each expression under the values
+    of those variables alone that it mentions."""
+
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.memo: dict[tuple[Expr | None, ...], Expr] = {}
+        self.mentioned: dict[Expr, tuple[Var, ...]] = {}
+        self.addressing: dict[int, frozenset[Var]] = {}
 
-    def statement(self, stmt: ir.Stmt, factor: int, values: dict[Expr, Expr]) -> ir.Stmt:
+    def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         match stmt:
             case ir.For(var, extent, body, kind, span):
                 end = self.value(extent, values)
@@ -35,7 +41,7 @@ class _Unrolling:
                     n = int(end.value)
                     if n <= 1 and kind != "vector":
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
-                    if kind == "unroll" or addresses_registers(body, var):
+                    if kind == "unroll" or var in self.register_variables(body):
                         if factor * n <= self.limit:
                             return ir.seq(*[self.statement(body, factor * n, {**values, var: index(j)}) for j in range(n)])
                         if span is not None and kind == "serial":
@@ -56,25 +62,37 @@ class _Unrolling:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
                 return made
 
-    @staticmethod
-    def value(e: Expr, values: dict[Expr, Expr]) -> Expr:
-        return simplify(substitute(e, values)) if values else e
+    def register_variables(self, stmt: ir.Stmt) -> frozenset[Var]:
+        """The variables that occur in the index of a register buffer. By identity: the kernel outlives this walk."""
+        found = self.addressing.get(id(stmt))
+        if found is None:
+            found = frozenset().union(*(self.register_variables(s) for s in stmt.children() if isinstance(s, ir.Stmt)))
+            places = [load for e in ir.expressions(stmt) for load in ir.loads(e)]
+            indices = [i for load in places if load.buffer.memory == "register" for i in load.indices]
+            if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
+                indices += stmt.indices
+            found = self.addressing[id(stmt)] = found.union(*map(free, indices))
+        return found
 
+    def value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
+        """An expression with loop variables replaced, simplified."""
+        if not values:
+            return e
+        names = self.mentioned.get(e)
+        if names is None:
+            names = self.mentioned[e] = tuple(free(e))
+        key = (e, *map(values.get, names))
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._value(e, values)
+        return found
 
-def addresses_registers(stmt: ir.Stmt, var: Var) -> bool:
-    """Whether a variable occurs in the index of a register buffer."""
-    for s in ir.statements(stmt):
-        if isinstance(s, ir.Store) and s.buffer.memory == "register" and any(var in _nodes(i) for i in s.indices):
-            return True
-        for e in ir.expressions(s):
-            for x in e.walk():
-                if isinstance(x, ir.Load) and x.buffer.memory == "register" and any(var in _nodes(i) for i in x.indices):
-                    return True
-    return False
-
-
-def _nodes(e: Expr) -> set[object]:
-    return set(e.walk())
+    def _value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
+        match e:
+            case ir.Load() | ir.Pack() | ir.Lane() | Call() | Cast() | Binary(op="+" | "-" | "*" | "/") if e.dtype is not INDEX:
+                return e.map_children(lambda child: self.value(child, values) if isinstance(child, Expr) else child)
+            case _:
+                return simplify(substitute(e, values))
 
 
 def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:
