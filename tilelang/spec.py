@@ -123,7 +123,7 @@ class Spec(Node):
         for part in reversed(parts):
             a = self.axis(part)
             quotient = point(name) // total
-            mapping[point(part)] = simplify(quotient % a.extent if part != parts[0] else quotient) + a.base
+            mapping[point(part)] = simplify(quotient % max(1, a.extent) if part != parts[0] else quotient) + a.base
             total *= max(1, a.extent)
         first = self.axis(parts[0])
         fused = AxisState(name, index(0), total if all(self.axis(p).extent for p in parts) else 0, (), first.reduction)
