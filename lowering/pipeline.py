@@ -74,6 +74,8 @@ class _Watch:
             (folder / f"{self.number:02}_{name}.ir").write_text(f"# {name}: {seconds * 1e3:.2f} ms\n{to_text(program)}")
         if self.options.debug == f"pass:{name}":
             old = to_text(before).splitlines() if before is not None else []
-            sys.stderr.write("\n".join(difflib.unified_diff(old, to_text(program).splitlines(), "before", name, lineterm="")) + "\n")
+            sys.stderr.write(
+                "\n".join(difflib.unified_diff(old, to_text(program).splitlines(), "before", name, lineterm="")) + "\n"
+            )
         self.number += 1
         return program

@@ -59,9 +59,7 @@ def target(dialect: str = "opencl", profile: str | Profile | None = None, device
     Raises DeviceError where there is no device, or no such profile.
     """
     if dialect not in DIALECTS:
-        raise DeviceError(
-            "unknown-dialect", f"`{dialect}` is not lowered to yet", mend="one of " + ", ".join(sorted(DIALECTS))
-        )
+        raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend="one of " + ", ".join(sorted(DIALECTS)))
     options = Options.from_environment()
     if profile is None and options.profile is not None:
         profile = options.profile
@@ -99,7 +97,9 @@ def compile(
     """
     if trials:
         raise Refusal(
-            "not-lowered-yet", f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet", mend="trials=0"
+            "not-lowered-yet",
+            f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet",
+            mend="trials=0",
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target or "opencl")
     options = options or Options.from_environment()
@@ -143,7 +143,7 @@ class Kernel:
         self._inputs = [(t, _array_type(t)) for t in self.computation.inputs]
         self._names = {t.name for t in self.computation.inputs}
         self._outputs = [(t, _array_type(t)) for t in self.computation.outputs]
-        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs])  # type: ignore[misc]  # noqa: PYI024
+        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs])  # type: ignore[misc]
 
     # ------------------------------------------------------------ what it is
 
@@ -156,7 +156,8 @@ class Kernel:
     def resources(self) -> tuple[Resources, ...]:
         """What each kernel of the program uses."""
         return tuple(
-            Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in self.program.kernels
+            Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers))
+            for k in self.program.kernels
         )
 
     @property
@@ -167,7 +168,9 @@ class Kernel:
     @property
     def estimate(self) -> Any:
         """The predicted time: the autoscheduler's, which is not there yet."""
-        raise DeviceError("no-estimate", "estimates need a measured device profile, which is not there yet", mend="kernel.benchmark()")
+        raise DeviceError(
+            "no-estimate", "estimates need a measured device profile, which is not there yet", mend="kernel.benchmark()"
+        )
 
     def explain(self) -> str:
         """The spec after each step of the schedule."""
@@ -181,7 +184,9 @@ class Kernel:
     @functools.cached_property
     def _connection(self) -> driver.Connection:
         if self.target.device is None:
-            raise DeviceError("no-device", f"{self.target} is a profile without a device", mend="compile without profile=, or tl.simulate")
+            raise DeviceError(
+                "no-device", f"{self.target} is a profile without a device", mend="compile without profile=, or tl.simulate"
+            )
         return driver.connect(self.target.device)
 
     @functools.cached_property
@@ -250,13 +255,17 @@ class Kernel:
         found = dict(zip(names, arrays, strict=False))
         for name, value in named.items():
             if name not in self._names:
-                raise ComputationError("arguments", f"{self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names))
+                raise ComputationError(
+                    "arguments", f"{self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names)
+                )
             if name in found:
                 raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
             found[name] = value
         missing = [n for n in names if n not in found]
         if missing:
-            raise ComputationError("arguments", f"{self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input")
+            raise ComputationError(
+                "arguments", f"{self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input"
+            )
         return [found[n] for n in names]
 
     def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
@@ -288,7 +297,9 @@ class Kernel:
         if count == 1 and not isinstance(out, (tuple, list)):
             return [out]
         if not isinstance(out, (tuple, list)) or len(out) != count:
-            raise ComputationError("arguments", f"out= must have {count} arrays", mend="one array for each output, in definition order")
+            raise ComputationError(
+                "arguments", f"out= must have {count} arrays", mend="one array for each output, in definition order"
+            )
         return list(out)
 
     def _output(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, on_device: bool, queue: Any,
@@ -419,7 +430,8 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         found = kernels.get(key)
         if found is None:
             tensors = [
-                input(n, a.dtype, **{f"{n}_{d}": int(e) for d, e in enumerate(a.shape)}) for n, a in zip(names, given, strict=True)
+                input(n, a.dtype, **{f"{n}_{d}": int(e) for d, e in enumerate(a.shape)})
+                for n, a in zip(names, given, strict=True)
             ]
             made = function(*tensors)
             if not isinstance(made, (Schedule, Tensor, Computation)):

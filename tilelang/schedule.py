@@ -369,7 +369,9 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     known = {"layout", "ahead", "behind", "on", "once", "stream"}
     for name in fields:
         if name not in known:
-            raise Refusal("unknown-argument", f"`{verb}` has no `{name}`", span=span, mend=f"one of {', '.join(sorted(known))}, steps")
+            raise Refusal(
+                "unknown-argument", f"`{verb}` has no `{name}`", span=span, mend=f"one of {', '.join(sorted(known))}, steps"
+            )
     for name in ("ahead", "behind"):
         if fields.get(name, 0) < 0:
             raise Refusal("bad-size", f"`{name} {fields[name]}`", span=span, mend="zero or more iterations")
@@ -405,7 +407,11 @@ class Schedule(Builder):
     def text(self) -> str:
         """The schedule's canonical text."""
         lines = "\n".join(f"  {step}" for step in self.steps)
-        return f"schedule for {self.computation.name} {{\n{lines}\n}}" if self.steps else f"schedule for {self.computation.name} {{ }}"
+        return (
+            f"schedule for {self.computation.name} {{\n{lines}\n}}"
+            if self.steps
+            else f"schedule for {self.computation.name} {{ }}"
+        )
 
     @property
     def hash(self) -> str:

@@ -283,7 +283,9 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             _check_level(spec, step, level)
             for axis, _ in sizes:
                 if spec.axis(axis).reduction and level == "cluster":
-                    raise _refuse(step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads")
+                    raise _refuse(
+                        step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
+                    )
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
@@ -361,7 +363,9 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
         raise _refuse(step, "level-goes-up", f"`{step}`: this spec is executed by a {spec.level}, a {level} is above it",
                       "levels go down: block, warpgroup, warp, thread; any may be skipped")  # fmt: skip
     if level == spec.level == "thread":
-        raise _refuse(step, "level-goes-up", f"`{step}`: this spec is executed by one thread already", "walk with split, or vectorize")
+        raise _refuse(
+            step, "level-goes-up", f"`{step}`: this spec is executed by one thread already", "walk with split, or vectorize"
+        )
 
 
 def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
@@ -400,7 +404,7 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
 
 
 def tensor_kinds(computation: Computation) -> dict[str, str]:
-    """"input" or "definition" for every tensor, by name."""
+    """ "input" or "definition" for every tensor, by name."""
     kinds = {t.name: "input" for t in computation.inputs}
     kinds.update({t.name: "definition" for d in computation.definitions for t in d.tensors})
     return kinds
@@ -423,7 +427,9 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
             raise _refuse(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
                           "vectorize and do come last")  # fmt: skip
         if isinstance(step, Inline) and seen_other:
-            raise _refuse(step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head")
+            raise _refuse(
+                step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
+            )
         seen_other |= not isinstance(step, (Inline, Units))
         leaf = step if isinstance(step, (Vectorize, Do)) else None
         spec = advance(spec, step, task, kinds)

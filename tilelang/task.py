@@ -131,7 +131,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     return Task(roots[0].name, roots, axes, tuple(values), tuple(states.values()))
 
 
-class Unplaced(Exception):  # noqa: N818 - not an error: how make_task says that a tensor must be made by a kernel of its own
+class Unplaced(Exception):
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
@@ -203,7 +203,9 @@ def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
 
     def axes(t: Tensor) -> frozenset[Axis]:
         if t.definition is None:
-            raise Refusal("output-is-input", f"output {t.name} is an input", mend=f"define it: tl.define(..., {t.name}[...], ...)")
+            raise Refusal(
+                "output-is-input", f"output {t.name} is an input", mend=f"define it: tl.define(..., {t.name}[...], ...)"
+            )
         return frozenset(t.definition.axes)
 
     first = computation.outputs[0]

@@ -80,7 +80,9 @@ class Layout(Node):
         for term, written in zip(bound, terms if len(bound) == len(terms) else bound, strict=True):
             _, high = interval(term)
             if high is None:
-                raise Refusal("layout-unbounded", f"the layout's `{written}` has no bound", mend="use + * / % ^ of the dimensions")
+                raise Refusal(
+                    "layout-unbounded", f"the layout's `{written}` has no bound", mend="use + * / % ^ of the dimensions"
+                )
             shape.append(high + 1)
         shape[-1] += self.padding
         placement = Placement(tuple(extents), tuple(variables.values()), tuple(bound), tuple(shape))

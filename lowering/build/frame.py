@@ -167,7 +167,7 @@ class Staging(Residence):
         return ()
 
 
-class NotOwner(Exception):  # noqa: N818 - becomes a Refusal where the step is known
+class NotOwner(Exception):
     def __init__(self, share: Share, dim: int, unit: Expr, owner: DimShare, wanted: Expr) -> None:
         super().__init__(share.tensor.name)
         self.share, self.dim, self.unit, self.owner, self.wanted = share, dim, unit, owner, wanted

@@ -9,12 +9,26 @@ from __future__ import annotations
 import math
 
 from tilelang import dtype as dt
-from tilelang.expr import INDEX, Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, as_expr, const, index, substitute
+from tilelang.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Pad,
+    Read,
+    Select,
+    Unary,
+    const,
+    index,
+    substitute,
+)
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, not_owner, refuse
+from tilelang.lowering.build.base import Part, not_owner
 from tilelang.lowering.build.frame import ByAccess, Frame, NotOwner, Residence, Staging, StatePlace, Whole
 from tilelang.schedule import Do, Vectorize
-from tilelang.simplify import conjunction, interval, simplify
+from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.task import reads
 
@@ -140,7 +154,9 @@ class Leaf(Part):
     def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
         """Stores of finished values, or of states into the place outside."""
         span = getattr(step, "span", None)
-        conditions = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys and not a.reduction]
+        conditions = [
+            b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys and not a.reduction
+        ]
         in_registers = frame.target.in_registers and frame.outer is None
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers and frame.staged is None:
             conditions.append(Binary("==", frame.spec.lane, index(0)))

@@ -147,4 +147,3 @@ def global_read(whole: Read | Pad) -> Resident:
     """A read of a tensor where it is."""
     read = whole.read if isinstance(whole, Pad) else whole
     return Resident("global", read.dtype)
-

@@ -70,7 +70,9 @@ class Nest(Part):
         empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
         wide = [a for a in sizes if rounds[a] > 1]
         if self.build.grid:
-            raise refuse(step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile")
+            raise refuse(
+                step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile"
+            )
         if step.count is None and step.order is None and len(wide) <= 3:
             names = list(reversed(wide))
             self.build.grid = [0 if empty else rounds[a] for a in names] or [0 if empty else 1]
@@ -113,7 +115,12 @@ class Nest(Part):
         assert step.order is not None
         for name in step.order.dims:
             if name not in rounds:
-                raise refuse(step, "order-axis", f"`{step}`: the order names `{name}`, which is not cut here", "order the axes of this tile")
+                raise refuse(
+                    step,
+                    "order-axis",
+                    f"`{step}`: the order names `{name}`, which is not cut here",
+                    "order the axes of this tile",
+                )
         return math.prod(_order_extents(walk_order(step.order, tuple(rounds)), rounds))
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
@@ -169,15 +176,15 @@ class Nest(Part):
             wanted[first] = max(1, count // math.prod([rounds[a] for a in list(rounds)[1:]]))
         for axis in reversed(list(sizes)):
             first_axis = axis == next(iter(sizes))
-            units = (spec.units or 1) // stride if first_axis else wanted[axis]  # the first digit also counts units that have no tile
+            units = (
+                (spec.units or 1) // stride if first_axis else wanted[axis]
+            )  # the first digit also counts units that have no tile
             if frame.finishing and spec.axis(axis).reduction and units > 1:
                 idle.append(simplify(spec.lane // stride if first_axis else (spec.lane // stride) % wanted[axis]))
             stride *= wanted[axis]
         inner = self._entered(frame, sizes, indices, step.level)
         lane = simplify(spec.lane % per)
-        return self.chain(
-            inner.but(spec=inner.spec.replace(units=per, lane=lane), idle=(*frame.idle, *idle)), i + 1
-        )
+        return self.chain(inner.but(spec=inner.spec.replace(units=per, lane=lane), idle=(*frame.idle, *idle)), i + 1)
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
         if frame.finishing:
@@ -358,7 +365,9 @@ class Nest(Part):
                 return whole if guard is None else ir.If(guard, whole, None, place.span)
 
             following[place] = guarded(fetch), None if commit is None else guarded(commit)
-        body = self.ring_body(at(v), i + 1, {p: simplify(v % (p.ahead + 1)) for p in ahead}, {p: f[0] for p, f in following.items()})
+        body = self.ring_body(
+            at(v), i + 1, {p: simplify(v % (p.ahead + 1)) for p in ahead}, {p: f[0] for p, f in following.items()}
+        )
         commits = [c for _, c in following.values() if c is not None]
         loop = ir.For(v, total, ir.seq(body, *commits, *rotations), "serial", step.span)
         return ir.seq(*before, loop)

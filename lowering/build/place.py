@@ -230,7 +230,9 @@ class Places(Part):
         placement = (step.layout or Layout()).place(dims, tensor.dtype.bytes)
         ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
         shape = (ring, *placement.shape) if ring else placement.shape
-        buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
+        buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(
+            f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
+        )
         self._rings[id(step)] = buffer
         fields = (tensor, region.read, buffer, region.fill, region.filled, region.outside)
         if region.points:
@@ -309,7 +311,9 @@ class Places(Part):
         if (frame.spec.units or 1) == 1 or held > STAGED_ELEMENTS:
             return self._move(frame, step, region, Target((box,))), None
         tensor = region.task.outputs[0]
-        buffer = self.build.buffer(f"{tensor.name}_staged", tensor.dtype, (*shape, lanes) if axis else (shape or (1,)), "register")
+        buffer = self.build.buffer(
+            f"{tensor.name}_staged", tensor.dtype, (*shape, lanes) if axis else (shape or (1,)), "register"
+        )
         fetch = self.chain(whole.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
         commit = self.chain(whole.but(staged=buffer, residences=(*frame.residences,)), 0)
         return fetch, commit
@@ -369,7 +373,9 @@ class Places(Part):
 
     # ------------------------------------------------------------ registers
 
-    def _in_registers(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], slot: Expr | None) -> tuple[ir.Stmt, Residence]:
+    def _in_registers(
+        self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], slot: Expr | None
+    ) -> tuple[ir.Stmt, Residence]:
         if region.points:
             raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
                          " yet", "stage in shared")  # fmt: skip
@@ -512,7 +518,9 @@ class Places(Part):
         axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
         wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
         exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
-        inner = Frame(region.task, (), spec.replace(axes=tuple(axes)), Target((exact,)), frame.residences, fill=region.fill, fill_keys=kept)
+        inner = Frame(
+            region.task, (), spec.replace(axes=tuple(axes)), Target((exact,)), frame.residences, fill=region.fill, fill_keys=kept
+        )
         return self.chain(inner, 0)
 
     def _source_of(self, frame: Frame, region: Region) -> Residence:
@@ -573,8 +581,12 @@ class Places(Part):
             leaf = self.leaf_spec(stage, 0)
             offsets = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
             dims = tuple(dim_share([o], step, step.tensor_name) for o in offsets)
-            buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")  # type: ignore[attr-defined]
-            spreads = tuple(s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes))
+            buffer = self.build.buffer(
+                f"{tensor.name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register"
+            )  # type: ignore[attr-defined]
+            spreads = tuple(
+                s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
+            )
             return Share(tensor, None, buffer, steps=spreads, low=low, dims=dims)  # type: ignore[arg-type]
         placement = (step.layout or Layout()).place({a.name: a.extent for a in spatial}, tensor.dtype.bytes)  # type: ignore[attr-defined]
         buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, placement.shape, "shared")  # type: ignore[attr-defined]

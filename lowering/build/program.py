@@ -22,8 +22,8 @@ from tilelang.lowering.build.state import States
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import complete, resolve_when, root_spec
-from tilelang.tensor import Layout
 from tilelang.task import State, Task, make_task, placed_names, plan
+from tilelang.tensor import Layout
 
 
 class Builder(Nest, Places, States, Instructions, Leaf):
@@ -65,7 +65,9 @@ class _Assembly:
     def _check_inline(self) -> None:
         for s in self.steps:
             if isinstance(s, Inline) and (d := self.tensors[s.tensor].definition) is not None and d.reduction is not None:
-                raise refuse(s, "inline-reduction", f"`{s}`: {s.tensor} is a reduction", f"compute {s.tensor} in shared or global")
+                raise refuse(
+                    s, "inline-reduction", f"`{s}`: {s.tensor} is a reduction", f"compute {s.tensor} in shared or global"
+                )
 
     def program(self) -> ir.Program:
         for t in self.computation.inputs:
@@ -152,7 +154,9 @@ class _Assembly:
             states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
         slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=tuple((a.name, sizes[a.name]) for a in reduced))
                       for t, made in partial)  # fmt: skip
-        first = Task(task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states)
+        first = Task(
+            task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
+        )
         self._kernel(first, steps, Target(slots))
         second = Task(f"{task.name}_combine", task.outputs, task.axes, task.values, tuple(states))
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
@@ -184,7 +188,9 @@ class _Assembly:
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         count = self._derived(steps, dict(sizes))
         for s in steps:
-            if isinstance(s, Units) and (s.level != "block" or len(s.teams) > 1 or s.teams[0].role or s.teams[0].registers is not None):
+            if isinstance(s, Units) and (
+                s.level != "block" or len(s.teams) > 1 or s.teams[0].role or s.teams[0].registers is not None
+            ):
                 raise refuse(s, "not-lowered-yet", f"`{s}`: roles, register budgets and clusters are accepted by the language, not lowered"
                              " yet for this target", "units block = N warp")  # fmt: skip
             if isinstance(s, Tile) and s.level != "block":

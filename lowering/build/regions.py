@@ -20,7 +20,7 @@ from tilelang.task import Task, reads
 Range = tuple[Expr, int]  # begins at, how many
 
 
-class NotABox(Exception):  # noqa: N818 - the caller stages by access instead
+class NotABox(Exception):
     """An index that runs over scattered values."""
 
 

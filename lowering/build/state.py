@@ -35,15 +35,26 @@ class States(Part):
 
     def _check_partial_rounds(self, frame: Frame, step: Place) -> None:
         """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
-        if not frame.walks or frame.outer is not None or frame.state is not None or frame.target.places[0].buffer.role == "partial":
+        if (
+            not frame.walks
+            or frame.outer is not None
+            or frame.state is not None
+            or frame.target.places[0].buffer.role == "partial"
+        ):
             return
         for value, place, output in zip(frame.task.values, frame.target.places, frame.task.outputs, strict=True):
-            members = [(s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)]
+            members = [
+                (s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)
+            ]
             state_type = frame.task.states[0].reduce.combiner.left[members[0][1]].dtype if members else None
             all_stored = sum(len(s.tensors) for s in frame.task.states) == len(frame.task.outputs)
             if state_type == place.buffer.dtype and all_stored:
                 continue
-            why = f"{output.name} is {output.dtype}, the state {state_type}" if members else f"{output.name} is computed from the state"
+            why = (
+                f"{output.name} is {output.dtype}, the state {state_type}"
+                if members
+                else f"{output.name} is computed from the state"
+            )
             raise refuse(
                 step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial sums would be stored in"
                 f" {output.name}, which cannot hold them: {why}",
@@ -68,7 +79,9 @@ class States(Part):
 
         def versions(f: Frame) -> ir.Stmt:
             guarded = self._go_back(frame, f, i, step)
-            return guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
+            return (
+                guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
+            )
 
         first = conjunction([Binary("==", w, index(0)) for w in finishing.first])
         if first is None:
@@ -127,7 +140,9 @@ class States(Part):
             current = tuple(following)
         return out, StatePlace(current, "register")
 
-    def _halve(self, state: State, members: tuple[ir.Buffer, ...], halves: tuple[ir.Buffer, ...], width: int, step: Place) -> ir.Stmt:
+    def _halve(
+        self, state: State, members: tuple[ir.Buffer, ...], halves: tuple[ir.Buffer, ...], width: int, step: Place
+    ) -> ir.Stmt:
         outer = len(members[0].shape) - 1
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
@@ -156,7 +171,13 @@ class States(Part):
             scratch = tuple(self.build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
             flat = lambda at, b: _flat(at, b.shape)  # noqa: E731
             for b, sc in zip(members, scratch, strict=True):
-                out.append(self._each(b, lambda at, b=b, sc=sc: ir.Store(sc, (flat(at, b), thread), ir.Load(b, at), None, False, step.span), False))  # type: ignore[misc]
+                out.append(
+                    self._each(
+                        b,
+                        lambda at, b=b, sc=sc: ir.Store(sc, (flat(at, b), thread), ir.Load(b, at), None, False, step.span),
+                        False,
+                    )
+                )  # type: ignore[misc]
             for digit, n, stride in digits:
                 while n > 1:
                     half = (n + 1) // 2
@@ -167,7 +188,15 @@ class States(Part):
                 home = home - digit * stride
             for b, sc in zip(members, scratch, strict=True):
                 source = simplify(home)
-                out.append(self._each(b, lambda at, b=b, sc=sc, source=source: ir.Store(b, at, ir.Load(sc, (flat(at, b), source)), None, False, step.span), False))  # type: ignore[misc]
+                out.append(
+                    self._each(
+                        b,
+                        lambda at, b=b, sc=sc, source=source: ir.Store(
+                            b, at, ir.Load(sc, (flat(at, b), source)), None, False, step.span
+                        ),
+                        False,
+                    )
+                )  # type: ignore[misc]
         return out
 
     def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], digit: Expr, n: int, half: int,
@@ -176,9 +205,13 @@ class States(Part):
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
             row = _flat(at, members[0].shape)
-            mapping = {v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)}
+            mapping = {
+                v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)
+            }
             partner = simplify(thread + distance)
-            mapping |= {v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, partner))) for v, sc in zip(combiner.right, scratch, strict=True)}
+            mapping |= {
+                v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, partner))) for v, sc in zip(combiner.right, scratch, strict=True)
+            }
             results = [stored(substitute(r, mapping), sc) for r, sc in zip(combiner.result, scratch, strict=True)]
             if len(scratch) == 1:
                 return ir.Store(scratch[0], (row, thread), results[0], None, False, step.span)
@@ -245,7 +278,12 @@ class States(Part):
         """A shared buffer for this spec's part of an output."""
         axes = [a for a in frame.spec.axes if not a.reduction]
         if any(a.name not in {x.name for x in frame.task.axes} for a in axes):
-            raise refuse(step, "not-lowered-yet", f"`{step}` of fused axes is accepted by the language, not lowered yet", "do not fuse here")
+            raise refuse(
+                step,
+                "not-lowered-yet",
+                f"`{step}` of fused axes is accepted by the language, not lowered yet",
+                "do not fuse here",
+            )
         dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}  # type: ignore[attr-defined]
         layout = step.layout or Layout()
         placement = layout.place(dims, type.bytes)  # type: ignore[attr-defined]
@@ -253,7 +291,9 @@ class States(Part):
         low = tuple(frame.spec.axis(d).base for d in dims)
         return Box(tensor, None, buffer, low=low, placement=placement)  # type: ignore[arg-type]
 
-    def _store_task(self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool) -> ir.Stmt:
+    def _store_task(
+        self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool
+    ) -> ir.Stmt:
         """A move of finished values from `boxes` to the target."""
         from tilelang.expr import Read
 
@@ -261,7 +301,9 @@ class States(Part):
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, values)
         return self._pointwise(frame, task, Target(target.places, stream), boxes, steps)
 
-    def _pointwise(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...] | None) -> ir.Stmt:
+    def _pointwise(
+        self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...] | None
+    ) -> ir.Stmt:
         axes = tuple(a for a in frame.spec.axes if not a.reduction)
         coordinates = tuple((n, e) for n, e in frame.spec.coordinates if n in {a.name for a in task.axes})
         spec = frame.spec.replace(title=task.name, axes=axes, coordinates=coordinates)
@@ -274,7 +316,12 @@ class States(Part):
     def _shared_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """States in shared memory, addressed by coordinates; an inner accumulator combines into them, or the leaf updates them."""
         if frame.state is not None:
-            raise refuse(step, "accumulate-order", f"`{step}` inside an accumulator in {frame.state.memory}", "shared stands outside register")
+            raise refuse(
+                step,
+                "accumulate-order",
+                f"`{step}` inside an accumulator in {frame.state.memory}",
+                "shared stands outside register",
+            )
         buffers, boxes = [], []
         for state in frame.task.states:
             members = []
@@ -286,7 +333,11 @@ class States(Part):
         low = tuple(frame.spec.axis(a.name).base for a in frame.task.axes)
         place = StatePlace(tuple(buffers), "shared", 0, None, low, _reordered(boxes[0], frame.task))
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
-        start = [] if inner else [self._clear(frame, state, members, step) for state, members in zip(frame.task.states, buffers, strict=True)]
+        start = (
+            []
+            if inner
+            else [self._clear(frame, state, members, step) for state, members in zip(frame.task.states, buffers, strict=True)]
+        )
         below = frame.but(state=place, slots=(), walks=(), first=frame.walks)
         body = self.chain(below, i + 1)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
