@@ -290,7 +290,7 @@ KERNEL(__global const float* restrict X, __global float* restrict Y) {{
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table: one operator at one size. `best` quotients are of shortest times, the others medians over rounds."""
+    """A line of the table: one operator at one size. `best` quotients are of shortest times, the others of medians."""
 
     operator: str
     size: str
@@ -302,6 +302,7 @@ class Row:
     bound: str = ""
     bound_ratio: float | None = None
     best_bound_ratio: float | None = None
+    processor_bound_ratio: float | None = None
     best_gflops: float | None = None
 
 
@@ -384,6 +385,7 @@ def memory_row(name: str, size: str, measured: Comparison, bound: str) -> Row:
         bound,
         measured.ratio("ours", bound),
         measured.best_ratio("ours", bound),
+        measured.processor_ratio("ours", bound),
     )
 
 
@@ -408,12 +410,25 @@ def measure_matmul(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, tile
     return row
 
 
-HEADING = ("operator", "size", "ms", "(best)", "x peer", "(best)", "peer", "x bound", "(best)", "bound", "best GFLOP/s")
+HEADING = (
+    "operator",
+    "size",
+    "ms",
+    "(best)",
+    "x peer",
+    "(best)",
+    "peer",
+    "x bound",
+    "(best)",
+    "(processor)",
+    "bound",
+    "best GFLOP/s",
+)
 
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row as the table's texts."""
-    bound, best_bound = (f"{v:.2f}" if v is not None else "" for v in (row.bound_ratio, row.best_bound_ratio))
+    bounds = [f"{v:.2f}" if v is not None else "" for v in (row.bound_ratio, row.best_bound_ratio, row.processor_bound_ratio)]
     return (
         row.operator,
         row.size,
@@ -422,8 +437,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{row.peer_ratio:.2f}",
         f"{row.best_peer_ratio:.2f}",
         row.peer,
-        bound,
-        best_bound,
+        *bounds,
         row.bound,
         f"{row.best_gflops:.0f}" if row.best_gflops is not None else "",
     )

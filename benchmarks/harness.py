@@ -36,9 +36,10 @@ class Contestant:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What `compare` measured: for each contestant its seconds in every round."""
+    """What `compare` measured: for each contestant its seconds in every round, by the clock and of all its threads' processor time."""
 
     seconds: Mapping[str, tuple[float, ...]]
+    processor_seconds: Mapping[str, tuple[float, ...]]
 
     def median_ms(self, name: str) -> float:
         """The median time of one contestant in milliseconds."""
@@ -52,6 +53,14 @@ class Comparison:
         """The quotient of the shortest times: steadier than `ratio` where other processes take the cores now and then."""
         return min(self.seconds[against]) / min(self.seconds[name])
 
+    def processor_ratio(self, name: str, against: str) -> float:
+        """The quotient of median processor times, for two contestants of one side that both keep all cores busy.
+
+        It holds on a machine whose cores others use too, where the clock tells little. Between sides it is meaningless: waiting
+        threads of OpenMP spin.
+        """
+        return float(np.median(self.processor_seconds[against]) / np.median(self.processor_seconds[name]))
+
     def ratio(self, name: str, against: str) -> float:
         """How many times faster `name` is than `against`: the median of the rounds' quotients."""
         return float(np.median(np.array(self.seconds[against]) / np.array(self.seconds[name])))
@@ -64,6 +73,7 @@ def compare(contestants: Sequence[Contestant], rounds: int = 15, pause_s: float 
     True
     """
     seconds: dict[str, list[float]] = {c.name: [] for c in contestants}
+    processor_seconds: dict[str, list[float]] = {c.name: [] for c in contestants}
     side = ""
     for _ in range(rounds):
         for contestant in contestants:
@@ -71,10 +81,11 @@ def compare(contestants: Sequence[Contestant], rounds: int = 15, pause_s: float 
                 time.sleep(pause_s)
                 side = contestant.side
             contestant.call()
-            start = time.perf_counter()
+            start, processor_start = time.perf_counter(), time.process_time()
             contestant.call()
             seconds[contestant.name].append(time.perf_counter() - start)
-    return Comparison({name: tuple(values) for name, values in seconds.items()})
+            processor_seconds[contestant.name].append(time.process_time() - processor_start)
+    return Comparison({n: tuple(v) for n, v in seconds.items()}, {n: tuple(v) for n, v in processor_seconds.items()})
 
 
 def aligned_array(shape: tuple[int, ...], alignment_bytes: int = 4096, offset_bytes: int = 0) -> FloatArray:

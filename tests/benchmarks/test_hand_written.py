@@ -98,6 +98,7 @@ def test_contestants_take_turns() -> None:
     calls = [Contestant(n, n, lambda n=n: order.append(n)) for n in ("a", "b")]  # type: ignore[misc]
     measured = compare(calls, rounds=2, pause_s=0)
     assert order == ["a", "a", "b", "b"] * 2
+    assert measured.processor_seconds.keys() == {"a", "b"}
     assert measured.ratio("a", "a") == measured.best_ratio("b", "b") == 1
     assert len(measured.seconds["a"]) == 2
     assert measured.best_ms("a") <= measured.median_ms("a")
