@@ -23,13 +23,13 @@ from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var
-from tilelang.node import InternedMeta, Node, interned, node
+from tilelang.node import Node, interned, node
 
 # ---------------------------------------------------------------- buffers
 
 
 @interned
-class Buffer(Node, metaclass=InternedMeta):
+class Buffer(Node):
     """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
 
     role: "input", "output", "workspace" (global), "" elsewhere. vector: register buffers only, set by `promote`: the last dimension

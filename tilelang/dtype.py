@@ -10,14 +10,14 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tilelang.errors import ComputationError
-from tilelang.node import InternedMeta, interned
+from tilelang.node import interned
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 @interned
-class DType(metaclass=InternedMeta):
+class DType:
     """An element type. `kind` is one of "float", "int", "uint", "bool"; `later` marks types not lowered yet."""
 
     name: str

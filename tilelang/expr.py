@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
-from tilelang.node import InternedMeta, Node, interned
+from tilelang.node import Node, interned
 
 INDEX = dt.int64  # the type of axes and index arithmetic until the lowering chooses a width
 
@@ -31,7 +31,7 @@ ANY_FUNCTIONS = ("abs",)
 PREDICATES = ("isnan",)
 
 
-class Expr(Node, metaclass=InternedMeta):
+class Expr(Node):
     """A typed value. `.dtype` is its element type."""
 
     __slots__ = ()
@@ -249,7 +249,7 @@ class Pad(Expr):
 
 
 @interned
-class Combiner(Node, metaclass=InternedMeta):
+class Combiner(Node):
     """How a reduction's state takes in a value: associative, commutative, with an identity.
 
     `left` and `right` are variables, one per member of the state; `result` and `identity` have one expression per member.

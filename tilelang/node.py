@@ -38,17 +38,19 @@ class Node:
         shape = _shape(type(self))
         if not shape.holding:
             return self
-        changed: dict[str, Any] = {}
-        for name, value in zip(shape.holding, shape.held(self), strict=True):
+        values: list[Any] = list(shape.values(self))
+        changed = False
+        for position in shape.positions:
+            value = values[position]
             if type(value) is tuple:
                 items = tuple([function(item) if isinstance(item, Node) else item for item in value])
                 if any(map(operator.is_not, items, value)):
-                    changed[name] = items
+                    values[position], changed = items, True
             elif isinstance(value, Node):
                 new = function(value)
                 if new is not value:
-                    changed[name] = new
-        return self.replace(**changed) if changed else self
+                    values[position], changed = new, True
+        return type(self)(*values) if changed else self
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
@@ -75,7 +77,7 @@ PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DTyp
 class _Shape:
     """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
 
-    __slots__ = ("names", "values", "holding", "held")
+    __slots__ = ("names", "values", "holding", "held", "positions")
 
     def __init__(self, cls: type) -> None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
@@ -83,6 +85,7 @@ class _Shape:
         self.values = _getter(self.names)
         self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
         self.held = _getter(self.holding)
+        self.positions = tuple(map(self.names.index, self.holding))
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -120,35 +123,51 @@ def node(cls: type[T]) -> type[T]:
     return dataclasses.dataclass(frozen=True, slots=True)(cls)
 
 
-class InternedMeta(type):
-    """Calling a class twice with equal fields gives the same object."""
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
+def interned(cls: type[T]) -> type[T]:
+    """Like `@node`, but calling the class twice with equal fields gives one object: equality and hash are identity, and copies are
+    the object itself. Without a metaclass, because that would slow every `isinstance` of the class, `match` included."""
+    made = dataclasses.dataclass(frozen=True, slots=True, eq=False, init=False)(cls)
+    fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    setters = [getattr(made, f.name).__set__ for f in fields]
+    table: dict[tuple[Any, ...], Any] = {}
 
-    _table: dict[tuple[Any, ...], Any] = {}
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = None
-        if kwargs or len(args) != len(_shape(cls).names):
-            made = super().__call__(*args, **kwargs)
-            args = _shape(cls).values(made)
-        key = (cls, *args)
+    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != len(fields):
+            args = _completed(cls, fields, args, kwargs)
+        key = args
         if float in map(type, args):
-            key = (cls, *[_key(a) if type(a) is float else a for a in args])
-        found = InternedMeta._table.get(key)
+            key = tuple([_key(a) if type(a) is float else a for a in args])
+        found = table.get(key)
         if found is None:
-            found = InternedMeta._table[key] = made if made is not None else super().__call__(*args)
+            found = object.__new__(cls)
+            for setter, value in zip(setters, args, strict=True):
+                setter(found, value)
+            found = table.setdefault(key, found)
         return found
+
+    setattr(made, "__new__", new)
+    setattr(made, "__reduce__", _remade)
+    return made
+
+
+def _completed(
+    cls: type, fields: tuple[dataclasses.Field[Any], ...], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Arguments in the order of the fields, defaults filled in."""
+    given = dict(zip((f.name for f in fields), args, strict=False))
+    if len(args) > len(fields) or given.keys() & named.keys() or named.keys() - {f.name for f in fields}:
+        raise TypeError(f"{cls.__name__} takes {', '.join(f.name for f in fields)}; got {args} and {named}")
+    given |= named
+    missing = [f.name for f in fields if f.name not in given and f.default is dataclasses.MISSING]
+    if missing:
+        raise TypeError(f"{cls.__name__} misses {', '.join(missing)}")
+    return tuple(given.get(f.name, f.default) for f in fields)
 
 
 def _key(value: float) -> tuple[str, str]:
     """Floats by their bits: 0.0 and -0.0 differ, every NaN is one NaN."""
     return ("float", "nan" if math.isnan(value) else value.hex())
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
-def interned(cls: type[T]) -> type[T]:
-    """Like `@node`, for classes whose metaclass is `InternedMeta`: equality and hash are identity, copies are the object itself."""
-    setattr(cls, "__reduce__", _remade)
-    return dataclasses.dataclass(frozen=True, slots=True, eq=False)(cls)
 
 
 def _remade(self: Any) -> tuple[Any, ...]:
