@@ -33,7 +33,12 @@ def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], sp
     Raises ComputationError with the smallest point at which a read lies outside.
     """
 
+    seen: set[tuple[Any, ...]] = set()
+
     def visit(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> None:
+        if (e, scope, guards) in seen:
+            return
+        seen.add((e, scope, guards))
         match e:
             case Select(condition, then, otherwise):
                 visit(condition, scope, guards)

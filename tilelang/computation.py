@@ -250,7 +250,7 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
             known = next((b for b in axes if b.name == a.name), None)
             detail = (
                 f"of extent {a.extent}, which is not the axis `{a.name}` of extent {known.extent}"
-                if known
+                if known is not None
                 else "which is no axis"
             )
             message = f"the value of {name} depends on `{a.name}` {detail} of {name}"

@@ -100,10 +100,17 @@ class Hoister:
     def __init__(self, name: str, make: Make) -> None:
         self.name, self.make = name, make
         self.made: dict[tuple[Any, ...], Sequence[Any]] = {}
+        self.known: dict[tuple[Any, ...], Any] = {}
         self.count: dict[str, int] = {}
 
     def pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...] = ()) -> Any:
         """The expression without any reduction. scope: the axes around it, output axes first; guards: where it is needed at all."""
+        key = (e, scope, guards)
+        if key not in self.known:
+            self.known[key] = self._pointwise(e, scope, guards)
+        return self.known[key]
+
+    def _pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
         match e:
             case Reduce():
                 inner = self.inside(e, scope, guards)

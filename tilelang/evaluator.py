@@ -35,7 +35,7 @@ from tilelang.elaborate import free_axes
 from tilelang.errors import ComputationError
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary
 
-BLOCK = 1 << 20  # elements of a block
+BLOCK = 1 << 17  # elements of a block
 FACTOR = 1 << 25  # elements of a factor of a product that is evaluated whole
 SMALL = 1 << 14  # points below which a sum of products is not worth a matrix product
 
@@ -43,12 +43,12 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Evaluator:
-    """All tensors of a computation, from its inputs. errors: carry errors too."""
+    """All tensors of a computation, from its inputs. errors: carry errors too; wide: the type in which floats are held."""
 
-    def __init__(self, computation: Computation, arrays: Mapping[Tensor, Any], errors: bool) -> None:
+    def __init__(self, computation: Computation, arrays: Mapping[Tensor, Any], errors: bool, wide: Any = None) -> None:
         self.computation, self.errors = computation, errors
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
-        self.wide: Any = np.longdouble if any(t.name == "float64" for t in floats) else np.float64
+        self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
         self.values: dict[Tensor, Approx] = {
             t: Approx(a.astype(self.wide) if t.dtype.is_float else np.asarray(a)) for t, a in arrays.items()
         }

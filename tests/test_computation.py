@@ -1,0 +1,472 @@
+"""Definitions: what they become, what they refuse, and their text."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang import dtype as dt
+from tilelang import functions
+from tilelang.computation import Definition, as_computation, axes, computation, define
+from tilelang.elaborate import free_axes
+from tilelang.errors import ComputationError
+from tilelang.expr import Binary, Cast, Expr, Read, Reduce, Select, unique
+
+
+def matmul(m: int = 4, n: int = 5, k: int = 6, dtype: dt.DType = dt.float32) -> tl.Tensor:
+    i, j, r = axes(m=m, n=n, k=k)
+    a, b = tl.input("A", dtype, i, r), tl.input("B", dtype, r, j)
+    made: tl.Tensor = define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j)
+    return made
+
+
+def welford(left: Any, right: Any) -> Any:
+    n = left[2] + right[2]
+    d = right[0] - left[0]
+    safe = tl.maximum(n, 1.0)
+    return left[0] + d * right[2] / safe, left[1] + right[1] + d * d * left[2] * right[2] / safe, n
+
+
+def names(tensor: tl.Tensor) -> list[str]:
+    return [t.name for d in as_computation(tensor).definitions for t in d.tensors]
+
+
+# ---------------------------------------------------------------- the invariant
+
+
+def assert_invariant(definition: Definition) -> None:
+    first = definition.reduction
+    if first is None:
+        assert len(definition.tensors) == 1
+        assert not any(isinstance(e, Reduce) for e in unique(definition.values[0]))
+    else:
+        assert definition.values == tuple(first.replace(member=i) for i in range(len(first.values)))
+        assert not any(isinstance(e, Reduce) for v in first.values for e in unique(v))
+    for t, v in zip(definition.tensors, definition.values, strict=True):
+        assert t.dtype == v.dtype and t.dims == definition.axes and definition.tensors[t.member] is t
+        assert free_axes(v) <= set(definition.axes)
+
+
+def test_a_plain_sum_is_one_reduction() -> None:
+    made = matmul()
+    assert names(made) == ["C"] and made.definition is not None
+    assert made.definition.reduction is made.definition.values[0]
+    assert made.shape == (4, 5) and made.dtype == dt.float32
+
+
+def test_softmax_in_one_line_becomes_three_definitions() -> None:
+    i, j = axes(i=4, j=8)
+    x = tl.input("X", dt.float32, i, j)
+    e = tl.exp(x[i, j] - tl.max(x[i, j], over=j))
+    made = define("S", e / tl.sum(e, over=j), i, j)
+    assert names(made) == ["S_max", "S_sum", "S"]
+    for d in as_computation(made).definitions:
+        assert_invariant(d)
+    assert as_computation(made).tensor("S_sum").hidden and as_computation(made).tensor("S_sum").shape == (4,)
+
+
+def test_a_nested_reduction_keeps_the_axes_around_it() -> None:
+    i, j, k = axes(i=3, j=4, k=5)
+    x = tl.input("X", dt.float32, i, j, k)
+    made = define("y", tl.max(tl.sum(x[i, j, k], over=k), over=j), i)
+    inner = as_computation(made).definitions[0]
+    assert inner.axes == (i, j) and names(made) == ["y_sum", "y"]
+    for d in as_computation(made).definitions:
+        assert_invariant(d)
+
+
+def test_an_axis_that_is_reduced_and_ranged_over_is_two() -> None:
+    i, j = axes(i=3, j=4)
+    x = tl.input("X", dt.float32, i, j)
+    made = define("y", tl.sum(x[i, j], over=j), i, j)
+    assert names(made) == ["y_sum", "y"] and as_computation(made).definitions[0].axes == (i,)
+
+
+def test_half_precision_sums_have_a_float32_state() -> None:
+    made = matmul(dtype=dt.float16)
+    assert made.dtype == dt.float16 and names(made) == ["C_sum", "C"]
+    state, output = as_computation(made).definitions
+    assert state.tensors[0].dtype == dt.float32
+    assert str(state.values[0]) == "sum[k](cast(A[m, k], float32) * cast(B[k, n], float32))"
+    assert str(output.values[0]) == "cast(C_sum[m, n], float16)"
+
+
+def test_half_precision_work_is_rounded_only_where_it_is_stored() -> None:
+    i = axes(i=4)
+    x = tl.input("X", dt.float16, i)
+    made = define("y", tl.cast(tl.exp(x[i]) * 0.1, dt.bfloat16) + 1, i)
+    (definition,) = as_computation(made).definitions
+    assert made.dtype == dt.bfloat16
+    assert str(definition.values[0]) == "cast(exp(cast(X[i], float32)) * 0.1 + 1.0, bfloat16)"
+    moved = define("z", tl.where(i < 2, x[i], 0), i)
+    assert str(moved.definition.values[0]) == "where(i < 2, X[i], 0.0)"
+
+
+def test_small_integers_work_in_32_bits() -> None:
+    i, k = axes(i=4, k=4)
+    x = tl.input("X", dt.int8, i, k)
+    total = define("total", tl.sum(x[i, k] * x[i, k], over=k), i)
+    assert total.dtype == dt.int32 and str(total.definition.values[0]) == "sum[k](cast(X[i, k], int32) * cast(X[i, k], int32))"
+    assert define("wrapped", x[i, 0] * x[i, 0], i).dtype == dt.int8
+
+
+def test_a_tuple_reduction_is_one_definition() -> None:
+    i, j = axes(i=4, j=8)
+    x = tl.input("X", dt.float32, i, j)
+    mean, m2, count = define(("mean", "m2", "count"), tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j), i)
+    assert mean.definition is m2.definition is count.definition and [t.member for t in (mean, m2, count)] == [0, 1, 2]
+    assert_invariant(mean.definition)
+    # One member alone is read from a hidden definition.
+    variance = define("variance", tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j)[1] / 8, i)
+    assert names(variance) == ["variance_welford_0", "variance_welford_1", "variance_welford_2", "variance"]
+
+
+def test_argmax_gives_an_index_with_a_range() -> None:
+    i, j = axes(i=4, j=8)
+    x, table = tl.input("X", dt.float32, i, j), tl.input("T", dt.float32, j)
+    best = define("best", tl.argmax(x[i, j], over=j), i)
+    assert best.dtype == dt.int32 and best.range == (0, 8)
+    assert define("y", table[best[i]], i).shape == (4,)
+
+
+def test_a_reduction_under_a_condition_takes_it_along() -> None:
+    i, k = axes(i=4, k=3)
+    x = tl.input("X", dt.float32, i, k)
+    made = define("y", tl.where(i > 0, tl.sum(x[i - 1, k], over=k), 0), i)
+    inner = as_computation(made).definitions[0].reduction
+    assert inner is not None and str(inner.condition) == "0 < i"
+    safe = define("z", tl.where(i > 0, tl.sum(x[i, k], over=k), 0), i)
+    plain = as_computation(safe).definitions[0].reduction
+    assert plain is not None and plain.condition is None
+
+
+def test_conditions_on_data_become_choices() -> None:
+    i, k = axes(i=4, k=3)
+    x = tl.input("X", dt.float32, i, k)
+    reduction = define("y", tl.max(x[i, k], over=k, where=x[i, k] < 0), i).definition.reduction
+    assert reduction.condition is None and isinstance(reduction.values[0], Select)
+    assert define("z", tl.max(x[i, k], over=k, where=k <= i), i).definition.reduction.condition is not None
+
+
+def test_wide_expressions_that_share_parts_are_quick() -> None:
+    i = axes(i=4)
+    value: Expr = tl.input("X", dt.float32, i)[i]
+    for _ in range(40):
+        value = value * value + 1
+    assert len(define("y", value, i).definition.reads) == 1
+
+
+# ---------------------------------------------------------------- the DAG
+
+
+def test_inputs_and_definitions_stand_in_the_order_they_were_made() -> None:
+    i = axes(i=4)
+    b, a = tl.input("B", dt.float32, i), tl.input("A", dt.float32, i)
+    tl.input("unused", dt.float32, i)
+    mid = define("mid", a[i] + 1, i)
+    define("other", mid[i] * 2, i)
+    out = define("out", mid[i] * b[i], i)
+    whole = computation("whole", (out, mid))
+    assert [t.name for t in whole.inputs] == ["B", "A"]
+    assert [d.tensors[0].name for d in whole.definitions] == ["mid", "out"]
+    assert [t.name for t in whole.outputs] == ["out", "mid"]
+
+
+def test_text_and_hash() -> None:
+    made = as_computation(matmul())
+    assert made.text == (
+        "computation C {\n"
+        "  input A: float32[m: 4, k: 6]\n"
+        "  input B: float32[k: 6, n: 5]\n"
+        "  output C[m, n] = sum[k] A[m, k] * B[k, n]\n"
+        "}\n"
+    )
+    assert made.hash == as_computation(matmul()).hash != as_computation(matmul(k=7)).hash
+    assert as_computation(matmul(dtype=dt.float16)).text.count("cast") == 0
+
+
+def test_text_says_axes_ranges_and_licences() -> None:
+    i, k, e = axes(i=4, k=3, e=8)
+    ids = tl.input("ids", dt.int32, i, range=(0, 10))
+    table = tl.input("table", dt.float32, row=10, e=8)
+    made = define("y", tl.sum(table[ids[i], e], over=k, where=k <= i), i, e, allow=("reorder", "tf32"))
+    assert as_computation(made).text == (
+        "computation y {\n"
+        "  input ids: int32[i: 4] in 0 .. 10\n"
+        "  input table: float32[row: 10, e: 8]\n"
+        "  axis k: 3\n"
+        "  output y[i, e] = sum[k: k <= i] table[cast(ids[i], int64), e] allow reorder, tf32\n"
+        "}\n"
+    )
+
+
+def test_hash_is_the_same_in_every_process() -> None:
+    program = "import tests.test_computation as t; print(t.as_computation(t.matmul()).hash)"
+    program = program.replace("tests.test_computation", "test_computation")
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(__file__.rsplit('/', 1)[0])!r}); {program}"],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+# ---------------------------------------------------------------- functions
+
+FUNCTIONS = (
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log1p",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "sigmoid",
+    "floor",
+    "ceil",
+    "round",
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float_functions_refuse_integers(name: str) -> None:
+    i = axes(i=4)
+    assert getattr(tl, name)(tl.input("X", dt.float32, i)[i]).dtype == dt.float32
+    with pytest.raises(ComputationError, match=f"tl.{name} of"):
+        getattr(tl, name)(tl.input("N", dt.int32, i)[i])
+
+
+def test_every_listed_function_exists() -> None:
+    assert all(callable(getattr(tl, name)) for name in functions.__all__)
+
+
+def test_where_promotes_and_takes_numbers() -> None:
+    i = axes(i=4)
+    x, n = tl.input("X", dt.float32, i), tl.input("N", dt.int8, i)
+    assert tl.where(x[i] > 0, n[i], 1.5).dtype == dt.int8 or tl.where(x[i] > 0, n[i], 1.5).dtype == dt.float32
+    assert tl.where(x[i] > 0, n[i], x[i]).dtype == dt.float32
+    assert isinstance(tl.equal(x[i], 0), Binary) and tl.not_equal(x[i], 0).dtype == dt.bool_
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def _x() -> tuple[Any, Any, tl.Tensor]:
+    i, j = axes(i=4, j=8)
+    return i, j, tl.input("X", dt.float32, i, j)
+
+
+def _outside() -> Any:
+    i, j, x = _x()
+    return define("y", x[i + 1, j], i, j)
+
+
+def _outside_guarded() -> Any:
+    i, j, x = _x()
+    return define("y", tl.where(i > 1, x[i + 1, j], 0.0), i, j)
+
+
+def _outside_negative() -> Any:
+    i, j, x = _x()
+    return define("y", x[i, 2 - j], i, j)
+
+
+def _outside_reduction() -> Any:
+    i, j, x = _x()
+    return define("y", tl.sum(x[i, j + i], over=j), i)
+
+
+def _outside_through_integers() -> Any:
+    i, j, x = _x()
+    ids = tl.input("ids", dt.int32, i, range=(0, 5))
+    return define("y", x[ids[i], j], i, j)
+
+
+def _range_unknown() -> Any:
+    i, j, x = _x()
+    ids = tl.input("ids", dt.int32, i)
+    return define("y", x[ids[i], j], i, j)
+
+
+def _rank() -> Any:
+    i, _, x = _x()
+    return x[i]
+
+
+def _slice() -> Any:
+    i, _, x = _x()
+    return x[i, :]
+
+
+def _float_index() -> Any:
+    i, _, x = _x()
+    return x[i, x[i, 0]]
+
+
+def _unknown_axis() -> Any:
+    i, j, x = _x()
+    return define("y", x[i, j], i)
+
+
+def _axis_of_other_extent() -> Any:
+    i, _, x = _x()
+    return define("y", x[i, 0], axes(i=3))
+
+
+def _twice() -> Any:
+    i = axes(i=4)
+    return tl.input("X", dt.float32, i, i)
+
+
+def _symbol() -> Any:
+    return axes(m=tl.symbol("M", multiple_of=8))
+
+
+def _extent() -> Any:
+    return axes(m=-1)
+
+
+def _licence() -> Any:
+    i, j, x = _x()
+    return define("y", x[i, j], i, j, allow=("fast",))
+
+
+def _difference() -> Any:
+    i, j, x = _x()
+    return tl.reduce(lambda a, b: a - b, 0, x[i, j], over=j, name="minus")
+
+
+def _not_associative() -> Any:
+    i, j, x = _x()
+    return tl.reduce(lambda a, b: (a + b) / 2, 0, x[i, j], over=j, name="mean")
+
+
+def _wrong_identity() -> Any:
+    i, j, x = _x()
+    return tl.reduce(lambda a, b: a * b, 0, x[i, j], over=j, name="times")
+
+
+def _pad_of_sum() -> Any:
+    i, j, x = _x()
+    return tl.pad(x[i, j] + 1, 0)
+
+
+def _name_twice() -> Any:
+    i, j, x = _x()
+    return as_computation(define("X", x[i, j], i, j))
+
+
+def _axis_twice() -> Any:
+    i, j, x = _x()
+    y = define("y", x[i, j], i, j)
+    short = axes(j=4)
+    return as_computation(define("z", y[0, short], short))
+
+
+def _condition_needed() -> Any:
+    i, j, x = _x()
+    return tl.where(x[i, j], 1.0, 0.0)
+
+
+def _input_as_output() -> Any:
+    return computation("y", (_x()[2],))
+
+
+@pytest.mark.parametrize(
+    ("cause", "code", "counterexample"),
+    [
+        (_outside, "read-outside", "at i = 3: i + 1 = 4, `i + 1` must lie in 0 .. 3 for dimension `i`"),
+        (_outside_guarded, "read-outside", "at i = 3: i + 1 = 4, `i + 1` must lie in 0 .. 3 for dimension `i`"),
+        (_outside_negative, "read-outside", "at j = 3: 2 - j = -1, `2 - j` must lie in 0 .. 7 for dimension `j`"),
+        (_outside_reduction, "read-outside", "at i = 1, j = 7: j + i = 8, `j + i` must lie in 0 .. 7 for dimension `j`"),
+        (_outside_through_integers, "read-outside", "at ids[i] = 4"),
+        (_range_unknown, "index-range-unknown", None),
+        (_rank, "rank", None),
+        (_slice, "index-type", None),
+        (_float_index, "index-type", None),
+        (_unknown_axis, "unknown-axis", None),
+        (_axis_of_other_extent, "unknown-axis", None),
+        (_twice, "dimension-twice", None),
+        (_symbol, "not-lowered-yet", None),
+        (_extent, "extent", None),
+        (_licence, "licence", None),
+        (_difference, "combiner-refuted", "a = 1: combine(identity, a) = -1, a = 1"),
+        (_not_associative, "combiner-refuted", "combine(identity, a) = 0.5"),
+        (_wrong_identity, "combiner-refuted", "combine(identity, a) = 0, a = 1"),
+        (_pad_of_sum, "pad-of-what", None),
+        (_name_twice, "name-twice", None),
+        (_axis_twice, "axis-twice", None),
+        (_condition_needed, "not-a-condition", None),
+        (_input_as_output, "output", None),
+    ],
+)
+def test_refusals(cause: Callable[[], Any], code: str, counterexample: str | None) -> None:
+    with pytest.raises(ComputationError) as caught:
+        cause()
+    assert caught.value.code == code and caught.value.mend
+    if counterexample is not None:
+        assert caught.value.counterexample is not None and counterexample in caught.value.counterexample
+
+
+def test_a_non_commutative_combiner_is_refuted_by_its_own_law() -> None:
+    i, j, x = _x()
+    with pytest.raises(ComputationError, match="not commutative"):
+        tl.reduce(lambda a, b: tl.where(tl.equal(b, 0), a, tl.where(tl.equal(a, 0), b, a)), 0, x[i, j], over=j, name="first")
+
+
+def test_the_whole_text_of_a_refusal() -> None:
+    with pytest.raises(ComputationError) as caught:
+        _outside()
+    assert caught.value.span is not None and caught.value.span.file == __file__
+    caught.value.span = None
+    assert str(caught.value) == (
+        "error[read-outside]: `X[i + 1, j]` in y reads outside X: float32[i: 4, j: 8]\n"
+        "  = counterexample: at i = 3: i + 1 = 4, `i + 1` must lie in 0 .. 3 for dimension `i`\n"
+        "  = help: tl.pad(..., value) gives the value outside; or put it under tl.where, or choose other extents"
+    )
+
+
+def test_reads_that_stay_inside_are_accepted() -> None:
+    i, j, x = _x()
+    assert define("a", tl.pad(x[i - 1, j * 2], 0), i, j).shape == (4, 8)
+    assert define("b", tl.where((i > 0) & (j < 7), x[i - 1, j + 1], 0.0), i, j).shape == (4, 8)
+    assert define("c", x[(i + 3) % 4, 7 - j], i, j).shape == (4, 8)
+    assert define("d", x[(i * 8 + j) // 8, (i * 8 + j) % 8], i, j).shape == (4, 8)
+    assert define("e", tl.sum(x[i, i + j], over=j, where=i + j < 8), i).shape == (4,)
+    flat = axes(f=32)
+    assert define("g", x[flat // 8, flat % 8], flat).shape == (32,)
+
+
+def test_zero_extents_read_nothing() -> None:
+    i, j = axes(i=0, j=3)
+    x = tl.input("X", dt.float32, i, j)
+    assert define("y", x[i + 5, j], i, j).shape == (0, 3)
+    assert define("z", tl.sum(x[i, j], over=i), j).shape == (3,)
+
+
+def test_a_tensor_without_dimensions() -> None:
+    i = axes(i=4)
+    x = tl.input("X", dt.float32, i)
+    total = define("total", tl.sum(x[i], over=i))
+    assert total.shape == () and isinstance(total[()], Read)
+    assert define("y", x[i] / total[()], i).definition.reads == (x, total)
+
+
+def test_an_explicit_cast_is_kept() -> None:
+    i = axes(i=4)
+    x = tl.input("X", dt.float64, i)
+    made = define("y", tl.cast(x[i], dt.float32) * 2, i)
+    assert any(isinstance(e, Cast) for e in unique(made.definition.values[0])) and made.dtype == dt.float32
