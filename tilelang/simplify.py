@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import gcd
 
+from tilelang import dtype as dt
 from tilelang.expr import (
     COMPARISONS,
     INDEX,
@@ -25,7 +26,6 @@ from tilelang.expr import (
     index,
 )
 from tilelang.node import Node
-from tilelang import dtype as dt
 
 Linear = tuple[tuple[tuple[Expr, int], ...], int]  # ((atom, coefficient), ...) in order of first appearance, constant
 Interval = tuple[int | None, int | None]  # inclusive, None: unbounded

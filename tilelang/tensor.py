@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Binary, Const, Expr, Var, as_expr, index, substitute, to_text
+from tilelang.expr import INDEX, Binary, Const, Expr, Var, as_expr, free, index, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
 
@@ -104,17 +104,12 @@ class Placement(Node):
         mapping = dict(zip(self.variables, coordinates, strict=True))
         return tuple(simplify(substitute(t, mapping)) for t in self.terms)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether every term is one dimension, unchanged."""
-        return all(isinstance(t, Var) for t in self.terms)
-
     def check(self, extents: Mapping[str, int]) -> None:
         """Refuses a layout that puts two coordinates in one place. Small regions are enumerated whole, large ones by corners."""
+        if _gives_back(self.terms, self.variables):
+            return
         import numpy as np
 
-        if self.is_plain and len({id(t) for t in self.terms}) == len(self.dims):
-            return
         cut = {d: min(n, 1 << max(4, 18 // max(1, len(extents)))) for d, n in extents.items()}
         grids = np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")
         values = dict(zip(self.variables, [g.ravel() for g in grids], strict=True))
@@ -132,6 +127,23 @@ class Placement(Node):
                 counterexample=f"({names}) = {a} and {b}",
                 mend="give each coordinate one place: every dimension's quotient and remainder must both appear",
             )
+
+
+def _gives_back(terms: tuple[Expr, ...], variables: tuple[Var, ...]) -> bool:
+    """Whether the values of the terms certainly determine every variable: from e // c and e % c follows e, from b and a ^ b follows a.
+    False where these two rules do not show it."""
+    known: set[Expr] = {*terms, *(v for v in variables if v.lower == v.upper)}
+    while True:
+        found: set[Expr] = set()
+        for term in known:
+            match term:
+                case Binary("%", inner, Const()) if simplify(Binary("//", inner, term.right)) in known:
+                    found.add(inner)
+                case Binary("^", a, b):
+                    found |= {one for one, other in ((a, b), (b, a)) if free(other) <= known}
+        if found <= known:
+            return known.issuperset(variables)
+        known |= found
 
 
 def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
