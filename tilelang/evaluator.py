@@ -136,12 +136,14 @@ class Evaluator:
         terms: Any = math.prod(a.extent for a in reduce.axes)
         if reduce.condition is not None:
             keep = block.value(reduce.condition).value
+            below = range(len(definition.axes), len(axes))
+            terms = np.sum(keep, axis=tuple(below)) * math.prod(axes[d].extent for d in below if keep.shape[d] == 1)
             if not np.all(np.isfinite(right.value)) or not np.all(np.isfinite(err(right))):
                 return None
             left = Approx(np.where(keep, left.value, 0.0), None if left.error is None else np.where(keep, left.error, 0.0))
         return self.contracted(definition, reduce, (left, right), terms)
 
-    def contracted(self, definition: Definition, reduce: Reduce, factors: tuple[Approx, Approx], terms: int) -> Approx:
+    def contracted(self, definition: Definition, reduce: Reduce, factors: tuple[Approx, Approx], terms: Any) -> Approx:
         count = len(definition.axes)
         (a, ea), (b, eb) = factors
         value = contract(a, b, count)

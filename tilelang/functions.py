@@ -83,7 +83,7 @@ def argmin(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
 
 
 def reduce(
-    combiner: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any],
+    combiner: Callable[[Any, Any], Any],
     identity: Any,
     values: Any,
     over: Axis | Iterable[Axis],
@@ -105,7 +105,7 @@ def reduce(
     types = [state_type(v.dtype) for v in items]
     left = tuple(Var(f"left{i}" if len(items) > 1 else "left", t) for i, t in enumerate(types))
     right = tuple(Var(f"right{i}" if len(items) > 1 else "right", t) for i, t in enumerate(types))
-    found = combiner(left[0], right[0]) if single else combiner(left, right)  # type: ignore[arg-type]
+    found = combiner(left[0], right[0]) if single else combiner(left, right)
     results = (found,) if single else tuple(found)
     if len(results) != len(items):
         message = f"the combiner gives {len(results)} members and the state has {len(items)}"

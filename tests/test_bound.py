@@ -1,0 +1,217 @@
+"""The bound: it holds for float32 evaluations in any order, and is tight enough to find faults."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang import dtype as dt
+from tilelang import reference
+from tilelang.computation import Computation, as_computation, axes, define
+from tilelang.evaluator import Evaluator
+
+
+def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:
+    i, j, r = axes(m=m, n=n, k=k)
+    a, b = tl.input("A", dtype, i, r), tl.input("B", dtype, r, j)
+    return as_computation(define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j, **options))
+
+
+def vector(n: int = 6, dtype: dt.DType = dt.float32) -> tuple[Any, tl.Tensor]:
+    i = axes(i=n)
+    return i, tl.input("X", dtype, i)
+
+
+def matrix(m: int = 5, n: int = 7, dtype: dt.DType = dt.float32) -> tuple[Any, Any, tl.Tensor]:
+    i, j = axes(i=m, j=n)
+    return i, j, tl.input("X", dtype, i, j)
+
+
+def welford(left: Any, right: Any) -> Any:
+    n = left[2] + right[2]
+    d = right[0] - left[0]
+    safe = tl.maximum(n, 1.0)
+    return left[0] + d * right[2] / safe, left[1] + right[1] + d * d * left[2] * right[2] / safe, n
+
+
+def in_float32(whole: Computation, arrays: dict[str, Any]) -> dict[str, Any]:
+    """What a kernel that computes in float32 gives: the definitions with float32 as the type in which floats are held."""
+    values = Evaluator(whole, {t: arrays[t.name] for t in whole.inputs}, errors=False, wide=np.float32).run()
+    return {t.name: values[t].value.astype(t.dtype.numpy) for t in whole.outputs}
+
+
+def workloads() -> dict[str, Computation]:
+    i, j, x = matrix(6, 50)
+    e = tl.exp(x[i, j] - tl.max(x[i, j], over=j))
+    mean, m2, _ = tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j)
+    half = tl.input("X", dt.float16, i, j)
+    positive = tl.abs(x[i, j]) + 0.5
+    found = {
+        "softmax": define("y", e / tl.sum(e, over=j), i, j),
+        "layernorm": define("y", (x[i, j] - mean) * tl.rsqrt(m2 / 50 + 1e-5), i, j),
+        "gelu": define("y", tl.gelu(x[i, j]), i, j),
+        "gelu_tanh": define("y", tl.gelu_tanh(x[i, j]), i, j),
+        "half": define("y", tl.sum(tl.tanh(half[i, j]) * half[i, j], over=j) + 1, i),
+        "product": define("y", tl.prod(x[i, j] * 1.1, over=j), i),
+        "log_sum_exp": define("y", tl.log(tl.sum(tl.exp(x[i, j]), over=j)), i),
+        "powers": define("y", positive**1.7 + tl.sqrt(positive) * tl.log(positive) - tl.exp2(x[i, j]) / positive, i, j),
+        "waves": define("y", tl.sin(x[i, j] * 3) * tl.cos(x[i, j]) + tl.sigmoid(x[i, j]) - tl.erf(x[i, j]), i, j),
+        "near": define("y", tl.expm1(x[i, j] * 1e-3) + tl.log1p(tl.abs(x[i, j]) * 1e-3) + tl.log2(positive), i, j),
+        "steps": define("y", tl.floor(x[i, j] * 1.3) + tl.where(x[i, j] * 0.7 > 0.1, x[i, j], 3.0) + tl.round(x[i, j] / 3), i, j),
+        "remainder": define("y", positive % 0.3 + positive // 0.7, i, j),
+    }
+    return {name: as_computation(t) for name, t in found.items()}
+
+
+@pytest.mark.parametrize("name", list(workloads()))
+def test_float32_lies_within_the_bound(name: str) -> None:
+    whole = workloads()[name]
+    for seed in range(5):
+        arrays = reference.random_arrays(whole, seed)
+        report = reference.compare(whole, arrays, in_float32(whole, arrays))
+        assert report, report
+        assert report.runs[0].unclaimed <= report.runs[0].elements * 0.1, "a bound that claims nothing checks nothing"
+
+
+def orders(a: Any, b: Any) -> dict[str, Any]:
+    """The product of two float32 matrices, summed in several orders."""
+    m, k = a.shape
+    one = np.zeros((m, b.shape[1]), np.float32)
+    backwards = np.zeros_like(one)
+    for r in range(k):
+        one = one + a[:, r : r + 1] * b[r : r + 1]
+    for r in reversed(range(k)):
+        backwards = backwards + a[:, r : r + 1] * b[r : r + 1]
+    lanes = np.zeros((16, *one.shape), np.float32)
+    for r in range(k):
+        lanes[r % 16] = lanes[r % 16] + a[:, r : r + 1] * b[r : r + 1]
+    products = a[:, :, None] * b[None]
+    fused = one * 0
+    for r in range(k):  # a fused multiply-add: the product is not rounded
+        fused = (fused.astype(np.float64) + a[:, r : r + 1].astype(np.float64) * b[r : r + 1]).astype(np.float32)
+    return {
+        "forwards": one, "backwards": backwards, "sixteen lanes": lanes.sum(axis=0, dtype=np.float32), "fused": fused,
+        "pairwise": products.sum(axis=1, dtype=np.float32), "library": a @ b,
+        "by size": np.add.reduce(np.take_along_axis(products, np.argsort(np.abs(products), axis=1)[:, ::-1], axis=1), axis=1),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [1, 2, 17, 300])
+def test_every_order_of_a_sum_lies_within_the_bound(k: int) -> None:
+    whole = matmul(6, 5, k)
+    arrays = reference.random_arrays(whole, k)
+    for name, result in orders(arrays["A"], arrays["B"]).items():
+        report = reference.compare(whole, arrays, {"C": result})
+        assert report, f"{name}: {report}"
+
+
+def test_the_bound_of_a_product_is_gamma_times_magnitude() -> None:
+    whole = matmul(4, 3, 100)
+    arrays = reference.random_arrays(whole)
+    magnitude = np.abs(arrays["A"]).astype(np.float64) @ np.abs(arrays["B"])
+    unit = 2.0**-24
+    found = whole.bound(**arrays)
+    # 99 additions and one product; the reference's own rounding at the end is one more unit.
+    assert (found >= 100 * unit * magnitude).all() and (found <= 102.1 * unit * magnitude).all()
+
+
+def test_from_which_length_on_the_bound_misses_a_dropped_term() -> None:
+    """The last term of each sum dropped: the share of elements that each of the two runs finds wrong."""
+    shares: dict[int, tuple[float, float]] = {}
+    for k in (8, 64, 512, 4096, 8192):
+        whole = matmul(48, 48, k)
+        report = reference.check(whole, lambda a: {"C": a["A"][:, :-1] @ a["B"][:-1]})
+        shares[k] = tuple(run.wrong / run.elements for run in report.runs)  # type: ignore[assignment]
+        assert not report
+    random, integers = ({k: s[i] for k, s in shares.items()} for i in (0, 1))
+    # Normal data: every term is found at 8, nearly every one at 64 and 512, a part at 4096; the share falls about as k**-1.
+    assert random[8] > 0.99 and random[64] > 0.97 and random[512] > 0.7 and random[4096] < 0.7
+    assert random[8192] < random[4096] < random[512]
+    # Small integers find every term that is not zero, at any length.
+    assert all(share > 0.8 for share in integers.values())
+
+
+def test_uniform_data_hides_a_dropped_term_of_a_long_sum() -> None:
+    whole = matmul(32, 32, 8192)
+    generator = np.random.default_rng(0)
+    arrays = {t.name: generator.uniform(0, 1, t.shape).astype(np.float32) for t in whole.inputs}
+    dropped = {"C": arrays["A"][:, :-1] @ arrays["B"][:-1]}
+    assert reference.compare(whole, arrays, dropped), (
+        "the bound lets a dropped term through, which is why there is an integer run"
+    )
+
+
+def test_licences_widen_the_bound() -> None:
+    arrays = reference.random_arrays(matmul(8, 8, 64))
+    plain = matmul(8, 8, 64).bound(**arrays)
+    for licence in ("tf32", "float16_accumulate"):
+        assert (matmul(8, 8, 64, allow=(licence,)).bound(**arrays) > plain * 10).all()
+    assert (matmul(8, 8, 64, allow=("reorder",)).bound(**arrays) == plain).all()
+    i, x = vector()
+    data = np.full(6, 5, np.float32)
+    fast = as_computation(define("y", tl.exp(x[i]), i, allow=("fast_exp",)))
+    assert (fast.bound(X=data) > as_computation(define("y", tl.exp(x[i]), i)).bound(X=data)).all()
+
+
+def test_tf32_lies_within_its_licence() -> None:
+    whole = matmul(8, 8, 64, allow=("tf32",))
+    arrays = reference.random_arrays(whole)
+    cut = {name: (a.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for name, a in arrays.items()}
+    assert reference.compare(whole, arrays, {"C": cut["A"] @ cut["B"]})
+    assert not reference.compare(matmul(8, 8, 64), arrays, {"C": cut["A"] @ cut["B"]})
+
+
+def test_nothing_is_claimed_after_an_overflow() -> None:
+    i, x = vector(3)
+    whole = as_computation(define("y", tl.exp(x[i]) / tl.exp(x[i]), i))
+    bound = whole.bound(X=np.array([1, 95, 0], np.float32))
+    assert np.isfinite(bound[0]) and np.isinf(bound[1])
+
+
+def test_certain_nans_and_infinities_are_claimed() -> None:
+    i, j, x = matrix(4, 3)
+    data = np.array([[1, np.nan, 2], [np.inf, 1, 1], [np.inf, -np.inf, 1], [1, 2, 3]], np.float32)
+    whole = as_computation(define("y", tl.sum(x[i, j] * 2, over=j), i))
+    assert np.isfinite(whole.bound(X=data)).all()
+    right = np.array([np.nan, np.inf, np.nan, 12], np.float32)
+    assert reference.compare(whole, {"X": data}, {"y": right})
+    for at in range(3):
+        wrong = right.copy()
+        wrong[at] = 1
+        assert not reference.compare(whole, {"X": data}, {"y": wrong})
+
+
+def test_exact_types_have_no_bound() -> None:
+    whole = matmul(4, 4, 9, dt.int32)
+    assert not whole.bound(**reference.random_arrays(whole)).any()
+    i, x = vector()
+    assert (
+        not as_computation(define("y", tl.where(x[i] > 0, x[i], tl.maximum(x[i], -1)), i)).bound(X=np.ones(6, np.float32)).any()
+    )
+
+
+def test_float64_is_checked_in_a_wider_type() -> None:
+    whole = matmul(6, 5, 40, dt.float64)
+    report = reference.check(whole, lambda a: {"C": a["A"] @ a["B"]})
+    assert report, report
+    wrong = reference.check(whole, lambda a: {"C": (a["A"].astype(np.float32) @ a["B"].astype(np.float32)).astype(np.float64)})
+    assert not wrong
+
+
+@pytest.mark.parametrize(("dtype", "narrow"), [(dt.float16, np.float16), (dt.bfloat16, ml_dtypes.bfloat16)])
+def test_sixteen_bit_results_are_checked_to_their_last_place(dtype: dt.DType, narrow: Any) -> None:
+    whole = matmul(6, 5, 40, dtype)
+
+    def run(arrays: dict[str, Any]) -> dict[str, Any]:
+        return {"C": (arrays["A"].astype(np.float32) @ arrays["B"].astype(np.float32)).astype(narrow)}
+
+    def accumulated_in_sixteen_bits(arrays: dict[str, Any]) -> dict[str, Any]:
+        total = np.zeros((6, 5), narrow)
+        for k in range(40):
+            total = (total + arrays["A"][:, k : k + 1] * arrays["B"][k : k + 1]).astype(narrow)
+        return {"C": total}
+
+    assert reference.check(whole, run)
+    assert not reference.check(whole, accumulated_in_sixteen_bits).runs[0].wrong == 0

@@ -1,0 +1,359 @@
+"""The reference against NumPy, the bound against float32 evaluations, and the check against kernels that are wrong."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang import dtype as dt
+from tilelang import evaluator as evaluator_module
+from tilelang import reference
+from tilelang.computation import Computation, as_computation, axes, computation, define
+from tilelang.evaluator import Evaluator, blocks, contract
+from tilelang.exactness import amplitude, inexact
+
+
+def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:
+    i, j, r = axes(m=m, n=n, k=k)
+    a, b = tl.input("A", dtype, i, r), tl.input("B", dtype, r, j)
+    return as_computation(define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j, **options))
+
+
+def vector(n: int = 6, dtype: dt.DType = dt.float32) -> tuple[Any, tl.Tensor]:
+    i = axes(i=n)
+    return i, tl.input("X", dtype, i)
+
+
+def matrix(m: int = 5, n: int = 7, dtype: dt.DType = dt.float32) -> tuple[Any, Any, tl.Tensor]:
+    i, j = axes(i=m, j=n)
+    return i, j, tl.input("X", dtype, i, j)
+
+
+def welford(left: Any, right: Any) -> Any:
+    n = left[2] + right[2]
+    d = right[0] - left[0]
+    safe = tl.maximum(n, 1.0)
+    return left[0] + d * right[2] / safe, left[1] + right[1] + d * d * left[2] * right[2] / safe, n
+
+
+def evaluate(tensor: tl.Tensor, **arrays: Any) -> Any:
+    return as_computation(tensor).evaluate(**arrays)
+
+
+def in_float32(whole: Computation, arrays: dict[str, Any]) -> dict[str, Any]:
+    """What a kernel that computes in float32 gives: the definitions with float32 as the type in which floats are held."""
+    values = Evaluator(whole, {t: arrays[t.name] for t in whole.inputs}, errors=False, wide=np.float32).run()
+    return {t.name: values[t].value.astype(t.dtype.numpy) for t in whole.outputs}
+
+
+# ---------------------------------------------------------------- values
+
+POINTWISE: dict[str, Any] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "erf": np.vectorize(math.erf),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil, "round": np.rint, "abs": np.abs, "isnan": np.isnan,
+    "relu": lambda x: np.maximum(x, 0), "gelu": lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_pointwise_functions(name: str) -> None:
+    i, x = vector(9)
+    data = np.array([0.0, 0.5, 1.5, 2.5, 3.75, 80.0, np.inf, np.nan, 1e-30], np.float32)
+    with np.errstate(all="ignore"):
+        expected = POINTWISE[name](data.astype(np.float64))
+    found = evaluate(define("y", getattr(tl, name)(x[i]), i), X=data)
+    # Two formulas in float64, rounded to float32, differ by one unit in the last place at most.
+    np.testing.assert_array_max_ulp(found.astype(np.float32), np.asarray(expected).astype(np.float32), 1)
+
+
+def test_operators() -> None:
+    i, x = vector(6)
+    y, n = tl.input("Y", dt.float32, i), tl.input("N", dt.int32, i)
+    a = np.array([1.5, -2.5, 7.0, -7.0, 0.0, np.nan], np.float32)
+    b = np.array([2.0, 2.0, -3.0, 3.0, 1.0, 1.0], np.float32)
+    k = np.array([7, -7, 0, 3, -1, 2], np.int32)
+    cases = {
+        "a": (x[i] + y[i], a + b), "b": (x[i] - y[i], a - b), "c": (x[i] * y[i], a * b), "d": (x[i] / y[i], a / b),
+        "e": (x[i] // y[i], a // b), "f": (x[i] % y[i], np.mod(a, b)), "g": (-x[i], -a),
+        "h": (tl.minimum(x[i], y[i]), np.minimum(a, b)),
+        "i": (tl.maximum(x[i], y[i]), np.maximum(a, b)), "j": (n[i] // 2, k // 2), "k": (n[i] % 3, k % 3), "l": (n[i] & 3, k & 3),
+        "m": (n[i] << 2, k << 2), "n": (n[i] >> 1, k >> 1), "o": (n[i] ^ 5, k ^ 5), "p": (~n[i], ~k), "q": (n[i] ** 2, k**2),
+        "r": (x[i] < y[i], a < b), "s": (~(x[i] <= y[i]), ~(a <= b)), "t": (tl.equal(n[i], 3), k == 3),
+        "u": (tl.cast(n[i], dt.int8), k.astype(np.int8)), "v": (tl.cast(n[i], dt.bool_), k != 0),
+        "w": (i * 2 + 1, np.arange(6) * 2 + 1),
+        "x": (tl.cast(y[i] * 1.25, dt.int32), (b * 1.25).astype(np.int32)),
+        "y": (tl.where(n[i] > 0, x[i], y[i]), np.where(k > 0, a, b)),
+    }  # fmt: skip
+    for name, (value, expected) in cases.items():
+        found = evaluate(
+            define(name, value, i), **{t.name: v for t, v in ((x, a), (y, b), (n, k)) if name in name and _reads(value, t)}
+        )
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def _reads(value: Any, tensor: tl.Tensor) -> bool:
+    i = axes(i=6)
+    return tensor in define("probe", value, i).definition.reads
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.bfloat16, dt.float64, dt.int32, dt.int8, dt.uint16])
+def test_reductions(name: str, dtype: dt.DType) -> None:
+    i, j, x = matrix(5, 7, dtype)
+    made = define("y", getattr(tl, name)(x[i, j], over=j), i)
+    data = np.random.default_rng(1).integers(0 if dtype.kind == "uint" else -3, 4, (5, 7)).astype(dtype.numpy)
+    wide = data.astype(np.float64 if dtype.is_float else np.int64)
+    np.testing.assert_array_equal(evaluate(made, X=data).astype(wide.dtype), getattr(np, name)(wide, axis=1))
+
+
+def test_reductions_over_several_axes_and_any_all() -> None:
+    i, j, x = matrix()
+    data = np.random.default_rng(1).standard_normal((5, 7)).astype(np.float32)
+    np.testing.assert_allclose(evaluate(define("y", tl.sum(x[i, j], over=(i, j))), X=data), data.sum(dtype=np.float64), rtol=1e-7)
+    np.testing.assert_array_equal(evaluate(define("y", tl.any(x[i, j] > 1, over=j), i), X=data), (data > 1).any(axis=1))
+    np.testing.assert_array_equal(evaluate(define("y", tl.all(x[i, j] > -1, over=i), j), X=data), (data > -1).all(axis=0))
+
+
+def test_nan_is_handed_on_by_max_and_min() -> None:
+    i, j, x = matrix(2, 3)
+    data = np.array([[1, np.nan, 3], [1, 2, 3]], np.float32)
+    for name in ("max", "min", "sum", "prod"):
+        found = evaluate(define("y", getattr(tl, name)(x[i, j], over=j), i), X=data)
+        assert np.isnan(found[0]) and not np.isnan(found[1])
+
+
+def test_argmax_takes_the_first_nan_and_the_smaller_index() -> None:
+    i, j, x = matrix(5, 6)
+    nan, inf = np.nan, np.inf
+    data = np.array(
+        [[1, 3, 3, 2, 3, 0], [1, nan, 3, nan, 9, 9], [nan] * 6, [-inf] * 6, [5, 1, 1, 9, 1, 9]],
+        np.float32,
+    )
+    np.testing.assert_array_equal(evaluate(define("a", tl.argmax(x[i, j], over=j), i), X=data), data.argmax(axis=1))
+    np.testing.assert_array_equal(evaluate(define("b", tl.argmin(x[i, j], over=j), i), X=data), data.argmin(axis=1))
+    np.testing.assert_array_equal(evaluate(define("c", tl.argmax(x[i, j], over=(i, j))), X=data), data.argmax())
+
+
+def test_conditions() -> None:
+    i, j, x = matrix(5, 7)
+    data = np.random.default_rng(2).standard_normal((5, 7)).astype(np.float32)
+    below = np.tril(np.ones((5, 7), bool))
+    found = evaluate(define("y", tl.sum(x[i, j], over=j, where=j <= i), i), X=data)
+    np.testing.assert_allclose(found, np.where(below, data, 0).sum(axis=1, dtype=np.float64), rtol=1e-6)
+    found = evaluate(define("y", tl.argmax(x[i, j], over=j, where=j <= i), i), X=data)
+    np.testing.assert_array_equal(found, np.where(below, data, -np.inf).argmax(axis=1))
+    poisoned = np.where(below, data, np.nan).astype(np.float32)
+    found = evaluate(define("y", tl.max(x[i, j], over=j, where=j <= i), i), X=poisoned)
+    np.testing.assert_array_equal(found, np.where(below, data, -np.inf).max(axis=1).astype(np.float32))
+
+
+def test_welford_against_numpy() -> None:
+    i, j, x = matrix(5, 64)
+    data = (np.random.default_rng(3).standard_normal((5, 64)) + 100).astype(np.float32)
+    made = define(("mean", "m2", "count"), tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j), i)
+    found = computation("statistics", made).evaluate(X=data)
+    wide = data.astype(np.float64)
+    np.testing.assert_allclose(found["mean"], wide.mean(axis=1), rtol=1e-7)
+    np.testing.assert_allclose(found["m2"], wide.var(axis=1) * 64, rtol=1e-6)
+    np.testing.assert_array_equal(found["count"], np.full(5, 64))
+
+
+def test_convolution_with_padding_and_stride() -> None:
+    n, o, y, x, ch, r, s = axes(n=2, o=4, y=5, x=4, c=3, r=3, s=3)
+    image = tl.input("I", dt.float32, n=2, c=3, h=9, w=8)
+    weight = tl.input("W", dt.float32, o, ch, r, s)
+    padded = tl.pad(image[n, ch, y * 2 + r - 1, x * 2 + s - 1], 0)
+    whole = as_computation(define("Y", tl.sum(padded * weight[o, ch, r, s], over=(ch, r, s)), n, o, y, x))
+    data = reference.random_arrays(whole, 4)
+    wide = np.pad(data["I"].astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = np.zeros((2, 4, 5, 4))
+    for dy in range(3):
+        for dx in range(3):
+            expected += np.einsum(
+                "ncyx,oc->noyx", wide[:, :, dy : dy + 9 : 2, dx : dx + 8 : 2], data["W"][:, :, dy, dx].astype(np.float64)
+            )
+    np.testing.assert_allclose(whole.evaluate(**data), expected, rtol=1e-5, atol=1e-6)
+    assert reference.check(whole, lambda arrays: in_float32(whole, arrays))
+
+
+def test_embedding_gather() -> None:
+    b, t, e = axes(b=3, t=4, e=5)
+    ids, table = tl.input("ids", dt.int32, b, t, range=(0, 10)), tl.input("table", dt.float32, row=10, e=5)
+    whole = as_computation(define("bag", tl.sum(table[ids[b, t], e], over=t), b, e))
+    data = reference.random_arrays(whole, 5)
+    assert data["ids"].min() >= 0 and data["ids"].max() < 10
+    np.testing.assert_allclose(
+        whole.evaluate(**data), data["table"][data["ids"]].sum(axis=1, dtype=np.float64), rtol=1e-6, atol=1e-6
+    )
+    assert reference.exact(whole)
+    data["ids"][1, 2] = 10
+    with pytest.raises(tl.ComputationError, match="array-range") as caught:
+        whole.evaluate(**data)
+    assert caught.value.counterexample == "ids[1, 2] = 10, and the range is 0 <= value < 10"
+
+
+def test_a_read_under_a_condition_on_data_is_checked_when_it_happens() -> None:
+    i, x = vector(4)
+    flag = tl.input("F", dt.int32, i)
+    whole = as_computation(define("y", tl.where(flag[i] > 0, x[i + 1], 0.0), i))
+    data = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(whole.evaluate(X=data, F=np.array([1, 1, 1, 0], np.int32)), [1, 2, 3, 0])
+    with pytest.raises(tl.ComputationError) as caught:
+        whole.evaluate(X=data, F=np.array([1, 1, 1, 1], np.int32))
+    assert caught.value.counterexample == "at i = 3"
+
+
+def test_zero_extents() -> None:
+    i, j, x = matrix(3, 0)
+    data = np.zeros((3, 0), np.float32)
+    assert evaluate(define("y", tl.sum(x[i, j], over=j), i), X=data).tolist() == [0, 0, 0]
+    assert evaluate(define("y", tl.max(x[i, j], over=j), i), X=data).tolist() == [-np.inf] * 3
+    assert evaluate(define("y", tl.prod(x[i, j], over=i), j), X=data).shape == (0,)
+    assert evaluate(define("y", tl.argmax(x[i, j], over=j), i), X=data).tolist() == [2**31 - 1] * 3
+    assert evaluate(define("y", tl.any(x[i, j] > 0, over=j), i), X=data).tolist() == [False] * 3
+    assert evaluate(define("y", tl.all(x[i, j] > 0, over=j), i), X=data).tolist() == [True] * 3
+    for shape in ((0, 3, 2), (3, 0, 2), (3, 2, 0)):
+        whole = matmul(*shape)
+        assert not whole.evaluate(**reference.random_arrays(whole)).any()
+        assert reference.check(whole, lambda a: {"C": a["A"] @ a["B"]})
+
+
+def test_every_define_rounds() -> None:
+    i, x = vector(1, dt.float16)
+    one = define("y", x[i] + 2048, i)
+    two = define("z", one[i] - 2048, i)
+    assert evaluate(two, X=np.ones(1, np.float16)).tolist() == [0]
+    assert evaluate(define("w", x[i] + 2048 - 2048, i), X=np.ones(1, np.float16)).tolist() == [1]
+
+
+def test_sixteen_bit_sums_do_not_lose_terms() -> None:
+    for dtype in (dt.float16, dt.bfloat16):
+        i, x = vector(5000, dtype)
+        assert float(evaluate(define("y", tl.sum(x[i], over=i)), X=np.ones(5000, dtype.numpy))) == float(
+            np.array(5000).astype(dtype.numpy)
+        )
+
+
+def test_several_outputs_come_by_name() -> None:
+    i, x = vector(3)
+    a, b = define("a", x[i] + 1, i), define("b", x[i] * 2, i)
+    found = computation("both", (a, b)).evaluate(X=np.ones(3, np.float32))
+    assert list(found) == ["a", "b"] and found["b"].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "code"),
+    [
+        ({}, "array-missing"),
+        ({"X": np.zeros(3, np.float32)}, "array-shape"),
+        ({"X": np.zeros(6)}, "array-type"),
+        ({"X": np.zeros(6, np.float32), "Z": 1}, "array-unknown"),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays: dict[str, Any], code: str) -> None:
+    i, x = vector(6)
+    with pytest.raises(tl.ComputationError, match=code):
+        evaluate(define("y", x[i], i), **arrays)
+
+
+# ---------------------------------------------------------------- blocks and matrix products
+
+
+def test_blocks_cover_every_point_once() -> None:
+    for shape in ((5, 7, 3), (1,), (), (0, 4), (100,)):
+        for limit in (1, 8, 20, 1000):
+            seen = np.zeros(shape, int)
+            for ranges in blocks(shape, limit):
+                part = seen[tuple(slice(*r) for r in ranges)]
+                assert part.size <= limit
+                seen[tuple(slice(*r) for r in ranges)] += 1
+            assert (seen == 1).all()
+
+
+def test_contract_is_einsum() -> None:
+    generator = np.random.default_rng(0)
+    for shape_a, shape_b, labels in [
+        ((2, 3, 1, 4), (2, 1, 5, 4), "bmik,bink->bmn"),
+        ((3, 1, 4, 2), (1, 5, 4, 1), "mikl,inkj->mn"),
+        ((6, 1), (1, 7), "ai,ib->ab"),
+    ]:
+        a, b = generator.standard_normal(shape_a), generator.standard_normal(shape_b)
+        outer = len(labels.split("->")[1])
+        whole = (a * b).sum(axis=tuple(range(outer, a.ndim)))
+        np.testing.assert_allclose(contract(a, b, outer), whole, atol=1e-12)
+
+
+def test_both_ways_to_a_sum_of_products_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    i, j, k = axes(m=9, n=8, k=40)
+    a, b = tl.input("A", dt.float32, i, k), tl.input("B", dt.float32, k, j)
+    whole = as_computation(define("C", tl.sum(a[i, k] * tl.exp(b[k, j]), over=k, where=k <= i * 4), i, j))
+    data = reference.random_arrays(whole)
+    found = []
+    for small, block in ((1, 1 << 17), (1 << 40, 64)):
+        monkeypatch.setattr(evaluator_module, "SMALL", small)
+        monkeypatch.setattr(evaluator_module, "BLOCK", block)
+        found.append(reference.evaluate_and_bound(whole, data))
+    np.testing.assert_allclose(found[0][0]["C"], found[1][0]["C"], rtol=1e-6)
+    np.testing.assert_allclose(found[0][1]["C"], found[1][1]["C"], rtol=1e-6)
+
+
+# ---------------------------------------------------------------- exactness and reports
+
+
+def test_what_is_exact() -> None:
+    i, j, x = matrix()
+    assert reference.exact(matmul(8, 8, 8)) and reference.exact(matmul(8, 8, 8, dt.float16))
+    assert reference.exact(as_computation(define("y", tl.argmax(x[i, j], over=j), i)))
+    assert reference.exact(as_computation(define("y", tl.relu(tl.max(x[i, j] * 3 - 1, over=j)), i)))
+    assert inexact(as_computation(define("y", tl.exp(x[i, j]), i, j))) == "exp rounds"
+    assert inexact(as_computation(define("y", x[i, j] * 0.5, i, j))) == "the literal 0.5 is no whole number"
+    assert inexact(as_computation(define("y", x[i, j] / 2, i, j))) == "`/` rounds"
+    assert not reference.exact(as_computation(define("y", tl.prod(x[i, j], over=j), i)))
+    assert reference.exact(as_computation(define("y", tl.sum(x[i, j], over=j), i)))
+
+
+def test_integers_are_small_enough_for_every_partial_sum() -> None:
+    assert amplitude(matmul(1, 1, 8192)) == 8
+    assert amplitude(matmul(1, 1, 2**20)) == 4
+    assert amplitude(matmul(1, 1, 2**25)) is None
+    accumulated = matmul(1, 1, 512, allow=("float16_accumulate",))
+    assert amplitude(accumulated) == 2
+    whole = matmul(3, 3, 2**15)
+    arrays = reference.integer_arrays(whole)
+    assert np.abs(arrays["A"]).astype(np.float64).sum(axis=1).max() * np.abs(arrays["B"]).max() <= 2**24
+
+
+def test_a_report_names_the_first_wrong_element() -> None:
+    whole = matmul(3, 4, 5)
+
+    def run(arrays: dict[str, Any]) -> dict[str, Any]:
+        result = arrays["A"] @ arrays["B"]
+        result[1, 2:] += 1
+        return {"C": result}
+
+    report = whole.check(run)
+    assert not report and [r.wrong for r in report.runs] == [2, 2]
+    first = report.runs[0].first
+    assert first is not None and first.tensor == "C" and first.index == (1, 2) and first.bound > 0
+    assert str(report).startswith("C: WRONG\n  random data: 2 of 12 elements wrong; the first: C[1, 2] is ")
+    assert str(report.runs[1]).endswith("exactly")
+
+
+def test_results_that_are_missing_or_of_another_shape_are_refused() -> None:
+    whole = matmul(3, 4, 5)
+    with pytest.raises(tl.ComputationError, match="result-missing"):
+        whole.check(lambda arrays: {})
+    with pytest.raises(tl.ComputationError, match="result-shape"):
+        whole.check(lambda arrays: {"C": np.zeros((4, 3), np.float32)})
+
+
+def test_large_integers_are_compared_without_loss() -> None:
+    i, x = vector(1, dt.int64)
+    whole = as_computation(define("y", x[i] + 1, i))
+    data = {"X": np.array([2**62], np.int64)}
+    assert reference.compare(whole, data, {"y": data["X"] + 1})
+    assert not reference.compare(whole, data, {"y": data["X"] + 2})
