@@ -369,19 +369,31 @@ def seq(*stmts: Stmt | None) -> Stmt:
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 
+def parts(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside one, in order."""
+    match stmt:
+        case Seq(body):
+            return body
+        case For(body=body):
+            return (body,)
+        case If(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case _:
+            return ()
+
+
 def statements(stmt: Stmt) -> Iterator[Stmt]:
     """This statement and every one inside it, in order."""
-    yield stmt
-    for child in stmt.children():
-        if isinstance(child, Stmt):
-            yield from statements(child)
+    stack = [stmt]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack += reversed(parts(current))
 
 
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The expressions that stand directly in one statement."""
-    for child in stmt.children():
-        if isinstance(child, Expr):
-            yield child
+    return (child for child in stmt.children() if isinstance(child, Expr))
 
 
 def map_expressions(stmt: Any, function: Any) -> Any:

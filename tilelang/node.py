@@ -129,12 +129,15 @@ def interned(cls: type[T]) -> type[T]:
     the object itself. Without a metaclass, because that would slow every `isinstance` of the class, `match` included."""
     made = dataclasses.dataclass(frozen=True, slots=True, eq=False, init=False)(cls)
     fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    defaults = tuple(f.default for f in fields)
     setters = [getattr(made, f.name).__set__ for f in fields]
     table: dict[tuple[Any, ...], Any] = {}
 
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != len(fields):
-            args = _completed(cls, fields, args, kwargs)
+            rest = defaults[len(args) :]
+            simple = not kwargs and len(args) < len(fields) and dataclasses.MISSING not in rest
+            args = (*args, *rest) if simple else _completed(cls, fields, args, kwargs)
         key = args
         if float in map(type, args):
             key = tuple([_key(a) if type(a) is float else a for a in args])

@@ -103,22 +103,22 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
 
     def visit(stmt: ir.Stmt) -> None:
         start = counter[0] = counter[0] + 1
-        for name, _ in touched(stmt):
-            touch(name, start)
+        for buffer, _ in touched(stmt):
+            touch(buffer.name, start)
         if isinstance(stmt, ir.Copy):
             arriving.add(stmt.target.name)
         if isinstance(stmt, ir.Wait):  # an asynchronous copy may land as late as this
             for name in arriving:
                 touch(name, start)
-        for child in stmt.children():
-            if isinstance(child, ir.Stmt):
-                visit(child)
+        for part in ir.parts(stmt):
+            visit(part)
         if isinstance(stmt, ir.For):
             end = counter[0] = counter[0] + 1
-            carried = _carried(stmt)
-            for name, life in lives.items():
+            used = [(name, life) for name, life in lives.items() if life.last >= start]
+            carried = _carried(stmt) if used else set()
+            for name, life in used:
                 inside = start <= life.first and life.last <= end
-                if life.last >= start and (not inside or name in carried):
+                if not inside or name in carried:
                     touch(name, start)
                     touch(name, end)
 
@@ -129,20 +129,17 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
     return lives
 
 
-def touched(stmt: ir.Stmt) -> Iterator[tuple[str, bool]]:
-    """The buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
-    for e in ir.expressions(stmt):
-        yield from ((load.buffer.name, False) for load in ir.loads(e))
+def touched(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:
+    """The shared buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
+    accesses = [(load.buffer, False) for e in ir.expressions(stmt) for load in ir.loads(e)]
     match stmt:
         case ir.Store(buffer=buffer):
-            yield buffer.name, True
+            accesses.append((buffer, True))
         case ir.Copy(target=target, source=source):
-            yield source.name, False
-            yield target.name, True
+            accesses += [(source, False), (target, True)]
         case ir.Instruction(operands=operands):
-            for _, buffer, _ in operands:
-                yield buffer.name, False
-                yield buffer.name, True
+            accesses += [(buffer, writes) for _, buffer, _ in operands for writes in (False, True)]
+    return (access for access in accesses if access[0].memory == "shared")
 
 
 def _carried(loop: ir.For) -> set[str]:
@@ -152,7 +149,7 @@ def _carried(loop: ir.For) -> set[str]:
     A write counts as sure where its control is the same in every round: a condition that mentions the loop's variable (`k == 0`)
     may have held in an earlier round only.
     """
-    carried = {b.name for b in _buffers(loop.body) if b.ring}
+    carried: set[str] = set()
     varying = {loop.var}
 
     def varies(e: Expr) -> bool:
@@ -160,11 +157,11 @@ def _carried(loop: ir.For) -> set[str]:
 
     def scan(stmt: ir.Stmt, written: set[str]) -> set[str]:
         """The buffers surely written after a statement, given those before it."""
-        for name, writes in touched(stmt):
+        for buffer, writes in touched(stmt):
+            if buffer.ring or not (writes or buffer.name in written):
+                carried.add(buffer.name)
             if writes:
-                written = written | {name}
-            elif name not in written:
-                carried.add(name)
+                written = written | {buffer.name}
         match stmt:
             case ir.Let(var=var, value=value) if varies(value):
                 varying.add(var)
@@ -186,12 +183,6 @@ def _carried(loop: ir.For) -> set[str]:
 
     scan(loop.body, set())
     return carried
-
-
-def _buffers(body: ir.Stmt) -> Iterator[ir.Buffer]:
-    for n in body.walk():
-        if isinstance(n, ir.Buffer):
-            yield n
 
 
 # ---------------------------------------------------------------- refusal
@@ -219,6 +210,6 @@ def _over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capaci
 def _first_use(body: ir.Stmt, buffer: ir.Buffer) -> Span | None:
     for stmt in ir.statements(body):
         span: Span | None = getattr(stmt, "span", None)
-        if span is not None and any(name == buffer.name for name, _ in touched(stmt)):
+        if span is not None and any(b is buffer for b, _ in touched(stmt)):
             return span
     return None

@@ -16,14 +16,15 @@ from tilelang.lowering.passes.arena import with_buffers
 def promote(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with `vector` set on its register buffers."""
     widths: dict[str, int] = {b.name: 1 for b in kernel.registers}
-    accesses: list[tuple[ir.Buffer, tuple[Expr, ...], int]] = []
+    accesses: dict[tuple[ir.Buffer, tuple[Expr, ...], int], None] = {}
     for s in ir.statements(kernel.body):
         if isinstance(s, ir.Store):
-            accesses.append((s.buffer, s.indices, ir.lanes(s.value)))
+            accesses[s.buffer, s.indices, ir.lanes(s.value)] = None
         if isinstance(s, ir.Instruction):
             widths.update({b.name: 0 for _, b, _ in s.operands if b.memory == "register"})
         for e in ir.expressions(s):
-            accesses += [(x.buffer, x.indices, x.lanes) for x in ir.loads(e)]
+            for load in ir.loads(e):
+                accesses[load.buffer, load.indices, load.lanes] = None
     registers = [a for a in accesses if a[0].memory == "register"]
     for b, _, lanes in registers:
         widths[b.name] = max(widths[b.name], lanes) if widths[b.name] else 0
