@@ -1,0 +1,69 @@
+"""Random computations and valid schedules for tests, and checks of them: for this package's own tests and for users' alike.
+
+    from hypothesis import given
+    from tilelang import testing
+
+    @given(testing.cases())
+    def test_everything_accepted_is_right(case):
+        assert not testing.check_case(case)
+
+`cases`, `recipes` and `schedules` are Hypothesis strategies; importing this package does not import Hypothesis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang.computation import Computation
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.testing.case import Case, arrays, draw_case
+from tilelang.testing.checking import (
+    Expected,
+    check_determinism,
+    check_device,
+    check_prefixes,
+    check_schedule,
+    check_simulated,
+    lowered,
+    run_on_device,
+)
+from tilelang.testing.choice import Drawn, Seeded, Source
+from tilelang.testing.families import Recipe, draw_recipe
+from tilelang.testing.planner import draw_schedule, tiny_profile
+from tilelang.testing.script import schedule_text
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "Case", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism", "check_device",
+    "check_prefixes", "check_schedule", "check_simulated", "draw_case", "draw_recipe", "draw_schedule", "lowered", "recipes",
+    "run_on_device", "schedule_text", "schedules", "tiny_profile",
+]  # fmt: skip
+
+
+def recipes(*families: str) -> SearchStrategy[Recipe]:
+    """Computations, as recipes: `recipe.build()`. families: names of `testing.families`, none for all."""
+    return _composite(lambda source: draw_recipe(source, families))
+
+
+def schedules(computation: Computation, profile: Profile | None = None) -> SearchStrategy[Schedule]:
+    """Schedules for a computation, most of which are accepted; profile: the device they are made for."""
+    return _composite(lambda source: draw_schedule(source, computation, profile))
+
+
+def cases(*families: str, profile: Profile | None = None) -> SearchStrategy[Case]:
+    """A computation, a schedule and data."""
+    return _composite(lambda source: draw_case(source, families, profile))
+
+
+def check_case(case: Case, *, opencl: bool = False) -> list[str]:
+    """All that is wrong with a case (see `check_schedule`). Raises Refusal where its schedule is not accepted."""
+    return check_schedule(case.schedule, case.arrays(), opencl=opencl, exactly=case.exact)
+
+
+def _composite(make: Any) -> Any:
+    from hypothesis import strategies
+
+    return strategies.composite(lambda draw: make(Drawn(draw)))()

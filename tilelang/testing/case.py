@@ -1,0 +1,90 @@
+"""A case of a test: a computation, a schedule for it, and data; drawn at random, printed as a script that makes it again."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tilelang import reference
+from tilelang.computation import Computation
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.testing.choice import Source
+from tilelang.testing.families import Recipe, draw_recipe
+from tilelang.testing.planner import draw_schedule
+from tilelang.testing.script import schedule_text
+
+DATA = ("random", "random", "random", "special", "infinite", "denormal", "zero", "integers")
+Arrays = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A computation, a schedule, and what the inputs hold: `data` is one of DATA, drawn by the number `seed`."""
+
+    recipe: Recipe
+    schedule: Schedule
+    data: str = "random"
+    seed: int = 0
+
+    @property
+    def computation(self) -> Computation:
+        return self.schedule.computation
+
+    @property
+    def exact(self) -> bool:
+        """Whether results must agree to the bit: the data are small integers, on which every node is exact."""
+        return self.data == "integers" and reference.exact(self.computation)
+
+    def arrays(self) -> Arrays:
+        """The inputs by name."""
+        return arrays(self.computation, self.data, self.seed)
+
+    def script(self) -> str:
+        """Python that makes the computation and the schedule and checks it, to paste into a report of a fault."""
+        return "\n".join(
+            [
+                "from tilelang import testing",
+                "import tilelang as tl",
+                "from tilelang.testing import families",
+                f"c = tl.schedule({self.recipe}).computation",
+                f"s = {schedule_text(self.schedule)}",
+                f"print(testing.check_schedule(s, testing.arrays(c, {self.data!r}, {self.seed}), opencl=True))",
+            ]
+        )
+
+    def __str__(self) -> str:
+        return self.script()
+
+
+def draw_case(source: Source, names: tuple[str, ...] = (), profile: Profile | None = None) -> Case:
+    """A random case; names: the families of computations to choose from, none for all."""
+    recipe = draw_recipe(source, names)
+    made = draw_schedule(source, recipe.build(), profile)
+    return Case(recipe, made, source.pick(DATA), source.integer(0, 999))
+
+
+def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arrays:
+    """Inputs by name.
+
+    data: "random"; "integers", small ones, exact where the computation is; "zero"; or random with some "special" (NaN), "infinite"
+    or "denormal" values among the floats.
+    """
+    if data == "integers":
+        return reference.integer_arrays(computation, seed)
+    found = reference.random_arrays(computation, seed)
+    generator = np.random.default_rng(seed + 1)
+    for t in computation.inputs:
+        array = found[t.name]
+        if data == "zero" and t.range is None:
+            array[...] = 0
+        elif t.dtype.is_float and data in ("special", "infinite", "denormal") and array.size:
+            info = t.dtype.numpy
+            tiny = float(np.finfo(info).smallest_subnormal) if info.kind == "f" else 1e-39
+            values = {"special": (np.nan,), "infinite": (np.inf, -np.inf), "denormal": (tiny, -3 * tiny, 0.0)}[data]
+            flat = array.reshape(-1)
+            for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):
+                flat[position] = generator.choice(values)
+    return found

@@ -1,0 +1,154 @@
+"""Checks of schedules against everything that knows the answer: the reference, the simulator, an OpenCL device, the compiler itself.
+
+A check gives the faults that it found, as text; none is a pass. Programs are compiled for the device many at a time, since most of a
+small kernel's cost is the start of the compiler.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang import reference
+from tilelang.computation import Computation
+from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import Profile
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+from tilelang.testing.planner import tiny_profile
+
+Arrays = dict[str, Any]
+ORDERS: tuple[str | int, ...] = ("early", "late")
+
+
+def lowered(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
+    """The kernel IR of a schedule, verified after every pass. Raises Refusal."""
+    return lower(schedule.computation, schedule.steps, profile or tiny_profile(), Options(verify=True))
+
+
+def check_schedule(
+    schedule: Schedule, arrays: Mapping[str, Any], *, profile: Profile | None = None, opencl: bool = False, exactly: bool = False
+) -> list[str]:
+    """All that is wrong with a schedule on given inputs. Raises Refusal where it is not accepted.
+
+    It is run by the simulator, which must report nothing in any order of asynchronous copies, and on an OpenCL device if asked; both
+    must give what the reference gives, within its bound, or to the bit where `exactly`.
+    """
+    program = lowered(schedule, profile)
+    expected = Expected(schedule.computation, arrays, exactly)
+    faults = check_simulated(program, expected)
+    if opencl:
+        faults += check_device([(program, expected)])[0]
+    return faults
+
+
+@dataclasses.dataclass
+class Expected:
+    """Inputs, and what the reference says of them; worked out once, on first use."""
+
+    computation: Computation
+    arrays: Mapping[str, Any]
+    exactly: bool = False
+    _known: tuple[Arrays, Arrays] | None = None
+
+    def faults(self, results: Mapping[str, Any], where: str) -> list[str]:
+        """What is wrong with results, by output name."""
+        named = {t.name: _logical(results[t.name], t.dtype.numpy, t.shape) for t in self.computation.outputs}
+        if self._known is None:
+            self._known = reference.evaluate_and_bound(self.computation, self.arrays)
+        report = reference.compare(self.computation, self.arrays, named, self.exactly)
+        return [] if report else [f"{where}: {report}"]
+
+
+def _logical(array: Any, type: Any, shape: tuple[int, ...]) -> Any:
+    """A result as its tensor's type and shape: conditions are stored as bytes, a tensor without dimensions as one element."""
+    found = np.asarray(array).reshape(shape)
+    return found.astype(bool) if np.dtype(type).kind == "b" else found
+
+
+def stored(array: Any, buffer: ir.Buffer) -> Any:
+    """An input as its buffer holds it."""
+    return np.ascontiguousarray(array, buffer.dtype.numpy).reshape(buffer.shape)
+
+
+def check_simulated(program: ir.Program, expected: Expected) -> list[str]:
+    """What the simulator reports, and where its results are wrong."""
+    faults = []
+    inputs = {b.name: stored(expected.arrays[b.name], b) for b in program.buffers if b.role == "input"}
+    asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction)) for k in program.kernels for s in ir.statements(k.body))
+    for order in ORDERS if asynchronous else ORDERS[:1]:
+        report = simulate.run(program, inputs, order=order)
+        if report.counts:
+            faults.append(f"simulator ({order}): {report}")
+        faults += expected.faults(report.outputs, f"simulator ({order})")
+    return faults
+
+
+def check_determinism(schedule: Schedule, profile: Profile | None = None) -> list[str]:
+    """Whether two lowerings of one schedule give the same text."""
+    first, second = (printer.to_text(lowered(schedule, profile)) for _ in range(2))
+    return [] if first == second else ["two lowerings of one schedule differ"]
+
+
+def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profile | None = None) -> list[str]:
+    """What is wrong with any prefix of an accepted schedule, each of which must run. A refused prefix is a fault too."""
+    from tilelang.errors import Refusal
+
+    faults = []
+    for n in range(len(schedule.steps)):
+        try:
+            faults += [f"the first {n} steps: {f}" for f in check_schedule(schedule.prefix(n), arrays, profile=profile)]
+        except Refusal as refused:
+            faults.append(f"the first {n} steps are refused: {refused}")
+    return faults
+
+
+# ---------------------------------------------------------------- on a device
+
+
+def check_device(items: Sequence[tuple[ir.Program, Expected]]) -> list[list[str]]:
+    """The faults of each program's results on the OpenCL device; all of them are compiled together."""
+    results = run_on_device([(program, expected.arrays) for program, expected in items])
+    return [e.faults(r, "OpenCL") for (_, e), r in zip(items, results, strict=True)]
+
+
+def joined(programs: Sequence[ir.Program]) -> ir.Program:
+    """Several programs as one source: kernels renamed, so that no two share a name."""
+    kernels = tuple(k.replace(name=f"p{i}_{j}_{k.name}") for i, p in enumerate(programs) for j, k in enumerate(p.kernels))
+    return ir.Program(kernels, ())
+
+
+def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list[Arrays]:
+    """The outputs of each program for its inputs, on the best OpenCL device. Raises DeviceError where there is none."""
+    from tilelang.lowering.drivers import opencl
+    from tilelang.lowering.targets.c_family import emit, kernel_names
+    from tilelang.lowering.targets.opencl import DIALECT
+
+    connection = opencl.connect(opencl.choose())
+    whole = joined([program for program, _ in items])
+    names = kernel_names(whole, DIALECT)
+    module = connection.build(emit(whole, DIALECT))
+    found = []
+    for i, (program, inputs) in enumerate(items):
+        arrays, held = {}, {}
+        for b in program.buffers:
+            arrays[b.name] = stored(inputs[b.name], b).copy() if b.role == "input" else _garbage(b)
+            held[b.name] = opencl.HostArray(connection, arrays[b.name], b.role == "output")
+        for j, k in enumerate(program.kernels):
+            function = module.function(names[f"p{i}_{j}_{k.name}"], k.grid, k.threads, k.shared_bytes)
+            function([held[b.name].buffer for b in k.arguments])
+        for b in program.buffers:
+            if b.role == "output":
+                held[b.name].land()
+        connection.finish()
+        found.append({b.name: arrays[b.name] for b in program.buffers if b.role == "output"})
+    return found
+
+
+def _garbage(buffer: ir.Buffer) -> Any:
+    """Memory as a kernel may find it: bytes that are a NaN, or a number nobody expects."""
+    return np.full(max(1, buffer.bytes), 0xFF, np.uint8)[: buffer.bytes].view(buffer.dtype.numpy).reshape(buffer.shape)

@@ -1,0 +1,76 @@
+"""Where random choices come from: Hypothesis, which shrinks what fails, or a seed, which needs nothing but its number.
+
+Generators are written once, against `Source`; `Drawn` and `Seeded` are the two sources.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+T = TypeVar("T")
+
+
+class Source(Protocol):
+    """What a generator asks: a number, or one of several; the first choices are the simplest."""
+
+    def integer(self, low: int, high: int) -> int:
+        """A whole number, both ends included."""
+        ...
+
+    def pick(self, items: Sequence[T]) -> T:
+        """One of the items."""
+        ...
+
+    def chance(self, percent: int) -> bool:
+        """True in about so many of a hundred cases; False is the simpler answer."""
+        ...
+
+
+class Drawn:
+    """Choices by Hypothesis: `draw` is what `hypothesis.strategies.composite` hands to its function."""
+
+    def __init__(self, draw: Callable[[SearchStrategy[Any]], Any]) -> None:
+        self._draw = draw
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self._draw(_integers(low, high)))
+
+    def pick(self, items: Sequence[T]) -> T:
+        return items[self._draw(_integers(0, len(items) - 1))] if len(items) > 1 else items[0]
+
+    def chance(self, percent: int) -> bool:
+        return bool(self._draw(_integers(0, 99)) >= 100 - percent)
+
+
+@functools.cache
+def _integers(low: int, high: int) -> SearchStrategy[int]:
+    from hypothesis import strategies
+
+    return strategies.integers(low, high)
+
+
+class Seeded:
+    """Choices by a number."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return self._random.randint(low, high)
+
+    def pick(self, items: Sequence[T]) -> T:
+        return self._random.choice(items)
+
+    def chance(self, percent: int) -> bool:
+        return self._random.random() * 100 < percent
+
+
+def subset(source: Source, items: Sequence[T], percent: int = 50) -> list[T]:
+    """Some of the items, in their order."""
+    return [x for x in items if source.chance(percent)]

@@ -1,0 +1,464 @@
+"""Random schedules for any computation: most of them valid, the rest refused with a reason.
+
+`draw_schedule` refines the root spec from the kernel down, as a person does: blocks, where sums live, walks, what is resident, warps,
+threads, the vector. It knows the rules (which axes there are, what fills a warp, which walk needs a state) well enough that most
+results are accepted, and leaves the rest to the checks: a generator that never met a refusal would leave the borders untested.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from tilelang.computation import Computation, Tensor
+from tilelang.errors import Refusal
+from tilelang.expr import Pad
+from tilelang.machine import Profile, load_profile
+from tilelang.schedule import Move, Schedule, Step, Tile, move, schedule, threads, warps
+from tilelang.spec import Spec, main_task
+from tilelang.task import reads
+from tilelang.tensor import Layout, layout
+from tilelang.testing.choice import Source, subset
+
+WARP = 8  # threads of a warp in the profile below: a whole one fits into a tiny block
+BLOCK_THREADS = 64
+BLOCKS = 48
+CUTS = (2, 4, 1, 3, 8, 5, 16)
+
+
+def tiny_profile() -> Profile:
+    """PoCL's profile with warps of 8 threads, which are a numbering only: small blocks then have several."""
+    found = load_profile("pocl")
+    levels = tuple(dataclasses.replace(x, threads=WARP) if x.name == "warp" else x for x in found.levels)
+    return dataclasses.replace(found, levels=levels)
+
+
+def draw_schedule(source: Source, computation: Computation, profile: Profile | None = None) -> Schedule:
+    """A random schedule for a computation, for blocks of at most 64 threads."""
+    return _Planner(source, computation, profile or tiny_profile()).plan()
+
+
+class _Planner:
+    """Adds steps to a schedule, from the widest level to the leaf."""
+
+    def __init__(self, source: Source, computation: Computation, profile: Profile) -> None:
+        self.source, self.computation, self.profile = source, computation, profile
+        self.made = schedule(computation)
+        self.accumulators: list[str] = []
+        self.walked_reduction = False
+        self.units = 1  # threads that the spreads below block multiply to
+        self.resident: list[str] = []
+        self.stages: list[str] = []
+        self.owner_tiles: dict[str, int] = {}  # thread tiles that a stage in registers was made with
+
+    # ------------------------------------------------------------ what is left
+
+    @property
+    def spec(self) -> Spec:
+        return self.made.specs[-1]
+
+    def axes(self, reduction: bool) -> list[str]:
+        return [a.name for a in self.spec.axes if a.reduction == reduction]
+
+    def extent(self, axis: str) -> int:
+        return self.spec.axis(axis).extent
+
+    def attempt(self, made: Schedule | None) -> bool:
+        """Takes a longer schedule."""
+        if made is not None:
+            self.made = made
+        return made is not None
+
+    def cut(self, axis: str, least_size: int = 1) -> int:
+        """A tile's size along an axis: a small number, the extent itself, or more than there is."""
+        n = self.extent(axis)
+        sizes = [c for c in CUTS if least_size <= c < max(2, n)] or [max(1, n)]
+        if self.source.chance(12):
+            return max(1, n) + self.source.pick((0, 3))
+        return self.source.pick(sizes)
+
+    @property
+    def task(self) -> object:
+        return main_task(self.computation, self.made.steps)
+
+    def plain_state(self) -> bool:
+        """Whether the output can hold partial states: the state itself, in its own type, and nothing after it."""
+        task = main_task(self.computation, self.made.steps)
+        if not task.states or sum(len(s.tensors) for s in task.states) != len(task.outputs):
+            return False
+        types = {t: v.dtype for s in task.states for t, v in zip(s.tensors, s.reduce.combiner.left, strict=True)}
+        return all(t in types and types[t] == t.dtype for t in task.outputs)
+
+    @property
+    def has_reduction(self) -> bool:
+        return bool(self.axes(True))
+
+    # ------------------------------------------------------------ the plan
+
+    def plan(self) -> Schedule:
+        self.heads()
+        self.relabel()
+        inside = self.blocks()
+        if inside:
+            self.block_level()
+            in_warp = self.warps()
+            self.threads(in_warp)
+        self.thread_level(inside)
+        self.leaf()
+        return self.with_units()
+
+    def heads(self) -> None:
+        """Stages that become kernels of their own, or that are substituted; the others may be placed below."""
+        outputs = self.computation.outputs
+        found = [
+            (d, t)
+            for d in self.computation.definitions
+            for t in d.tensors
+            if t not in outputs and not t.hidden and t is d.tensors[0]
+        ]
+        inlined = [t for d, t in found if d.reduction is None and self.source.chance(20)]
+        for tensor in inlined:
+            self.made = self.made.inline(tensor.name)
+        for _, tensor in found:
+            if tensor in inlined:
+                continue
+            if self.source.chance(20):
+                self.made = self.made.compute(tensor.name, "global", steps=self.head_steps(tensor))
+            else:
+                self.stages.append(tensor.name)
+
+    def head_steps(self, tensor: Tensor) -> Move | None:
+        if not self.source.chance(50) or not tensor.dims:
+            return None
+        axis = self.source.pick(tensor.dims)
+        steps = move().tile(**{axis.name: self.source.pick(CUTS[:5])}).to("block")
+        return steps.vectorize(**{axis.name: 4}) if self.source.chance(40) else steps
+
+    def relabel(self) -> None:
+        """fuse and unfuse, before any cut."""
+        for reduction in (False, True):
+            names = self.axes(reduction)
+            if len(names) >= 2 and self.source.chance(15):
+                start = self.source.integer(0, len(names) - 2)
+                parts = names[start : start + self.source.pick((2, 2, 3))]
+                self.made = self.made.fuse(**{"".join(parts): parts})
+            elif names and self.source.chance(12):
+                axis = self.source.pick(names)
+                n = self.extent(axis)
+                factors = [f for f in (2, 3, 4, 5, 1) if n and n % f == 0]
+                if factors:
+                    f = self.source.pick(factors)
+                    self.made = self.made.unfuse(**{axis: {f"{axis}1": n // f, f"{axis}2": f}})
+
+    def blocks(self) -> bool:
+        """Tiles to blocks; False where the schedule stays above them."""
+        spatial = self.axes(False)
+        if self.source.chance(8):
+            return False
+        sizes: dict[str, int] = {}
+        left = BLOCKS
+        for axis in spatial:
+            if self.source.chance(75) or self.extent(axis) > 8:
+                size = self.cut(axis)
+                while -(-self.extent(axis) // size) > left:
+                    size *= 2
+                sizes[axis] = size
+                left = max(1, left // max(1, -(-self.extent(axis) // size)))
+        split = False
+        if self.has_reduction and self.source.chance(12):
+            axis = self.axes(True)[0]
+            size = max(1, self.cut(axis), -(-self.extent(axis) // 4))
+            sizes[axis], split = size, True
+        if not sizes:
+            if not spatial:
+                return False
+            sizes = {spatial[0]: max(1, self.extent(spatial[0]))}
+        names = list(sizes)
+        if self.source.chance(20):
+            names.reverse()
+        tiles = math.prod(max(1, -(-self.extent(a) // sizes[a])) for a in names)
+        count = self.source.pick((2, 3, 5)) if not split and tiles > 1 and self.source.chance(15) else None
+        order = layout(*reversed(names)) if len(names) > 1 and self.source.chance(12) else None
+        self.made = self.made.tile(**{a: sizes[a] for a in names}).to("block", count=count, order=order)
+        return True
+
+    # ------------------------------------------------------------ inside a block
+
+    def block_level(self) -> None:
+        if self.has_reduction:
+            if self.source.chance(18) and not self.split_over_blocks():
+                self.accumulate("shared")
+            elif self.source.chance(45):
+                self.accumulate("register")
+        self.place_stages()
+        if self.has_reduction and self.source.chance(60):
+            self.walk(True)
+        self.loads(("shared",), 55)
+        if self.source.chance(20):
+            self.walk(False)
+
+    def split_over_blocks(self) -> bool:
+        reduced = {a.name for a in self.made.specs[0].axes if a.reduction}
+        return any(isinstance(s, Tile) and s.level == "block" and reduced & {a for a, _ in s.sizes} for s in self.made.steps)
+
+    def accumulate(self, memory: str) -> None:
+        if memory in self.accumulators or "register" in self.accumulators:
+            return
+        steps: Move | None = None
+        outputs = self.computation.outputs
+        dims = [d.name for d in outputs[0].dims if d.name in self.spec.names]
+        inside_state = bool(self.accumulators)
+        if dims and memory == "register" and not inside_state and self.source.chance(25) and not self.walked_reduction:
+            steps = self.store_move(move().via("shared", layout=self.layout(dims)), dims)
+        elif dims and memory == "shared" and self.source.chance(50):
+            steps = self.store_move(move(), dims)
+        self.made = self.made.accumulate(memory, steps=steps)
+        self.accumulators.append(memory)
+
+    def store_move(self, steps: Move, dims: list[str]) -> Move:
+        """The way back of an accumulator: by threads, in vectors."""
+        if self.source.chance(60):
+            axis = dims[-1]
+            lanes = self.source.pick((2, 4))
+            steps = steps.tile(**{d: lanes if d == axis else 1 for d in dims}).to("thread")
+            return steps.vectorize(**{axis: lanes}) if self.source.chance(60) else steps
+        return steps.vectorize(**{dims[-1]: 4}) if self.source.chance(50) else steps
+
+    def walk(self, reduction: bool) -> None:
+        """A split of one or two axes of a kind."""
+        names = [a for a in self.axes(reduction) if self.extent(a) > 1]
+        if not names:
+            return
+        if reduction and not self.accumulators and not self.plain_state() and self.source.chance(85):
+            self.accumulate("register")
+        chosen = subset(self.source, names, 60) or names[:1]
+        if self.source.chance(60):
+            chosen = chosen[:1]
+        unroll, peel = self.source.chance(20), self.source.chance(25)
+        sizes = {a: self.cut(a) for a in chosen}
+        self.made = self.made.split(unroll=unroll, peel=peel and not unroll, **sizes)
+        if reduction and not self.accumulators:
+            self.walked_reduction = True
+
+    def inputs_read(self) -> list[Tensor]:
+        """The tensors in global memory that the task reads, each once."""
+        task = main_task(self.computation, self.made.steps)
+        found: dict[Tensor, None] = {}
+        for e in task.expressions():
+            for whole in reads(e):
+                tensor = whole.read.tensor if isinstance(whole, Pad) else whole.tensor
+                if tensor.name not in self.stages and task.state_member(tensor) is None:
+                    found[tensor] = None
+        return list(found)
+
+    def loads(self, memories: tuple[str, ...], percent: int) -> None:
+        """Some tensors become resident."""
+        for tensor in self.inputs_read():
+            if not self.source.chance(percent) or not tensor.dims or 0 in tensor.shape:
+                continue
+            memory = self.source.pick(memories)
+            dims = [d.name for d in tensor.dims]
+            how: dict[str, object] = {}
+            if memory == "shared":
+                if self.source.chance(50) and not self.by_access(tensor):
+                    how["layout"] = self.layout(dims)
+                if self.source.chance(25):
+                    how["ahead"] = self.source.pick((1, 1, 2))
+                if not self.by_access(tensor):
+                    how["steps"] = self.move_steps(dims)
+            elif self.source.chance(50):
+                how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
+            how["stream"] = self.source.chance(8)
+            self.made = self.made.load(tensor.name, memory, **how)
+            self.resident.append(tensor.name)
+
+    def by_access(self, tensor: Tensor) -> bool:
+        """Whether a load may hold one element per point, whose move has other dimensions: then it moves as it likes."""
+        fused = len(self.spec.coordinates) != len(self.spec.axes) or any(
+            n not in self.spec.names for n, _ in self.spec.coordinates
+        )
+        return fused or any(t.range is not None for t in self.computation.inputs)
+
+    def layout(self, dims: list[str]) -> Layout:
+        """Any layout of these dimensions: an order, padding, a quotient and a remainder, a swizzle by xor."""
+        order = list(dims)
+        if len(order) > 1 and self.source.chance(50):
+            order.reverse()
+        form = self.source.pick(("order", "pad", "packed", "xor"))
+        if form == "packed":
+            return packed(order, self.source.pick((2, 4, 8)), self.source.chance(30))
+        if form == "xor" and len(order) > 1:
+            return crossed(order)
+        made = layout(*order)
+        return made.pad(self.source.pick((1, 4, 3))) if form == "pad" else made
+
+    def move_steps(self, dims: list[str]) -> Move | None:
+        """How a load moves: silently, by vectors, by threads, in chunks."""
+        form = self.source.pick(("none", "vector", "threads", "both", "chunks"))
+        lanes = self.source.pick((4, 2, 8))
+        axis = dims[-1] if self.source.chance(80) else self.source.pick(dims)
+        steps = move()
+        match form:
+            case "none":
+                return None
+            case "vector":
+                return steps.vectorize(**{axis: lanes})
+            case "threads" | "both":
+                sizes = {d: (lanes if d == axis else 1) for d in dims if d == axis or self.source.chance(80)}
+                steps = steps.tile(**sizes).to("thread", count=self.source.pick((None, None, None, 2)))
+                return steps.vectorize(**{axis: lanes}) if form == "both" else steps
+            case _:
+                steps = steps.split(**{axis: self.source.pick((2, 4, 5))}, unroll=self.source.chance(30))
+                return steps.vectorize(**{axis: 2}) if self.source.chance(40) else steps
+
+    # ------------------------------------------------------------ stages
+
+    def place_stages(self) -> None:
+        """compute ... in shared or register, for stages that nobody placed above."""
+        for name in self.stages:
+            definition = self.computation.tensor(name).definition
+            assert definition is not None
+            if not self.source.chance(65):
+                continue
+            memory = self.source.pick(("shared", "register"))
+            reduced = definition.reduction.axes if definition.reduction is not None else ()
+            names = [a.name for a in (*definition.axes, *reduced)]
+            self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)))
+
+    def stage_steps(self, names: list[str], memory: str, reduces: bool) -> Move | None:
+        if not names or self.source.chance(25):
+            return None
+        steps = move()
+        axis = names[-1]
+        size = self.owner_tiles.get(axis, self.source.pick((2, 4, 1)))
+        if memory == "register" or self.source.chance(50):
+            self.owner_tiles[axis] = size
+            steps = steps.tile(**{axis: size}).to("thread")
+        elif reduces and self.source.chance(50):
+            steps = steps.split(**{axis: self.source.pick((2, 4))}, unroll=self.source.chance(30))
+        return steps.vectorize(**{axis: self.source.pick((4, 2))}) if self.source.chance(40) else steps
+
+    # ------------------------------------------------------------ warps and threads
+
+    def warps(self) -> bool:
+        """Tiles to warps; True where the threads must then fill one."""
+        names = [a for a in self.axes(False) if self.extent(a) > 2]
+        if not names or self.owner_tiles or not self.source.chance(25):
+            return False
+        sizes, left = {}, BLOCK_THREADS // WARP
+        for axis in names[:2]:
+            size = self.source.pick([c for c in (4, 8, 2, 16) if c < self.extent(axis)] or [self.extent(axis)])
+            while -(-self.extent(axis) // size) > left:
+                size *= 2
+            sizes[axis] = size
+            left //= max(1, -(-self.extent(axis) // size))
+        self.units *= WARP * math.prod(-(-self.extent(a) // t) for a, t in sizes.items())
+        self.made = self.made.tile(**sizes).to("warp")
+        if self.source.chance(40):
+            self.walk(True)
+        self.loads(("register", "shared"), 20)
+        if self.source.chance(30):
+            self.walk(False)
+        return True
+
+    def threads(self, in_warp: bool) -> None:
+        """Tiles to threads: of outputs, of a reduction, or of both."""
+        if in_warp:
+            self.fill_warp()
+            return
+        if self.source.chance(15) and not self.owner_tiles:
+            self.walk(False)
+        if self.owner_tiles:
+            sizes = {a: t for a, t in self.owner_tiles.items() if a in self.spec.names}
+        elif not self.source.chance(75):
+            return
+        else:
+            reduced = self.source.chance(25) and self.has_reduction
+            names = self.axes(True) if reduced else self.axes(False)
+            if reduced and self.source.chance(40):
+                names = [*self.axes(False)[-1:], *names]
+            names = [a for a in names if self.extent(a) > 1]
+            sizes = {a: self.cut(a) for a in (subset(self.source, names, 70) or names[:1])}
+        if not sizes:
+            return
+        for axis in sizes:
+            while math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items()) > BLOCK_THREADS:
+                sizes[axis] *= 2
+        tiles = math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items())
+        count = None
+        if tiles > 1 and self.source.chance(15):
+            rest = math.prod([max(1, -(-self.extent(a) // t)) for a, t in sizes.items()][1:])
+            count = rest * self.source.pick((1, 2)) if rest * 2 <= BLOCK_THREADS else rest
+        self.units *= count or tiles
+        self.made = self.made.tile(**sizes).to("thread", count=count)
+
+    def fill_warp(self) -> None:
+        """Thread tiles of which there are exactly as many as a warp has threads, or rounds of them."""
+        names = [a for a in self.axes(False) if self.extent(a) > 1]
+        shapes = [{a: t} for a in names for t in range(1, self.extent(a) + 1) if -(-self.extent(a) // t) == WARP]
+        shapes += [
+            {a: s, b: t}
+            for a in names
+            for b in names
+            if a < b
+            for s in range(1, self.extent(a) + 1)
+            for t in range(1, self.extent(b) + 1)
+            if -(-self.extent(a) // s) * -(-self.extent(b) // t) == WARP
+        ]
+        if shapes and self.source.chance(90):
+            self.made = self.made.tile(**self.source.pick(shapes)).to("thread")
+        elif names or self.axes(True):
+            axis = (names or self.axes(True))[0]
+            self.made = self.made.tile(**{axis: 1}).to("thread", count=WARP)
+
+    # ------------------------------------------------------------ in a thread, and the leaf
+
+    def thread_level(self, inside: bool) -> None:
+        if self.has_reduction and not self.accumulators and self.source.chance(40):
+            self.accumulate("register")
+        elif self.accumulators == ["shared"] and self.source.chance(60):
+            self.accumulate("register")
+        if self.has_reduction and self.source.chance(40):
+            self.walk(True)
+        if inside:
+            self.loads(("register",), 25)
+        if self.source.chance(30):
+            self.walk(False)
+
+    def leaf(self) -> None:
+        if not self.source.chance(60):
+            return
+        names = self.axes(False)[-1:] if self.source.chance(70) else self.axes(True)[-1:]
+        if names:
+            self.made = self.made.vectorize(**{names[0]: self.source.pick((4, 2, 8))})
+
+    def with_units(self) -> Schedule:
+        """Perhaps what a block is made of, written out: just what is needed, or more."""
+        inside = any(isinstance(s, Tile) and s.level == "block" for s in self.made.steps)
+        if not inside or not self.source.chance(12) or self.units > BLOCK_THREADS:
+            return self.made
+        more = self.units * self.source.pick((1, 1, 2))
+        team = warps(more // WARP) if more % WARP == 0 else threads(more)
+        first = schedule(self.computation).units(block=team).steps
+        return Schedule(self.computation, (*first, *self.made.steps))
+
+
+def packed(dims: list[str], piece: int, padded: bool) -> Layout:
+    """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
+    from tilelang.expr import INDEX, Var
+
+    last = Var(dims[-1], INDEX)
+    made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
+    return made.pad(1) if padded else made
+
+
+def crossed(dims: list[str]) -> Layout:
+    """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
+    from tilelang.expr import INDEX, Binary, Var, index
+
+    line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
+    rest = tuple(Var(d, INDEX) for d in dims[:-1])
+    return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))
+
+
+__all__ = ["Refusal", "Step", "draw_schedule", "tiny_profile"]

@@ -1,0 +1,113 @@
+"""Making a failing case small: fewer steps, smaller extents, plainer arguments, as long as it still fails the same way.
+
+Hypothesis shrinks what its own tests find; this is for cases that were collected first and run together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilelang.errors import TileLangError
+from tilelang.schedule import Place, Schedule, Split, Step, Tile
+from tilelang.testing.case import Case
+from tilelang.testing.families import Recipe
+
+LIMIT = 600  # attempts
+
+
+def shrink(case: Case, fails: Callable[[Case], bool], limit: int = LIMIT) -> Case:
+    """The smallest case found for which `fails` still holds; it holds for the one given."""
+    attempts = 0
+    while True:
+        for smaller in simpler(case):
+            attempts += 1
+            if attempts > limit:
+                return case
+            if fails(smaller):
+                case = smaller
+                break
+        else:
+            return case
+
+
+def simpler(case: Case) -> Iterator[Case]:
+    """Every case that is one change simpler."""
+    if case.data != "random":
+        yield dataclasses.replace(case, data="random")
+    for steps in _fewer(case.schedule.steps):
+        made = _rebuilt(case.recipe, steps)
+        if made is not None:
+            yield dataclasses.replace(case, schedule=made)
+    for name, value in case.recipe.arguments:
+        for other in _plainer(name, value):
+            changed = tuple((n, other if n == name else v) for n, v in case.recipe.arguments)
+            recipe = Recipe(case.recipe.family, changed)
+            made = _rebuilt(recipe, case.schedule.steps)
+            if made is not None:
+                yield dataclasses.replace(case, recipe=recipe, schedule=made)
+
+
+def _rebuilt(recipe: Recipe, steps: tuple[Step, ...]) -> Schedule | None:
+    """The schedule of these steps for a recipe; None where they do not go together."""
+    try:
+        return Schedule(recipe.build(), steps)
+    except (TileLangError, KeyError):
+        return None
+
+
+def _fewer(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    for i in range(len(steps)):
+        yield (*steps[:i], *steps[i + 1 :])
+    for i, step in enumerate(steps):
+        for other in _plainer_step(step):
+            yield (*steps[:i], other, *steps[i + 1 :])
+
+
+def _plainer_step(step: Step) -> Iterator[Step]:
+    match step:
+        case Tile(sizes):
+            if step.count is not None:
+                yield step.replace(count=None)
+            if step.order is not None:
+                yield step.replace(order=None)
+            if len(sizes) > 1:
+                yield from (step.replace(sizes=sizes[:i] + sizes[i + 1 :]) for i in range(len(sizes)))
+        case Split(sizes):
+            if step.unroll or step.peel:
+                yield step.replace(unroll=False, peel=False)
+            if len(sizes) > 1:
+                yield from (step.replace(sizes=sizes[:i] + sizes[i + 1 :]) for i in range(len(sizes)))
+        case Place():
+            if step.layout is not None:
+                yield step.replace(layout=None)
+            if step.ahead:
+                yield step.replace(ahead=step.ahead - 1)
+            if step.stream:
+                yield step.replace(stream=False)
+            if step.steps is not None:
+                yield step.replace(steps=None)
+                yield from (step.replace(steps=inner) for inner in _fewer(step.steps))
+        case _:
+            return
+
+
+def _plainer(name: str, value: Any) -> Iterator[Any]:
+    match value:
+        case bool():
+            if value:
+                yield False
+        case int():
+            yield from (n for n in dict.fromkeys((1, 2, value // 2, value - 1)) if 0 < n < value)
+        case str() if name == "dtype" and value != "float32":
+            yield "float32"
+        case str() if name in ("to", "where") and value:
+            yield ""
+        case tuple():
+            for i, item in enumerate(value):
+                yield (*value[:i], *value[i + 1 :])
+                if isinstance(item, int):
+                    yield from ((*value[:i], n, *value[i + 1 :]) for n in _plainer(name, item))
+        case _:
+            return
