@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence
+from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence, Share, Target
 from tilelang.schedule import Do, Place, Step, Vectorize
 from tilelang.simplify import interval
 from tilelang.spec import Spec
 from tilelang.tensor import evaluate
 
+if TYPE_CHECKING:
+    from tilelang.lowering.build.cover import Region
+    from tilelang.lowering.build.regions import Use
+
 
 class Part:
-    """One part of the builder. `build` is the kernel under construction."""
+    """One part of the builder. `build` is the kernel under construction; register_rings: the buffers of loads that run ahead."""
 
     build: Build
+    register_rings: dict[int, list[ir.Buffer]]
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
         """The statements of steps i, i+1, ... and of the leaf."""
@@ -42,6 +49,30 @@ class Part:
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
+        raise NotImplementedError
+
+    def region(self, frame: Frame, i: int, step: Place) -> tuple[Region, list[Use]]:
+        """What a load covers, and the reads that want it."""
+        raise NotImplementedError
+
+    def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
+        """A load in registers: its statements and its shares."""
+        raise NotImplementedError
+
+    def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+        """What every thread reads below of a tensor that a silent load brings."""
+        raise NotImplementedError
+
+    def source_of(self, frame: Frame, region: Region) -> Residence:
+        """Where a load's tensor is before the load."""
+        raise NotImplementedError
+
+    def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
+        """The frame of a load's move."""
+        raise NotImplementedError
+
+    def stage_frame(self, frame: Frame, i: int, k: int, step: Place) -> Frame:
+        """The spec of the stage of step k as it will stand, seen from the frame before step i."""
         raise NotImplementedError
 
     def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:

@@ -238,7 +238,7 @@ class Frame:
 
         mapping = {point(name): value for name, value in points.items()}
         named = {n: simplify(substitute(e, mapping)) for n, e in self.spec.coordinates}
-        axes = {a: named[a.name] for a in (*self.task.axes, *self.task.reduction_axes)}
+        axes: dict[Expr, Expr] = {a: named[a.name] for a in (*self.task.axes, *self.task.reduction_axes)}
         return {**axes, **{point(n): v for n, v in points.items()}}
 
 
@@ -268,6 +268,11 @@ class Build:
         made = ir.Buffer(self.name(stem), stored, tuple(max(1, n) for n in shape) or (1,), memory, role, ring=ring)
         self.buffers[made.name] = made
         return made
+
+
+def is_move(frame: Frame) -> bool:
+    """Whether a frame moves or stores elements, so that its tiles may wrap in any way."""
+    return frame.fill is not None or not frame.task.states
 
 
 def bounds_of(spec: Spec) -> list[tuple[str, Bound]]:

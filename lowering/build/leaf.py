@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 
 from tilelang import dtype as dt
+from tilelang.computation import Tensor
+from tilelang.errors import Span
 from tilelang.expr import (
     Axis,
     Binary,
@@ -18,6 +20,7 @@ from tilelang.expr import (
     Expr,
     Pad,
     Read,
+    Reduce,
     Select,
     Unary,
     const,
@@ -27,7 +30,7 @@ from tilelang.expr import (
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, not_owner
 from tilelang.lowering.build.frame import ByAccess, Frame, NotOwner, Residence, Staging, StatePlace, Whole
-from tilelang.schedule import Do, Vectorize
+from tilelang.schedule import Do, Step, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.task import reads
@@ -60,7 +63,7 @@ class Leaf(Part):
         """The leaf as one instruction."""
         raise NotImplementedError
 
-    def _at(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+    def _at(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         try:
             if frame.task.states and not frame.finishing:
                 return self._update(frame, points, lane, step)
@@ -70,7 +73,7 @@ class Leaf(Part):
 
     # ------------------------------------------------------------ updates
 
-    def _update(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+    def _update(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         """state = combine(state, value) for every state of the task."""
         assert frame.state is not None
         span = getattr(step, "span", None)
@@ -151,7 +154,7 @@ class Leaf(Part):
 
     # ------------------------------------------------------------ results
 
-    def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | None) -> ir.Stmt:
+    def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         """Stores of finished values, or of states into the place outside."""
         span = getattr(step, "span", None)
         conditions = [
@@ -200,7 +203,7 @@ class Leaf(Part):
                     mapping[Read(tensor, frame.task.axes)] = logical
         return self.value(frame, substitute(e, mapping) if mapping else e, points)
 
-    def _again(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: object) -> ir.Stmt:
+    def _again(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
         """A later round of a reduction walk outside: read, combine, store."""
         assert frame.state is not None
         out: list[ir.Stmt] = []
@@ -211,7 +214,7 @@ class Leaf(Part):
             out.append(_combined(self, state.reduce, [p.buffer for p in places], at, frame.state.buffers[s], mine, span))
         return ir.seq(*out)
 
-    def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: object) -> ir.Stmt:
+    def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
         """The state of an inner accumulator into the outer one: stored in the first round, combined later."""
         assert frame.state is not None and frame.outer is not None
         out: list[ir.Stmt] = []
@@ -219,7 +222,7 @@ class Leaf(Part):
             mine = self.state_indices(frame, lane, points)
             theirs = self.state_at(frame, frame.outer, points)
             stores = [
-                ir.Store(o, theirs, ir.Load(b, mine), None, False, span)  # type: ignore[arg-type]
+                ir.Store(o, theirs, ir.Load(b, mine), None, False, span)
                 for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
             ]
             again = _combined(self, state.reduce, list(frame.outer.buffers[s]), theirs, frame.state.buffers[s], mine, span)
@@ -281,7 +284,7 @@ def _list(e: Expr | None) -> tuple[Expr, ...]:
     return () if e is None else (e,)
 
 
-def _last_written(frame: Frame) -> object:
+def _last_written(frame: Frame) -> Step | None:
     written = [s for s in frame.steps if getattr(s, "span", None) is not None]
     return written[-1] if written else None
 
@@ -302,7 +305,7 @@ def _depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
     return any(mentions(substitute(i, axes), a.name) for i in read.indices)
 
 
-def _is_state(value: Expr, tensors: tuple[object, ...]) -> bool:
+def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
     return isinstance(value, Read) and value.tensor in tensors
 
 
@@ -316,33 +319,33 @@ def stored(e: Expr, buffer: ir.Buffer) -> Expr:
     return e if e.dtype == buffer.dtype else Cast(e, buffer.dtype)
 
 
-def _guarded(body: ir.Stmt, conditions: list[Expr], span: object) -> ir.Stmt:
+def _guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:
     guard = conjunction(conditions)
-    return body if guard is None else ir.If(guard, body, None, span)  # type: ignore[arg-type]
+    return body if guard is None else ir.If(guard, body, None, span)
 
 
-def _assign(part: Part, buffers: tuple[ir.Buffer, ...], at: tuple[Expr, ...], results: list[Expr], span: object) -> ir.Stmt:
+def _assign(part: Part, buffers: tuple[ir.Buffer, ...], at: tuple[Expr, ...], results: list[Expr], span: Span | None) -> ir.Stmt:
     """buffers[k][at] = results[k], all at once: later members must not see earlier ones' new values."""
     if len(buffers) == 1:
-        return ir.Store(buffers[0], at, stored(results[0], buffers[0]), None, False, span)  # type: ignore[arg-type]
+        return ir.Store(buffers[0], at, stored(results[0], buffers[0]), None, False, span)
     held = [part.build.buffer(f"{b.name}_next", b.dtype, b.shape[-1:], "register") for b in buffers]
-    first = [ir.Store(h, at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]  # type: ignore[arg-type]
-    then = [ir.Store(b, at, ir.Load(h, at[-1:]), None, False, span) for b, h in zip(buffers, held, strict=True)]  # type: ignore[arg-type]
+    first = [ir.Store(h, at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
+    then = [ir.Store(b, at, ir.Load(h, at[-1:]), None, False, span) for b, h in zip(buffers, held, strict=True)]
     return ir.seq(*first, *then)
 
 
-def _combined(part: Part, reduce: Expr, into: list[ir.Buffer], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
-              mine_at: tuple[Expr, ...], span: object) -> ir.Stmt:  # fmt: skip
+def _combined(part: Part, reduce: Reduce, into: list[ir.Buffer], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
+              mine_at: tuple[Expr, ...], span: Span | None) -> ir.Stmt:  # fmt: skip
     """into[at] = combine(into[at], mine[mine_at])."""
-    combiner = reduce.combiner  # type: ignore[attr-defined]
+    combiner = reduce.combiner
     mapping = {v: _held(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(combiner.left, into, strict=True)}
     mapping |= {v: _held(b.dtype, v.dtype, ir.Load(b, mine_at)) for v, b in zip(combiner.right, mine, strict=True)}
     results = [substitute(r, mapping) for r in combiner.result]
     if len(into) == 1:
-        return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)  # type: ignore[arg-type]
+        return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)
     held = [part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register") for b, m in zip(into, mine, strict=True)]
-    first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]  # type: ignore[arg-type]
-    then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]  # type: ignore[arg-type]
+    first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
+    then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]
     return ir.seq(*first, *then)
 
 

@@ -11,18 +11,13 @@ import math
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import Frame, is_thread_part
-from tilelang.schedule import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.lowering.build.frame import Frame, is_move, is_thread_part
+from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
+from tilelang.schedule import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.simplify import conjunction, interval, simplify
-from tilelang.spec import Bound, Spec, advance, later
+from tilelang.spec import Bound, advance, later
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
-
-
-def level_threads(build_profile: object, level: str) -> int:
-    """Threads of one unit of a level below block."""
-    facts = build_profile.level(level)  # type: ignore[attr-defined]
-    return int(facts.threads or 1)
 
 
 class Nest(Part):
@@ -80,7 +75,7 @@ class Nest(Part):
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
             return self.chain(self._entered(frame, sizes, indices, "block"), i + 1)
         total = math.prod(rounds.values()) if step.order is None else self._ordered_count(step, rounds)
-        count = total if step.count is None else min(int(_number(step, step.count)), total)
+        count = total if step.count is None else min(int(whole_number(step, step.count)), total)
         self.build.grid = [0 if empty else count]
         block = Var("block_x", INDEX, 0, count - 1)
         if count == total:
@@ -96,7 +91,7 @@ class Nest(Part):
     def _numbered(self, step: Tile, rounds: dict[str, int], number: Expr) -> dict[str, Expr]:
         """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says."""
         if step.order is None:
-            return _digits(number, rounds)
+            return digits(number, rounds)
         from tilelang.tensor import walk_order
 
         pieces = walk_order(step.order, tuple(rounds))
@@ -125,66 +120,23 @@ class Nest(Part):
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""
-        sizes = numbers(step)
         spec = frame.spec
-        per = level_threads(self.build.profile, step.level)
-        assert spec.units is not None
-        available = max(1, spec.units // per)
-        rounds = {a: max(1, -(-spec.axis(a).extent // t)) for a, t in sizes.items()}
-        tiles = math.prod(rounds.values())
-        count = available if step.count is None else int(_number(step, step.count))
-        if count > available and not _is_move(frame):
-            raise refuse(step, "too-many-units", f"`{step}` wants {count} {step.level}s, this spec has {available}",
-                         f"at most {available}, or say more with units")  # fmt: skip
-        count = min(count, available)
-        digit = simplify(spec.lane // per)
-        idle: list[Expr] = []
-        if tiles <= count:
-            indices = _digits(digit, rounds)
-            return self._spread_body(frame, i, step, sizes, rounds, indices, per, count, digit, idle)
-        rest = math.prod(list(rounds.values())[1:])
-        axes = [spec.axis(a) for a in sizes]
-        repeats = -(-tiles // count)
-        again = self.build.variable(f"{next(iter(sizes))}_round", repeats)
-        if len(sizes) == 1 or (_is_move(frame) and not frame.state):
-            indices = _digits(simplify(again * count + digit), rounds)
-        elif count % rest == 0:
-            first, *others = list(rounds)
-            indices = _digits(digit, {a: rounds[a] for a in others}) if others else {}
-            inner = _digits(digit, {first: count // rest, **{a: rounds[a] for a in others}})
-            indices = {first: simplify(again * (count // rest) + inner[first]), **{a: inner[a] for a in others}}
+        units = spec.units or 1
+        extents = {a.name: a.extent for a in spec.axes}
+        plan = plan_spread(self.build.profile, step, extents, units, is_move(frame))
+        reduced = frozenset(a.name for a in spec.axes if a.reduction)
+        first_reduced = next(iter(plan.sizes)) in reduced
+        again = self.build.variable(f"{next(iter(plan.sizes))}_round", plan.repeats) if plan.repeats > 1 else None
+        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, again), step.level)
+        idle = [d for d, *_ in plan.reduced_digits(reduced, spec.lane, units)] if frame.finishing else []
+        inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per)), idle=(*frame.idle, *idle))
+        if again is None or (frame.finishing and reduced >= set(plan.sizes)):
+            return self.chain(inner, i + 1)
+        if first_reduced:
+            inner = inner.but(walks=(*frame.walks, again))
         else:
-            raise refuse(step, "wrap-does-not-divide", f"`{step}`: {tiles} tiles wrap over {count} units, whose number is no multiple of"
-                         f" the {rest} tiles along the axes after the first", "tile one axis, or choose tiles that divide")  # fmt: skip
-        all_reduced = all(a.reduction for a in axes)
-        if frame.finishing and all_reduced:
-            return self._spread_body(frame, i, step, sizes, rounds, indices, per, count, digit, idle)
-        wraps = frame.but(
-            slots=frame.slots if axes[0].reduction else (*frame.slots, again),
-            walks=(*frame.walks, again) if axes[0].reduction else frame.walks,
-        )
-        body = self._spread_body(wraps, i, step, sizes, rounds, indices, per, count, digit, idle)
-        return ir.For(again, index(repeats), body, "serial", step.span)
-
-    def _spread_body(self, frame: Frame, i: int, step: Tile, sizes: dict[str, int], rounds: dict[str, int], indices: dict[str, Expr],
-                     per: int, count: int, digit: Expr, idle: list[Expr]) -> ir.Stmt:  # fmt: skip
-        spec = frame.spec
-        stride = per
-        wanted = dict(rounds)
-        if math.prod(rounds.values()) > count:
-            first = next(iter(rounds))
-            wanted[first] = max(1, count // math.prod([rounds[a] for a in list(rounds)[1:]]))
-        for axis in reversed(list(sizes)):
-            first_axis = axis == next(iter(sizes))
-            units = (
-                (spec.units or 1) // stride if first_axis else wanted[axis]
-            )  # the first digit also counts units that have no tile
-            if frame.finishing and spec.axis(axis).reduction and units > 1:
-                idle.append(simplify(spec.lane // stride if first_axis else (spec.lane // stride) % wanted[axis]))
-            stride *= wanted[axis]
-        inner = self._entered(frame, sizes, indices, step.level)
-        lane = simplify(spec.lane % per)
-        return self.chain(inner.but(spec=inner.spec.replace(units=per, lane=lane), idle=(*frame.idle, *idle)), i + 1)
+            inner = inner.but(slots=(*frame.slots, again))
+        return ir.For(again, index(plan.repeats), self.chain(inner, i + 1), "serial", step.span)
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
         if frame.finishing:
@@ -223,14 +175,14 @@ class Nest(Part):
         if ahead:
             return self._ring(frame, i, step, sizes, variables[loops[0]], trimmed[loops[0]], ahead)
         body = self.chain(inner, i + 1)
-        tail: ir.Stmt | None = None
         if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, variables[loops[0]], loops[0])):
             return peeled
         for a in reversed(loops):
             rounds = -(-frame.spec.axis(a).extent // sizes[a])
             kind = "unroll" if step.unroll and trimmed[a] is None else "serial"
-            body = ir.For(variables[a], trimmed[a] if trimmed[a] is not None else index(rounds), body, kind, step.span)
-        return ir.seq(body, tail)
+            extent = trimmed[a]
+            body = ir.For(variables[a], extent if extent is not None else index(rounds), body, kind, step.span)
+        return body
 
     def _walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
                 trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
@@ -373,31 +325,6 @@ class Nest(Part):
         return ir.seq(*before, loop)
 
 
-def numbers(step: Tile | Split) -> dict[str, int]:
-    """The sizes of a cut; a hole is refused."""
-    return {axis: int(_number(step, size)) for axis, size in step.sizes}
-
-
-def _number(step: Step, size: int | Hole) -> int:
-    if isinstance(size, Hole):
-        raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write a number")
-    return size
-
-
-def _digits(number: Expr, extents: dict[str, int]) -> dict[str, Expr]:
-    """A number as one digit per axis, last axis fastest; the first digit takes the rest."""
-    out: dict[str, Expr] = {}
-    stride = 1
-    names = list(extents)
-    for a in reversed(names):
-        quotient = number // stride
-        out[a] = simplify(quotient if a == names[0] else quotient % extents[a])
-        if extents[a] == 1 and a != names[0]:
-            out[a] = index(0)
-        stride *= extents[a]
-    return {a: out[a] for a in names}
-
-
 def _order_extents(pieces: list[tuple[str, int]], rounds: dict[str, int]) -> list[int]:
     """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8."""
     left = dict(rounds)
@@ -428,11 +355,3 @@ def _ahead(steps: tuple[Step, ...], i: int) -> list[Place]:
                 later(step, "`compute ... ahead`")
             found.append(step)
     return found
-
-
-def _is_move(frame: Frame) -> bool:
-    return frame.fill is not None or not frame.task.states
-
-
-def spec_of(frame: Frame) -> Spec:
-    return frame.spec

@@ -13,11 +13,14 @@ from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions
 from tilelang.lowering.build.leaf import Leaf
-from tilelang.lowering.build.nest import Nest, level_threads, numbers
+from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.place import Places
+from tilelang.lowering.build.share import Shares
+from tilelang.lowering.build.spreads import numbers
 from tilelang.lowering.build.state import States
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
@@ -26,14 +29,13 @@ from tilelang.task import State, Task, make_task, placed_names, plan
 from tilelang.tensor import Layout
 
 
-class Builder(Nest, Places, States, Instructions, Leaf):
+class Builder(Nest, Places, Cover, Shares, States, Instructions, Leaf):
     """Builds one kernel."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
         self._rings = {}
-        self._register_rings = {}
-        self._probes = []
+        self.register_rings = {}
 
 
 def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:
@@ -196,7 +198,7 @@ class _Assembly:
             if isinstance(s, Tile) and s.level != "block":
                 self._check_level(s)
         if said is not None:
-            count = said.teams[0].count * level_threads(self.profile, said.teams[0].level)
+            count = said.teams[0].count * (self.profile.level(said.teams[0].level).threads or 1)
         most = self.profile.max_block_threads
         if count > most:
             worst = next((s for s in reversed(steps) if isinstance(s, Tile) and s.level != "block"), said)
@@ -219,7 +221,7 @@ class _Assembly:
                 if s.level == "block":
                     continue
                 self._check_level(s)
-                per = level_threads(self.profile, s.level)
+                per = self.profile.level(s.level).threads or 1
                 units = s.count if isinstance(s.count, int) else tiles
                 if inside > 1:  # tiles of a warp's threads fill it
                     if units * per != inside:

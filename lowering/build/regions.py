@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from tilelang.errors import Refusal
-from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Unary, Var, index, substitute, unique
+from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute, unique
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.schedule import Place
 from tilelang.simplify import linear, simplify
@@ -101,7 +101,7 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
         mine = [u for u in found if u.read.tensor in task.outputs]
         if mine:
             region = hull(mine, stage)
-            ranges = {point(a.name + "'" + task.name): r for a, r in zip(task.axes, region, strict=True)}
+            ranges: dict[Expr, Range] = {point(a.name + "'" + task.name): r for a, r in zip(task.axes, region, strict=True)}
             ranges.update({point(a.name + "'" + task.name): (index(0), a.extent) for a in task.reduction_axes})
             names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
             found += task_uses(task, names, ranges, False)
@@ -150,7 +150,3 @@ def is_plain_axis(e: Expr) -> tuple[str, int] | None:
 def mentions(e: Expr, name: str) -> bool:
     """Whether an index depends on an axis of the spec."""
     return any(isinstance(v, Var) and v.name == "@" + name for v in unique(e))
-
-
-def negated(e: Expr) -> Expr:
-    return Unary("-", e)

@@ -7,16 +7,23 @@ shared memory. Results go back along the same cuts ("finishing"), each by its ow
 
 from __future__ import annotations
 
-from tilelang.expr import Binary, Expr, index, substitute
+from collections.abc import Callable
+
+from tilelang.computation import Tensor
+from tilelang.dtype import DType
+from tilelang.expr import Binary, Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
 from tilelang.lowering.build.leaf import _held, stored
-from tilelang.schedule import Place, Split, Step, Tile, Vectorize
+from tilelang.lowering.build.lookahead import slots_below, spreads_below
+from tilelang.schedule import Place, Step, Vectorize
 from tilelang.simplify import conjunction, simplify
-from tilelang.spec import complete, root_spec
+from tilelang.spec import complete
 from tilelang.task import State, Task
-from tilelang.tensor import Layout
+from tilelang.tensor import Layout, Placement
+
+Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
 
 class States(Part):
@@ -88,8 +95,12 @@ class States(Part):
             return versions(finishing)
         return ir.If(first, versions(finishing), versions(finishing.but(again=True)), step.span)
 
+    def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
+        """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes."""
+        return slots_below(frame, i, self.build.profile)
+
     def _register_place(self, frame: Frame, i: int) -> StatePlace:
-        shape, axis, lanes = slots_below(frame, i + 1, self.build)
+        shape, axis, lanes = self.state_shape(frame, i + 1)
         buffers = []
         for state in frame.task.states:
             members = []
@@ -105,20 +116,19 @@ class States(Part):
         out = []
         for state, members in zip(frame.task.states, place.buffers, strict=True):
             for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
-                out.append(self._each(b, lambda at, b=b, v=identity: ir.Store(b, at, stored(v, b), None, False, step.span),  # type: ignore[misc]
-                                      vector=place.vector_axis is not None))  # fmt: skip
+                out.append(self._each(b, _setting(b, stored(identity, b), step), vector=place.vector_axis is not None))
         return ir.seq(*out)
 
-    def _each(self, b: ir.Buffer, statement: object, vector: bool, dims: int | None = None) -> ir.Stmt:
+    def _each(self, b: ir.Buffer, statement: Each, vector: bool, dims: int | None = None) -> ir.Stmt:
         """`statement(indices)` for every element; the last dimension as a vector where `vector`."""
         n = len(b.shape) if dims is None else dims
-        variables = [self.build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
-        body: ir.Stmt = statement(tuple(variables))  # type: ignore[operator]
+        variables: list[Expr] = [self.build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
+        body = statement(tuple(variables))
         for d in reversed(range(n)):
             v = variables[d]
-            if b.shape[d] > 1:
+            if isinstance(v, Var):
                 kind = "vector" if vector and d == len(b.shape) - 1 else "unroll"
-                body = ir.For(v, index(b.shape[d]), body, kind)  # type: ignore[arg-type]
+                body = ir.For(v, index(b.shape[d]), body, kind)
         return body
 
     def _lanes_meet(self, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
@@ -156,7 +166,7 @@ class States(Part):
             target = (*at, lane) if width > 1 else (at or (index(0),))
             stores = [ir.Store(h, target, stored(substitute(r, mapping), h), None, False, step.span)
                       for h, r in zip(halves, combiner.result, strict=True)]  # fmt: skip
-            return ir.For(lane, index(width), ir.seq(*stores), "vector") if width > 1 else ir.seq(*stores)  # type: ignore[arg-type]
+            return ir.For(lane, index(width), ir.seq(*stores), "vector") if isinstance(lane, Var) else ir.seq(*stores)
 
         return self._each(members[0], combine, False, outer)
 
@@ -169,15 +179,8 @@ class States(Part):
         out: list[ir.Stmt] = []
         for state, members in zip(frame.task.states, place.buffers, strict=True):
             scratch = tuple(self.build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
-            flat = lambda at, b: _flat(at, b.shape)  # noqa: E731
             for b, sc in zip(members, scratch, strict=True):
-                out.append(
-                    self._each(
-                        b,
-                        lambda at, b=b, sc=sc: ir.Store(sc, (flat(at, b), thread), ir.Load(b, at), None, False, step.span),
-                        False,
-                    )
-                )  # type: ignore[misc]
+                out.append(self._each(b, _offering(b, sc, thread, step), False))
             for digit, n, stride in digits:
                 while n > 1:
                     half = (n + 1) // 2
@@ -187,16 +190,7 @@ class States(Part):
             for digit, _, stride in digits:
                 home = home - digit * stride
             for b, sc in zip(members, scratch, strict=True):
-                source = simplify(home)
-                out.append(
-                    self._each(
-                        b,
-                        lambda at, b=b, sc=sc, source=source: ir.Store(
-                            b, at, ir.Load(sc, (flat(at, b), source)), None, False, step.span
-                        ),
-                        False,
-                    )
-                )  # type: ignore[misc]
+                out.append(self._each(b, _taking(b, sc, simplify(home), step), False))
         return out
 
     def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], digit: Expr, n: int, half: int,
@@ -225,11 +219,12 @@ class States(Part):
         return ir.If(takes_part, self._each(members[0], combine, False), None, step.span)
 
     def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int]]:
-        """(digit, count, stride in threads) of every spread of a reduced axis below."""
-        collected: list[tuple[Expr, int, int]] = []
-        probe = _Probe(self, collected)
-        probe.run(frame, i)
-        return collected
+        """(digit, tiles, stride in threads) of every spread of a reduced axis below."""
+        found = []
+        reduced = frozenset(a.name for a in frame.spec.axes if a.reduction)
+        for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
+            found += [(d, tiles, stride) for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units) if tiles > 1]
+        return found
 
     # ------------------------------------------------------------ results
 
@@ -274,7 +269,7 @@ class States(Part):
         put = self.chain(frame.but(target=Target(boxes)), i + 1)
         return ir.seq(put, self._store_task(frame, frame.target, boxes, step.steps or (), step.stream))
 
-    def _box(self, frame: Frame, name: str, type: object, step: Place, tensor: object) -> Box:
+    def _box(self, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor) -> Box:
         """A shared buffer for this spec's part of an output."""
         axes = [a for a in frame.spec.axes if not a.reduction]
         if any(a.name not in {x.name for x in frame.task.axes} for a in axes):
@@ -284,12 +279,12 @@ class States(Part):
                 f"`{step}` of fused axes is accepted by the language, not lowered yet",
                 "do not fuse here",
             )
-        dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}  # type: ignore[attr-defined]
+        dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}
         layout = step.layout or Layout()
-        placement = layout.place(dims, type.bytes)  # type: ignore[attr-defined]
-        buffer = self.build.buffer(f"{name}_{step.memory}", type, placement.shape, "shared")  # type: ignore[arg-type]
+        placement = layout.place(dims, type.bytes)
+        buffer = self.build.buffer(f"{name}_{step.memory}", type, placement.shape, "shared")
         low = tuple(frame.spec.axis(d).base for d in dims)
-        return Box(tensor, None, buffer, low=low, placement=placement)  # type: ignore[arg-type]
+        return Box(tensor, None, buffer, low=low, placement=placement)
 
     def _store_task(
         self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool
@@ -363,59 +358,20 @@ class States(Part):
         return ir.seq(*out)
 
 
-class _Probe:
-    """Walks the cuts below an accumulator to find the spread digits of reduced axes, without writing statements."""
-
-    def __init__(self, states: States, found: list[tuple[Expr, int, int]]) -> None:
-        self.states, self.found = states, found
-
-    def run(self, frame: Frame, i: int) -> None:
-        from tilelang.lowering.build.nest import level_threads, numbers
-
-        sizes = {a.name: a.extent for a in frame.spec.axes}
-        reduced = {a.name for a in frame.spec.axes if a.reduction}
-        units, lane = frame.spec.units or 1, frame.spec.lane
-        for step in frame.steps[i:]:
-            if isinstance(step, (Split, Tile)):
-                cut = numbers(step)
-                rounds = {a: max(1, -(-sizes[a] // t)) for a, t in cut.items()}
-                if isinstance(step, Tile) and step.level != "block":
-                    per = level_threads(self.states.build.profile, step.level)
-                    self._digits(step, rounds, reduced, units, lane, per)
-                    units, lane = per, simplify(lane % per)
-                sizes.update(cut)
-
-    def _digits(self, step: Tile, rounds: dict[str, int], reduced: set[str], units: int, lane: Expr, per: int) -> None:
-        available = max(1, units // per)
-        count = min(available, step.count if isinstance(step.count, int) else available)
-        names = list(rounds)
-        rest = 1
-        for a in names[1:]:
-            rest *= rounds[a]
-        first_count = min(rounds[names[0]], max(1, count // rest))
-        stride = 1
-        for a in reversed(names):
-            n = first_count if a == names[0] else rounds[a]
-            if a in reduced and n > 1:
-                quotient = lane // (stride * per)
-                self.found.append((simplify(quotient if a == names[0] else quotient % n), n, stride * per))
-            stride *= n
-
-
-def st_read(frame: Frame, tensor: object) -> Expr:
+def st_read(frame: Frame, tensor: Tensor) -> Expr:
     """How a value reads a state's tensor."""
     from tilelang.expr import Read
 
     return Read(tensor, frame.task.axes)
 
 
-def by_dims(tensor: object, task: Task) -> tuple[Expr, ...]:
+def by_dims(tensor: Tensor, task: Task) -> tuple[Expr, ...]:
     """The task's axes in the order of a tensor's own dimensions."""
     named = {a.name: a for a in task.axes}
-    return tuple(named[d.name] for d in tensor.dims)  # type: ignore[attr-defined]
+    return tuple(named[d.name] for d in tensor.dims)
 
 
-def _reordered(box: Box, task: Task) -> object:
+def _reordered(box: Box, task: Task) -> Placement:
     """A box's placement, asked in the order of the task's axes (states are defined over exactly these)."""
     assert box.placement is not None
     order = [box.placement.dims.index(a.name) for a in task.axes]
@@ -423,48 +379,23 @@ def _reordered(box: Box, task: Task) -> object:
     return p.replace(dims=tuple(p.dims[k] for k in order), variables=tuple(p.variables[k] for k in order))
 
 
+def _setting(b: ir.Buffer, value: Expr, step: Place) -> Each:
+    """b[at] = value"""
+    return lambda at: ir.Store(b, at, value, None, False, step.span)
+
+
+def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
+    """A thread's partial state to where the others find it."""
+    return lambda at: ir.Store(scratch, (_flat(at, b.shape), thread), ir.Load(b, at), None, False, step.span)
+
+
+def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
+    """The combined state from where it came together."""
+    return lambda at: ir.Store(b, at, ir.Load(scratch, (_flat(at, b.shape), home)), None, False, step.span)
+
+
 def _flat(at: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
     total: Expr = index(0)
     for i, n in zip(at, shape, strict=True):
         total = total * n + i
     return simplify(total)
-
-
-def slots_below(frame: Frame, i: int, build: object) -> tuple[tuple[int, ...], str | None, int]:
-    """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
-    from tilelang.lowering.build.nest import level_threads, numbers
-
-    sizes = {a.name: a.extent for a in frame.spec.axes}
-    reduced = {a.name for a in frame.spec.axes if a.reduction}
-    units = frame.spec.units or 1
-    shape: list[int] = []
-    for step in frame.steps[i:]:
-        match step:
-            case Split():
-                for a, t in numbers(step).items():
-                    rounds = -(-sizes[a] // t)
-                    if a not in reduced and rounds > 1:
-                        shape.append(rounds)
-                    sizes[a] = t
-            case Tile(level=level) if level != "block":
-                cut = numbers(step)
-                per = level_threads(build.profile, level)  # type: ignore[attr-defined]
-                count = max(1, units // per)
-                if isinstance(step.count, int):
-                    count = min(count, step.count)
-                tiles = 1
-                for a, t in cut.items():
-                    tiles *= max(1, -(-sizes[a] // t))
-                    sizes[a] = t
-                if tiles > count and next(iter(cut)) not in reduced:
-                    shape.append(-(-tiles // count))
-                units = per
-            case Vectorize(axis, lanes) if sizes[axis] > 1 and isinstance(lanes, int):
-                return tuple(shape), axis, sizes[axis]
-            case _:
-                pass
-    return tuple(shape), None, 1
-
-
-def root_of(task: Task) -> object:
-    return root_spec(task)

@@ -1,0 +1,164 @@
+"""What a load covers: the region of a tensor that a spec reads, or one element per point of its axes.
+
+What lies outside the spec's bounds is filled with one constant, which the readers' guards take into account.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.frame import (
+    Frame,
+)
+from tilelang.lowering.build.leaf import fold
+from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, uses_below
+from tilelang.schedule import Place
+from tilelang.simplify import interval, simplify
+from tilelang.spec import AxisState, Bound, Spec, point
+from tilelang.task import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """What a load brings: the move's task and spec, the fill, and what the residence will promise."""
+
+    task: Task
+    spec: Spec
+    low: tuple[Expr, ...]
+    fill: Const
+    filled: frozenset[str]
+    outside: bool
+    read: Read | Pad | None
+    points: tuple[Var, ...] = ()  # by access: the axes whose points are staged
+
+
+class Cover(Part):
+    """Regions of loads."""
+
+    def region(self, frame: Frame, i: int, step: Place) -> tuple[Region, list[Use]]:
+        """The region of a load, by region or by access."""
+        uses = [u for u in uses_below(self.build, frame, i + 1) if self._wanted(u, step)]
+        if not uses:
+            raise refuse(step, "load-unread", f"`{step}`: nothing below reads {step.tensor_name} here", "leave the load out")
+        by_access = self._by_access(frame, step, uses)
+        if by_access:
+            return self._access_region(frame, step, uses), uses
+        try:
+            return self._box_region(frame, step, uses), uses
+        except NotABox:
+            return self._access_region(frame, step, uses), uses
+
+    @staticmethod
+    def _wanted(use: Use, step: Place) -> bool:
+        if isinstance(step.what, Read):
+            return use.read is step.what
+        return bool(use.read.tensor.name == step.what)
+
+    @staticmethod
+    def _by_access(frame: Frame, step: Place, uses: list[Use]) -> bool:
+        """Whether the buffer holds one element per point: the layout says so, or the read goes through a fused axis or a gather."""
+        dims = {d.name for d in uses[0].read.tensor.dims}
+        if step.layout is not None and step.layout.terms:
+            return not set(step.layout.dims) <= dims
+        if not uses[0].main:
+            return False
+        try:
+            boxed = math.prod(n for _, n in hull(uses, step))
+        except NotABox:
+            return True
+        axes = _axes_of(uses[0])
+        pointwise = math.prod(frame.spec.axis(a).extent for a in axes)
+        fused = any(not isinstance(e, Var) for _, e in frame.spec.coordinates)
+        return fused and pointwise < boxed and len({u.whole for u in uses}) == 1
+
+    def _box_region(self, frame: Frame, step: Place, uses: list[Use]) -> Region:
+        tensor = uses[0].read.tensor
+        ranges = hull(uses, step)
+        pads = [u.whole.value.value for u in uses if isinstance(u.whole, Pad)]
+        axes, filled = [], set()
+        for d, (dim, (low, extent)) in enumerate(zip(tensor.dims, ranges, strict=True)):
+            bounds = self._dim_bounds(frame, uses, d, dim.extent, low, extent)
+            filled |= {b.key for b in bounds}
+            axes.append(AxisState(dim.name, low, extent, tuple(b for b in bounds if not b.is_certain(extent))))
+        task = Task(tensor.name, (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
+        spec = Spec(tensor.name, tuple(axes), tuple((d.name, point(d.name)) for d in tensor.dims), frame.spec.level,
+                    frame.spec.units, frame.spec.lane)  # fmt: skip
+        named = step.what if isinstance(step.what, Read) else None
+        fill = self._fill(frame, uses, pads)
+        return Region(task, spec, tuple(low for low, _ in ranges), fill, frozenset(filled), True, named)
+
+    def _dim_bounds(self, frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Expr, extent: int) -> list[Bound]:
+        """Where elements of a region stop existing: at this spec's bounds along an axis, and at the tensor's ends."""
+        plain = {is_plain_axis(u.indices[d]) for u in uses} if all(u.main for u in uses) else set()
+        bounds: list[Bound] = []
+        only = plain.pop() if len(plain) == 1 else None
+        certain = False
+        if only is not None and only[1] == 0:
+            axis = frame.spec.axis(only[0])
+            bounds += axis.bounds
+            root = next((b for b in axis.bounds if b.limit <= dim_extent and not b.lower), None)
+            certain = root is not None and simplify(axis.base - root.offset) is index(0)
+        low_end, high_end = interval(low)
+        if not certain and (high_end is None or high_end + extent > dim_extent):
+            bounds.append(Bound(f"tensor:{d}<", low, dim_extent))
+        if low_end is None or low_end < 0:
+            bounds.append(Bound(f"tensor:{d}>", low, 0, True))
+        return bounds
+
+    def _fill(self, frame: Frame, uses: list[Use], pads: Sequence[int | float]) -> Const:
+        """The constant for what is outside: the pad value; else one that folds the reader's body away; else zero."""
+        type = uses[0].read.dtype
+        if pads:
+            return const(pads[0], type)
+        zero = const(0, type)
+        for state in frame.task.states:
+            identity = state.reduce.combiner.identity[0].value
+            for candidate in (zero, const(identity, type) if type == state.reduce.combiner.left[0].dtype else zero):
+                mapping = {u.whole: candidate for u in uses if u.main}
+                if len(state.reduce.values) == 1:
+                    folded = fold(substitute(state.reduce.values[0], mapping))
+                    if isinstance(folded, Const) and folded.value == identity:
+                        return candidate
+        return zero
+
+    def _access_region(self, frame: Frame, step: Place, uses: list[Use]) -> Region:
+        """One element per point of the axes that the read uses."""
+        mains = [u for u in uses if u.main]
+        if len({u.whole for u in mains}) != 1 or len(mains) != len(uses):
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {uses[0].read.tensor.name} is read in"
+                         " several ways", "name the read")  # fmt: skip
+        use = mains[0]
+        axes = _axes_of(use)
+        wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
+        if step.layout is not None and step.layout.terms:
+            named = set(step.layout.dims)
+            if not set(wide) <= named <= set(axes):
+                raise refuse(step, "layout-dimension", f"`{step}`: the layout names {', '.join(step.layout.dims)}; by access the read uses"
+                             f" {', '.join(axes)}", "name the axes of the read that are longer than 1, or the tensor's own dimensions")  # fmt: skip
+            wide = tuple(a for a in axes if a in named)
+        axes = wide
+        states = tuple(frame.spec.axis(a) for a in axes)
+        used = [a for a in (*frame.task.axes, *frame.task.reduction_axes)]
+        task = Task(use.read.tensor.name, (use.read.tensor,), tuple(used), (use.whole,))
+        fixed = {point(a.name): a.base for a in frame.spec.axes if a.name not in axes}
+        coordinates = tuple((n, simplify(substitute(e, fixed))) for n, e in frame.spec.coordinates)
+        kept = tuple(s.replace(reduction=False) for s in states)
+        spec = frame.spec.replace(title=task.name, axes=kept, coordinates=coordinates)
+        filled = frozenset(b.key for s in states for b in s.bounds)
+        pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
+        low = tuple(s.base for s in states)
+        return Region(task, spec, low, self._fill(frame, uses, pads), filled, True, use.whole, tuple(point(a) for a in axes))
+
+
+def _axes_of(use: Use) -> tuple[str, ...]:
+    """The axes of the spec that a read depends on, in the spec's order."""
+    found: dict[str, None] = {}
+    order = [v for v in use.ranges if isinstance(v, Var)]
+    for v in order:
+        if any(v in set(i.walk()) for i in use.indices):
+            found[v.name[1:]] = None
+    return tuple(found)

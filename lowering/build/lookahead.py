@@ -1,0 +1,72 @@
+"""Looking at the steps below a point without writing statements: spreads, shapes of register states, the spec at the leaf."""
+
+from __future__ import annotations
+
+from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.lowering.build.frame import Frame, is_move
+from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
+from tilelang.machine import Profile
+from tilelang.schedule import Split, Tile, Vectorize
+from tilelang.simplify import simplify
+from tilelang.spec import Spec
+
+
+def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
+    """(step, lane before it, units before it, plan) of every spread below the block from step i on."""
+    extents = {a.name: a.extent for a in frame.spec.axes}
+    units, lane = frame.spec.units or 1, frame.spec.lane
+    found = []
+    for step in frame.steps[i:]:
+        if isinstance(step, Tile) and step.level != "block":
+            plan = plan_spread(profile, step, extents, units, is_move(frame))
+            found.append((step, lane, units, plan))
+            units, lane = plan.per, simplify(lane % plan.per)
+        if isinstance(step, (Split, Tile)):
+            extents.update(numbers(step))
+    return found
+
+
+def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...], str | None, int]:
+    """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
+    extents = {a.name: a.extent for a in frame.spec.axes}
+    reduced = {a.name for a in frame.spec.axes if a.reduction}
+    plans = {id(step): plan for step, _, _, plan in spreads_below(frame, i, profile)}
+    shape: list[int] = []
+    for step in frame.steps[i:]:
+        if isinstance(step, Vectorize) and extents[step.axis] > 1:
+            return tuple(shape), step.axis, extents[step.axis]
+        if isinstance(step, Split):
+            shape += [-(-extents[a] // t) for a, t in numbers(step).items() if a not in reduced and extents[a] > t]
+        if (
+            isinstance(step, Tile)
+            and id(step) in plans
+            and plans[id(step)].repeats > 1
+            and next(iter(plans[id(step)].sizes)) not in reduced
+        ):
+            shape.append(plans[id(step)].repeats)
+        if isinstance(step, (Split, Tile)):
+            extents.update(numbers(step))
+    return tuple(shape), None, 1
+
+
+def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
+    """The spec at the leaf, with a fresh variable for every walk and for the vector's lane."""
+    spec = frame.spec
+    plans = {id(step): (plan, lane) for step, lane, _, plan in spreads_below(frame, i, profile)}
+    fresh = iter(range(1 << 30))
+
+    def variable(name: str, count: int) -> Expr:
+        return Var(f"?{name}{next(fresh)}", INDEX, 0, count - 1) if count > 1 else index(0)
+
+    for step in frame.steps[i:]:
+        if isinstance(step, Split):
+            sizes = numbers(step)
+            spec = spec.cut(sizes, {a: variable(a, -(-spec.axis(a).extent // t)) for a, t in sizes.items()})
+        elif isinstance(step, Tile) and id(step) in plans:
+            plan, lane = plans[id(step)]
+            again = variable("round", plan.repeats) if plan.repeats > 1 else None
+            spec = spec.cut(dict(plan.sizes), plan.indices(lane, again))
+            spec = spec.replace(units=plan.per, lane=simplify(lane % plan.per), level=step.level)
+        elif isinstance(step, Vectorize) and spec.axis(step.axis).extent > 1:
+            spec = spec.cut({step.axis: 1}, {step.axis: variable("lane", spec.axis(step.axis).extent)})
+    return spec

@@ -1,0 +1,232 @@
+"""Tensors in registers: every thread has its share, by what it reads below or by what the move's own spreads say.
+
+A share is known dimension by dimension: a part that differs between threads, and offsets that the walks below run through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from tilelang.expr import Expr, Pad, Read, Var, index, substitute
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.frame import (
+    DimShare,
+    Fixed,
+    Frame,
+    Residence,
+    Share,
+    Target,
+    is_thread_part,
+)
+from tilelang.lowering.build.lookahead import leaf_spec
+from tilelang.lowering.build.regions import Use
+from tilelang.schedule import Place, Split, Tile, Vectorize
+from tilelang.simplify import conjunction, interval, simplify
+from tilelang.spec import AxisState, Bound, Spec, point
+from tilelang.tensor import split_terms
+
+
+class Shares(Part):
+    """Loads in registers."""
+
+    def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
+        """A load in registers: its statements and its shares."""
+        if region.points:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
+                         " yet", "stage in shared")  # fmt: skip
+        if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
+            return self._declared(frame, step, region)
+        share = self.share_of(frame, i, step, region, uses)
+        return self._fetch_share(frame, step, region, share), share
+
+    def _declared(self, frame: Frame, step: Place, region: Region) -> tuple[ir.Stmt, Residence]:
+        """The move's own spreads say who owns which element."""
+        inner = self.move_frame(frame, step, region, Target(()))
+        leaf = leaf_spec(inner, 0, self.build.profile)
+        offsets = [simplify(leaf.axis(a.name).base - low) for a, low in zip(region.spec.axes, region.low, strict=True)]
+        share = self._make_share(step.tensor_name, region, [[o] for o in offsets], step)
+        share = dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
+        return self.chain(inner.but(target=Target((share,))), 0), share
+
+    def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+        """A silent load: each thread gets exactly what it reads below."""
+        offsets: list[list[Expr]] = [[] for _ in region.low]
+        for _, indices in self.reader_indices(frame, i, uses):
+            for d, (e, low) in enumerate(zip(indices, region.low, strict=True)):
+                offsets[d].append(simplify(e - low))
+        return self._make_share(step.tensor_name, region, offsets, step)
+
+    def _make_share(self, name: str, region: Region, offsets: list[list[Expr]], step: Place) -> Share:
+        dims = tuple(dim_share(per_dim, step, name) for per_dim in offsets)
+        tensor = region.task.outputs[0]
+        buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
+        filled = frozenset(region.filled)
+        return Share(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims)
+
+    def reader_indices(self, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
+        """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
+        out = []
+        main_leaf = leaf_spec(frame, i + 1, self.build.profile)
+        for use in uses:
+            if use.main:
+                leaf = main_leaf
+                named = dict(leaf.coordinates)
+                axes: dict[Expr, Expr] = {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
+            else:
+                leaf, axes = self._stage_leaf(frame, i, use)
+            points = {point(a.name): a.base for a in leaf.axes}
+            values = tuple(simplify(substitute(substitute(x, axes), points)) for x in use.read.indices)
+            out.append((use, values))
+        return out
+
+    def _stage_leaf(self, frame: Frame, i: int, use: Use) -> tuple[Spec, dict[Expr, Expr]]:
+        """The leaf of the stage that makes a use, as its own steps cut it."""
+        k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
+                       and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
+        stage = self.stage_frame(frame, i, k, step)
+        leaf = leaf_spec(stage, 0, self.build.profile)
+        named = dict(leaf.coordinates)
+        return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
+
+    def _fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+        """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
+        leaf = step.steps[-1] if step.steps and isinstance(step.steps[-1], Vectorize) else None
+        names = [a.name for a in region.spec.axes]
+        lanes, wide = 1, -1
+        if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
+            if leaf.axis not in names:
+                raise refuse(leaf, "unknown-axis", f"`{leaf}`: a move of {step.tensor_name} has the dimensions {', '.join(names)}",
+                             "name the tensor's own dimensions")  # fmt: skip
+            wide = names.index(leaf.axis)
+            lanes = _run(share.dims[wide], leaf.lanes)
+        variables, loops = [], []
+        for d, dim in enumerate(share.dims):
+            width = lanes if d == wide else 1
+            outer = self.build.variable(f"{share.tensor.name}_r", dim.size // width) if dim.size > width else None
+            inner = self.build.variable("lane", width) if width > 1 else None
+            value: Expr = index(0) if outer is None else outer * width
+            variables.append(simplify(value + inner) if inner is not None else simplify(value))
+            loops += [(outer, dim.size // width, "serial"), (inner, width, "vector")]
+        body = self._fetch_one(frame, step, region, share, tuple(variables))
+        for v, extent, kind in sorted(loops, key=lambda x: x[2] == "vector", reverse=True):
+            if v is not None:
+                body = ir.For(v, index(extent), body, kind, step.span)
+        return body
+
+    def _fetch_one(self, frame: Frame, step: Place, region: Region, share: Share, slots: tuple[Expr, ...]) -> ir.Stmt:
+        axes = []
+        for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
+            shift = simplify(dim.unit + dim.offset(slot))
+            bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
+            bounds.append(Bound(f"region:{a.name}", shift, a.extent))  # a reader's last piece may reach over the region's end
+            axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
+        spec = region.spec.replace(axes=tuple(axes), units=1)
+        source = self.source_of(frame, region)
+        kept = frozenset(b.key for a in axes for b in a.bounds if b.key not in source.filled)
+        axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
+        wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
+        exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
+        inner = Frame(
+            region.task, (), spec.replace(axes=tuple(axes)), Target((exact,)), frame.residences, fill=region.fill, fill_keys=kept
+        )
+        return self.chain(inner, 0)
+
+    def source_of(self, frame: Frame, region: Region) -> Residence:
+        whole = region.task.values[0]
+        assert isinstance(whole, (Read, Pad))
+        read = whole.read if isinstance(whole, Pad) else whole
+        return next(r for r in reversed(frame.residences) if r.serves(read, region.read or read))
+
+    def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
+        """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
+        if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers whose owners are declared is accepted by the language,"
+                         " not lowered yet", "leave the owners to the readers")  # fmt: skip
+        region, uses = self.region(frame, i, step)
+        if region.points:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
+                         " yet", "stage in shared")  # fmt: skip
+        share = self.share_of(frame, i, step, region, uses)
+        ring = self.register_rings.setdefault(id(step), [])
+        while len(ring) <= number:
+            b = share.buffer
+            ring.append(self.build.buffer(f"{step.tensor_name}_ring", b.dtype, b.shape, "register"))
+        return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=ring[number]))
+
+    def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
+        """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
+        out = []
+        for j, (here, following) in enumerate(itertools.pairwise(self.register_rings[id(step)])):
+            width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
+            variables = [self.build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
+            lane = self.build.variable("lane", width) if width > 1 else index(0)
+            at = (*variables[:-1], simplify(variables[-1] * width + lane))
+            body: ir.Stmt = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
+            if isinstance(lane, Var):
+                body = ir.For(lane, index(width), body, "vector")
+            for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
+                body = ir.For(x, index(n), body, "unroll")
+            guard = conjunction([v + (j + 1) < total])
+            out.append(body if guard is None else ir.If(guard, body, None, step.span))
+        return ir.seq(*out)
+
+
+def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
+    """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
+    parts = [split_terms(o, is_thread_part) for o in offsets]
+    units = {p[0] for p in parts}
+    if len(units) > 1:
+        return _everything(offsets)
+    unit = units.pop()
+    terms: dict[int, int] = {}
+    overlapping = len({p[2] for p in parts}) > 1 or len({tuple(sorted((c, _extent(a)) for a, c in p[1])) for p in parts}) > 1
+    low = high = 0
+    for k, (_, rest, constant) in enumerate(parts):
+        a = b = constant
+        for atom, c in rest:
+            first, last = interval(atom)
+            if first is None or last is None:
+                raise refuse(step, "register-slot", f"`{step}`: the slot of an element of {name} depends on {atom}, which has no bound",
+                             "load it in shared")  # fmt: skip
+            ends = sorted((c * first, c * last))
+            a, b = a + ends[0], b + ends[1]
+            overlapping |= c in terms or c < 0 or first != 0
+            terms[c] = last - first + 1
+        low, high = (a, b) if k == 0 else (min(low, a), max(high, b))
+        if k + 1 < len(parts):
+            terms = {}
+    strides, stride, span = [], 1, 1
+    for c in sorted(terms):
+        overlapping |= c < span
+        strides.append((c, terms[c], stride))
+        stride *= terms[c]
+        span += c * (terms[c] - 1)
+    if overlapping or not terms:
+        return DimShare(unit, low, high - low + 1, None)
+    if stride == high - low + 1:
+        return DimShare(unit, low, stride, None)
+    return DimShare(unit, low, stride, tuple(reversed(strides)))
+
+
+def _everything(offsets: list[Expr]) -> DimShare:
+    """Readers disagree about who reads what: every thread gets all of it."""
+    ends = [interval(o) for o in offsets]
+    low = min(a or 0 for a, _ in ends)
+    high = max(b or 0 for _, b in ends)
+    return DimShare(index(0), low, high - low + 1, None)
+
+
+def _extent(atom: Expr) -> int:
+    low, high = interval(atom)
+    return 0 if low is None or high is None else high - low + 1
+
+
+def _run(dim: DimShare, lanes: int) -> int:
+    """The widest vector, up to `lanes`, whose slots hold neighbouring offsets."""
+    run = dim.size if dim.strides is None else next((n for c, n, _ in reversed(dim.strides) if c == 1), 1)
+    while lanes > 1 and run % lanes:
+        lanes //= 2
+    return lanes

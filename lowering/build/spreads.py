@@ -1,0 +1,124 @@
+"""How the tiles of one spread fall on the units there are: one each, or in rounds.
+
+The walk over steps, the look-ahead to a leaf, and the shapes of register states all ask here, so that they agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from tilelang.expr import Expr, index
+from tilelang.lowering.build.base import refuse
+from tilelang.machine import Profile
+from tilelang.schedule import Hole, Split, Step, Tile
+from tilelang.simplify import simplify
+
+
+def numbers(step: Tile | Split) -> dict[str, int]:
+    """The sizes of a cut; a hole is refused."""
+    return {axis: whole_number(step, size) for axis, size in step.sizes}
+
+
+def whole_number(step: Step, size: int | Hole) -> int:
+    """A size that is not a hole."""
+    if isinstance(size, Hole):
+        raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write a number")
+    return size
+
+
+def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
+    """A number as one digit per axis, last axis fastest; the first digit takes what is left, however much."""
+    out: dict[str, Expr] = {}
+    stride = 1
+    first = next(iter(extents))
+    for axis in reversed(list(extents)):
+        quotient = number // stride
+        if axis == first:
+            out[axis] = simplify(quotient)
+        else:
+            out[axis] = simplify(quotient % extents[axis]) if extents[axis] > 1 else index(0)
+        stride *= extents[axis]
+    return {axis: out[axis] for axis in extents}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; repeats: tiles per unit.
+
+    linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along the first axis.
+    """
+
+    sizes: Mapping[str, int]
+    per: int
+    count: int
+    rounds: Mapping[str, int]
+    repeats: int
+    linear: bool
+
+    def indices(self, lane: Expr, again: Expr | None) -> dict[str, Expr]:
+        """The tile along each axis of the unit that a lane belongs to, in round `again`."""
+        digit = simplify(lane // self.per)
+        if again is None:
+            return digits(digit, self.rounds)
+        if self.linear:
+            return digits(simplify(again * self.count + digit), self.rounds)
+        first = next(iter(self.rounds))
+        abreast = self.abreast()
+        found = digits(digit, {**self.rounds, first: abreast})
+        found[first] = simplify(again * abreast + found[first])
+        return found
+
+    def abreast(self) -> int:
+        """How many tiles along the first axis are computed at once."""
+        return max(1, self.count // math.prod(list(self.rounds.values())[1:]))
+
+    def reduced_digits(self, reduced: frozenset[str], lane: Expr, units: int) -> list[tuple[Expr, int, int, int]]:
+        """(digit, tiles, units along it, stride in threads) of every reduced axis that several units share.
+
+        Along the first axis there may be more units than tiles: they are idle.
+        """
+        found = []
+        stride = self.per
+        first = next(iter(self.rounds))
+        for axis in reversed(list(self.rounds)):
+            tiles = min(self.rounds[axis], self.abreast()) if axis == first else self.rounds[axis]
+            abreast = units // stride if axis == first else tiles
+            if axis in reduced and abreast > 1:
+                quotient = lane // stride
+                found.append((simplify(quotient if axis == first else quotient % tiles), tiles, abreast, stride))
+            stride *= tiles
+        return found
+
+
+def plan_spread(profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool) -> Spread:
+    """The spread of a step over `units` threads, given what is left of each axis.
+
+    Raises Refusal where the step asks for more units than there are, or wraps several axes over a number that does not fit.
+    """
+    sizes = numbers(step)
+    per = profile.level(step.level).threads or 1
+    available = max(1, units // per)
+    rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
+    tiles = math.prod(rounds.values())
+    wanted = available if step.count is None else whole_number(step, step.count)
+    if wanted > available and not is_move:
+        raise refuse(
+            step,
+            "too-many-units",
+            f"`{step}` wants {wanted} {step.level}s, this spec has {available}",
+            f"at most {available}, or say more with units",
+        )
+    count = min(wanted, available)
+    linear = len(sizes) == 1 or is_move
+    rest = math.prod(list(rounds.values())[1:])
+    if tiles > count and not linear and count % rest:
+        raise refuse(
+            step,
+            "wrap-does-not-divide",
+            f"`{step}`: {tiles} tiles wrap over {count} units, whose number is no multiple of the {rest} tiles along the axes after"
+            " the first",
+            "tile one axis, or choose tiles that divide",
+        )
+    return Spread(sizes, per, count, rounds, -(-tiles // count), linear)
