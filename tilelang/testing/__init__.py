@@ -45,17 +45,20 @@ __all__ = [
 
 def recipes(*families: str) -> SearchStrategy[Recipe]:
     """Computations, as recipes: `recipe.build()`. families: names of `testing.families`, none for all."""
-    return _composite(lambda source: draw_recipe(source, families))
+    found: SearchStrategy[Recipe] = _composite(lambda source: draw_recipe(source, families))
+    return found
 
 
 def schedules(computation: Computation, profile: Profile | None = None) -> SearchStrategy[Schedule]:
     """Schedules for a computation, most of which are accepted; profile: the device they are made for."""
-    return _composite(lambda source: draw_schedule(source, computation, profile))
+    found: SearchStrategy[Schedule] = _composite(lambda source: draw_schedule(source, computation, profile))
+    return found
 
 
 def cases(*families: str, profile: Profile | None = None) -> SearchStrategy[Case]:
     """A computation, a schedule and data."""
-    return _composite(lambda source: draw_case(source, families, profile))
+    found: SearchStrategy[Case] = _composite(lambda source: draw_case(source, families, profile))
+    return found
 
 
 def check_case(case: Case, *, opencl: bool = False) -> list[str]:

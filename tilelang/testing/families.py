@@ -8,7 +8,6 @@ outputs, and every element type; extents are odd, prime, 0, 1 or smaller than a 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -297,10 +296,17 @@ def pointwise_outputs(rows: int, columns: int, dtype: str, steps: tuple[str, ...
 
 def _draw_convolution(source: Source) -> dict[str, Any]:
     return {
-        "n": source.pick((1, 2)), "channels": source.pick((2, 3, 1)), "size": source.pick((8, 7, 5, 3)), "filters": source.pick((4, 3, 1)),
-        "window": source.pick((3, 2, 1)), "stride": source.pick((1, 2)), "dilation": source.pick((1, 1, 2)), "pad": source.pick((1, 0, 2)),
-        "dtype": type_name(source, ("float32", "float16", "int8", "float64")), "depthwise": source.chance(30),
-    }  # fmt: skip
+        "n": source.pick((1, 2)),
+        "channels": source.pick((2, 3, 1)),
+        "size": source.pick((8, 7, 5, 3)),
+        "filters": source.pick((4, 3, 1)),
+        "window": source.pick((3, 2, 1)),
+        "stride": source.pick((1, 2)),
+        "dilation": source.pick((1, 1, 2)),
+        "pad": source.pick((1, 0, 2)),
+        "dtype": type_name(source, ("float32", "float16", "int8", "float64")),
+        "depthwise": source.chance(30),
+    }
 
 
 @family(_draw_convolution)
@@ -320,8 +326,18 @@ def convolution(
     return _defined("Z", F.sum(value * w[f, r, s, c], over=(r, s, c)), nn, p, q, f)
 
 
-@family(lambda s: {"length": extent(s), "kind": s.pick(("max", "sum", "min")), "window": s.pick((2, 3)), "stride": s.pick((1, 2, 3)),
-                   "dtype": type_name(s), "fill": s.pick((0, 1))})  # fmt: skip
+def _draw_pooling(source: Source) -> dict[str, Any]:
+    return {
+        "length": extent(source),
+        "kind": source.pick(("max", "sum", "min")),
+        "window": source.pick((2, 3)),
+        "stride": source.pick((1, 2, 3)),
+        "dtype": type_name(source),
+        "fill": source.pick((0, 1)),
+    }
+
+
+@family(_draw_pooling)
 def pooling(length: int, kind: str, window: int, stride: int, dtype: str, fill: int) -> Tensor:
     """Windows over a padded row, reduced."""
     i, r, b = axes(i=-(-length // stride), r=window, b=3)
@@ -341,8 +357,17 @@ def stencil(rows: int, columns: int, dtype: str, steps: tuple[str, ...], fill: i
     return _defined("Y", chain(value, steps), i, j)
 
 
-@family(lambda s: {"outer": s.pick((3, 4, 1, 5)), "inner": s.pick((2, 4, 3)), "dtype": type_name(s), "form": s.pick(("split", "join", "repeat")),
-                   "summed": s.chance(40)})  # fmt: skip
+def _draw_divided(source: Source) -> dict[str, Any]:
+    return {
+        "outer": source.pick((3, 4, 1, 5)),
+        "inner": source.pick((2, 4, 3)),
+        "dtype": type_name(source),
+        "form": source.pick(("split", "join", "repeat")),
+        "summed": source.chance(40),
+    }
+
+
+@family(_draw_divided)
 def divided(outer: int, inner: int, dtype: str, form: str, summed: bool) -> Tensor:
     """Indices with quotients and remainders: a row seen as a matrix, a matrix as a row, elements repeated."""
     a, b, t, j = axes(a=outer, b=inner, t=outer * inner, j=5)
@@ -355,8 +380,18 @@ def divided(outer: int, inner: int, dtype: str, form: str, summed: bool) -> Tens
     return _defined("Y", F.sum(read, over=t), j) if summed else _defined("Y", read, t, j)
 
 
-@family(lambda s: {"rows": extent(s), "bag": s.pick((3, 4, 1, 0, 7)), "width": extent(s), "table": s.pick((5, 11)), "dtype": type_name(s),
-                   "kind": s.pick(("sum", "max", "none"))})  # fmt: skip
+def _draw_gather(source: Source) -> dict[str, Any]:
+    return {
+        "rows": extent(source),
+        "bag": source.pick((3, 4, 1, 0, 7)),
+        "width": extent(source),
+        "table": source.pick((5, 11)),
+        "dtype": type_name(source),
+        "kind": source.pick(("sum", "max", "none")),
+    }
+
+
+@family(_draw_gather)
 def gather(rows: int, bag: int, width: int, table: int, dtype: str, kind: str) -> Tensor:
     """Rows of a table by number: an embedding, or a bag of them reduced."""
     b, t, e = axes(b=rows, t=bag, e=width)
@@ -393,8 +428,18 @@ def normalised(rows: int, columns: int, dtype: str) -> Tensor:
     return _defined("Y", (x[i, j] - mean[i]) / F.sqrt(squares[i] / count[i] + 1), i, j)
 
 
-@family(lambda s: {"rows": extent(s), "columns": extent(s), "dtype": type_name(s), "first": draw_chain(s, 2), "second": draw_chain(s, 2),
-                   "kind": s.pick(("none", "sum", "max"))})  # fmt: skip
+def _draw_staged(source: Source) -> dict[str, Any]:
+    return {
+        "rows": extent(source),
+        "columns": extent(source),
+        "dtype": type_name(source),
+        "first": draw_chain(source, 2),
+        "second": draw_chain(source, 2),
+        "kind": source.pick(("none", "sum", "max")),
+    }
+
+
+@family(_draw_staged)
 def staged(rows: int, columns: int, dtype: str, first: tuple[str, ...], second: tuple[str, ...], kind: str) -> Tensor:
     """A pointwise stage read by a second one, at its neighbour too, or by a reduction."""
     i, j = axes(i=rows, j=columns)
@@ -416,9 +461,3 @@ def _axes(names: str, extents: tuple[int, ...]) -> tuple[Axis, ...]:
 def _defined(name: str, value: Expr, *dims: Axis) -> Tensor:
     made: Tensor = define(name, value, *dims)
     return made
-
-
-@functools.cache
-def names() -> tuple[str, ...]:
-    """Every family."""
-    return tuple(FAMILIES)

@@ -11,10 +11,9 @@ import dataclasses
 import math
 
 from tilelang.computation import Computation, Tensor
-from tilelang.errors import Refusal
 from tilelang.expr import Pad
 from tilelang.machine import Profile, load_profile
-from tilelang.schedule import Move, Schedule, Step, Tile, move, schedule, threads, warps
+from tilelang.schedule import Move, Schedule, Split, Tile, move, schedule, threads, warps
 from tilelang.spec import Spec, main_task
 from tilelang.task import reads
 from tilelang.tensor import Layout, layout
@@ -47,7 +46,6 @@ class _Planner:
         self.accumulators: list[str] = []
         self.walked_reduction = False
         self.units = 1  # threads that the spreads below block multiply to
-        self.resident: list[str] = []
         self.stages: list[str] = []
         self.owner_tiles: dict[str, int] = {}  # thread tiles that a stage in registers was made with
 
@@ -63,12 +61,6 @@ class _Planner:
     def extent(self, axis: str) -> int:
         return self.spec.axis(axis).extent
 
-    def attempt(self, made: Schedule | None) -> bool:
-        """Takes a longer schedule."""
-        if made is not None:
-            self.made = made
-        return made is not None
-
     def cut(self, axis: str, least_size: int = 1) -> int:
         """A tile's size along an axis: a small number, the extent itself, or more than there is."""
         n = self.extent(axis)
@@ -76,10 +68,6 @@ class _Planner:
         if self.source.chance(12):
             return max(1, n) + self.source.pick((0, 3))
         return self.source.pick(sizes)
-
-    @property
-    def task(self) -> object:
-        return main_task(self.computation, self.made.steps)
 
     def plain_state(self) -> bool:
         """Whether the output can hold partial states: the state itself, in its own type, and nothing after it."""
@@ -236,7 +224,7 @@ class _Planner:
             chosen = chosen[:1]
         unroll, peel = self.source.chance(20), self.source.chance(25)
         sizes = {a: self.cut(a) for a in chosen}
-        self.made = self.made.split(unroll=unroll, peel=peel and not unroll, **sizes)
+        self.made = self.made._then(Split(tuple(sizes.items()), unroll, peel and not unroll))
         if reduction and not self.accumulators:
             self.walked_reduction = True
 
@@ -270,7 +258,6 @@ class _Planner:
                 how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
             how["stream"] = self.source.chance(8)
             self.made = self.made.load(tensor.name, memory, **how)
-            self.resident.append(tensor.name)
 
     def by_access(self, tensor: Tensor) -> bool:
         """Whether a load may hold one element per point, whose move has other dimensions: then it moves as it likes."""
@@ -308,7 +295,7 @@ class _Planner:
                 steps = steps.tile(**sizes).to("thread", count=self.source.pick((None, None, None, 2)))
                 return steps.vectorize(**{axis: lanes}) if form == "both" else steps
             case _:
-                steps = steps.split(**{axis: self.source.pick((2, 4, 5))}, unroll=self.source.chance(30))
+                steps = steps._then(Split(((axis, self.source.pick((2, 4, 5))),), self.source.chance(30)))
                 return steps.vectorize(**{axis: 2}) if self.source.chance(40) else steps
 
     # ------------------------------------------------------------ stages
@@ -335,7 +322,7 @@ class _Planner:
             self.owner_tiles[axis] = size
             steps = steps.tile(**{axis: size}).to("thread")
         elif reduces and self.source.chance(50):
-            steps = steps.split(**{axis: self.source.pick((2, 4))}, unroll=self.source.chance(30))
+            steps = steps._then(Split(((axis, self.source.pick((2, 4))),), self.source.chance(30)))
         return steps.vectorize(**{axis: self.source.pick((4, 2))}) if self.source.chance(40) else steps
 
     # ------------------------------------------------------------ warps and threads
@@ -459,6 +446,3 @@ def crossed(dims: list[str]) -> Layout:
     line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
     rest = tuple(Var(d, INDEX) for d in dims[:-1])
     return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))
-
-
-__all__ = ["Refusal", "Step", "draw_schedule", "tiny_profile"]
