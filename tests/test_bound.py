@@ -215,3 +215,17 @@ def test_sixteen_bit_results_are_checked_to_their_last_place(dtype: dt.DType, na
 
     assert reference.check(whole, run)
     assert not reference.check(whole, accumulated_in_sixteen_bits).runs[0].wrong == 0
+
+
+def test_nothing_is_claimed_of_a_bounded_function_after_an_overflow() -> None:
+    i, x = vector(2)
+    whole = as_computation(define("y", tl.sin(tl.exp(x[i]) - tl.exp(x[i] * 0.5)), i))
+    bound = whole.bound(X=np.array([1, 200], np.float32))
+    assert np.isfinite(bound[0]) and np.isinf(bound[1])
+
+
+def test_nothing_is_claimed_of_a_remainder_by_what_may_be_zero() -> None:
+    i, x = vector(2)
+    whole = as_computation(define("y", 3.0 % tl.exp2(x[i]), i))
+    bound = whole.bound(X=np.array([1, -160], np.float32))
+    assert np.isfinite(bound[0]) and np.isinf(bound[1])

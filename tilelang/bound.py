@@ -175,6 +175,7 @@ class Arithmetic:
         if op == "//":
             return certain(value, jump, exact)
         moved = ea + np.abs(np.floor(quotient)) * eb + np.where(jump > 0, np.abs(b.value) + eb, 0.0)
+        moved = np.where((np.abs(b.value) <= eb) & (eb > 0), np.inf, moved)
         return certain(value, moved + 4 * r.unit * (np.abs(value) + np.abs(b.value)) + r.tiny, exact)
 
     def unary(self, op: str, a: Approx) -> Approx:
@@ -205,11 +206,12 @@ class Arithmetic:
         if name == "abs":
             return a.error
         if name in ("sin", "cos"):
-            return np.minimum(a.error, 2.0)
+            return np.where(np.isfinite(a.error), np.minimum(a.error, 2.0), np.inf)
         low, high = numeric.call(name, a.value - a.error), numeric.call(name, a.value + a.error)
         noise = 8 * np.finfo(np.float64).eps * np.abs(value)  # of the reference's own function values, whose difference is taken
         moved = np.maximum(np.abs(high - value), np.abs(value - low)) + noise
-        return np.where(a.error == 0, 0.0, unknown_if_nan(moved))
+        # Of an argument of which nothing is claimed, which may be a NaN, a bounded function knows nothing either.
+        return np.where(a.error == 0, 0.0, np.where(np.isinf(a.error), np.inf, unknown_if_nan(moved)))
 
     def select(self, condition: Approx, then: Approx, otherwise: Approx) -> Approx:
         value = np.where(condition.value, then.value, otherwise.value)
