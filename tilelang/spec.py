@@ -31,7 +31,7 @@ from tilelang.schedule import (
 )
 from tilelang.simplify import interval, simplify
 from tilelang.task import Task, placed_names, plan
-from tilelang.tensor import evaluate
+from tilelang.tensor import check_order, evaluate
 
 if TYPE_CHECKING:
     from tilelang.schedule import Schedule
@@ -281,11 +281,14 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Tile(sizes=sizes, level=level):
             _check_axes(spec, step, sizes)
             _check_level(spec, step, level)
+            _check_order(spec, step)
             for axis, _ in sizes:
                 if spec.axis(axis).reduction and level == "cluster":
                     raise _refuse(
                         step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
                     )
+            if level == "cluster":
+                later(step, "a cluster of blocks")
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
@@ -316,7 +319,7 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Vectorize(axis, lanes):
             _check_axes(spec, step, ((axis, lanes),))
             if isinstance(lanes, int) and lanes & (lanes - 1):
-                raise _refuse(step, "vector-width", f"`{step}`: {lanes} lanes", "a power of two: 2, 4, 8 or 16")
+                raise _refuse(step, "vector-width", f"`{step}`: {lanes} lanes", "a power of two")
             return spec
         case Units(level=level):
             if level not in LEVELS:
@@ -368,6 +371,22 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
         )
 
 
+def _check_order(spec: Spec, step: Tile) -> None:
+    """An order must number the tiles so that each has a unit of its own; below the block it is not lowered yet."""
+    if step.order is None:
+        return
+    if step.level != "block":
+        raise _refuse(step, "not-lowered-yet", f"`{step}`: an order of {step.level}s is accepted by the language, not lowered yet"
+                      " for this target", "write the axes in the wanted order: neighbouring units differ in the last one")  # fmt: skip
+    sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
+    if len(sizes) < len(step.sizes):
+        return  # a hole: checked when it is filled
+    try:
+        check_order(step.order, {a: -(-spec.axis(a).extent // n) for a, n in sizes.items()})
+    except Refusal as refusal:
+        raise _refuse(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
+
+
 def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
     numbers = {a: n for a, n in sizes if isinstance(n, int)}
     indices = {}
@@ -380,7 +399,8 @@ def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
 def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
     import difflib
 
-    for flag, what in ((step.on is not None, "`on ROLE`"), (step.behind > 0, "`behind`"), (step.once, "`once`")):
+    for flag, what in ((step.on is not None, "`on ROLE`"), (step.behind > 0, "`behind`"), (step.once, "`once`"),
+                       (step.memory == "image", "image memory")):  # fmt: skip
         if flag:
             later(step, what)
     if step.verb == "accumulate":
@@ -412,7 +432,7 @@ def tensor_kinds(computation: Computation) -> dict[str, str]:
 
 def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
     """The task that a schedule's steps refine."""
-    return plan(computation, placed_names(steps))[-1]
+    return plan(computation, placed_names(computation, steps))[-1]
 
 
 def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
