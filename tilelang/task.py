@@ -67,14 +67,20 @@ def reads(expr: Expr) -> list[Read | Pad]:
     return found
 
 
-def placed_names(steps: tuple[Step, ...] | None) -> set[str]:
-    """The tensors that `compute` steps place, at any depth."""
+def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
+    """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed."""
+    named = _computed(steps)
+    together = [d for d in computation.definitions if d.reduction is not None and any(t.name in named for t in d.tensors)]
+    return named | {t.name for d in together for t in d.tensors}
+
+
+def _computed(steps: tuple[Step, ...] | None) -> set[str]:
     names: set[str] = set()
     for step in steps or ():
         if isinstance(step, Place):
             if step.verb == "compute":
                 names.add(step.tensor_name)
-            names |= placed_names(step.steps)
+            names |= _computed(step.steps)
     return names
 
 
