@@ -78,7 +78,7 @@ class _Assembly:
             self._global(t, "output")
         for step in self.repacked:
             self._repack(step)
-        tasks = plan(self.computation, placed_names(self.steps), self.heads)
+        tasks = plan(self.computation, placed_names(self.computation, self.steps), self.heads)
         for task in tasks[:-1]:
             for t in task.outputs:
                 if t not in self.places:
@@ -118,7 +118,7 @@ class _Assembly:
         self.places[tensor] = box
 
     def _task_of(self, name: str) -> Task:
-        placed = placed_names(self.steps)
+        placed = placed_names(self.computation, self.steps)
         tensor = self.tensors[name]
         definition = tensor.definition
         assert definition is not None
