@@ -275,7 +275,7 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
     The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with a tile that another
     one pushes out), `tile-covered-twice` (with a tile and two units), `not-lowered-yet` for terms beyond d, d/c and d%c.
     """
-    names = ", ".join(rounds)
+    names, text = ", ".join(rounds), str(order).replace("layout", "order")
     for name in order.dims:
         if name not in rounds:
             raise Refusal(
@@ -288,7 +288,7 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
         first, second = clash
         raise Refusal(
             "tile-not-covered",
-            f"`{str(order).replace('layout', 'order')}` gives two tiles the same unit, so one of them would not be computed",
+            f"`{text}` gives two tiles the same unit, so one of them would not be computed",
             counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
             mend="let every axis appear whole: as n, or as the pair n/8 and n%8",
         )
@@ -304,14 +304,15 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
             case _:
                 raise Refusal(
                     "not-lowered-yet",
-                    f"the order's term `{to_text(term).replace('//', '/')}` is accepted by the language, not lowered yet for this target",
+                    f"the term `{to_text(term)}` of `{text}` is accepted by the language, not lowered yet for this target",
                     mend="use n, or n/8 before n%8",
                 )
         if pieces[name] and not follows:
             raise Refusal(
                 "tile-covered-twice",
-                f"`{str(order).replace('layout', 'order')}` counts the tiles along {name} twice, so a tile would be computed by two units",
-                counterexample=f"tile ({names}) = {_tuple((0,) * len(rounds))} is taken by units 0 and {_stride_after(order, k, rounds)}",
+                f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
+                counterexample=f"tile ({names}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
+                f"{_stride_after(order, k, rounds)}",
                 mend=f"let {name} appear once: as {name}, or as the pair {name}/8 and {name}%8",
             )
         pieces[name].append(piece)
