@@ -179,6 +179,27 @@ def _period(v: Var, pairs: Iterable[tuple[Expr, Expr]]) -> int | None:
     return period
 
 
+def _repeats(v: Var, indices: Iterable[Expr]) -> int | None:
+    """After how many values of v all indices repeat; None where they do not, or it is not known."""
+    steps = [step(i, v) for i in indices]
+    known = [s[0] for s in steps if s is not None and s[1] == 0]
+    return lcm(*known) if len(known) == len(steps) else None
+
+
+def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
+    """The values of a variable under guards on it alone, one of each that are a multiple of `repeats` apart."""
+    if v.upper is None:
+        raise Opaque
+    low = v.lower or 0
+    chosen = np.arange(low, v.upper + 1, dtype=np.int64)
+    for g in guards:
+        chosen = chosen[np.broadcast_to(evaluate(g, {v: chosen}), chosen.shape)]
+    if repeats is None:
+        return chosen
+    _, first = np.unique((chosen - low) % repeats, return_index=True)
+    return chosen[np.sort(first)]
+
+
 class Prover:
     """Answers `conflict` for one kernel and remembers the answers."""
 
@@ -237,7 +258,7 @@ class Prover:
 
     def _points(
         self, a: Access, dimensions: list[int], shared: dict[Var, range], whole: set[Var], guarded: bool
-    ) -> tuple[Array, Array]:
+    ) -> tuple[list[Array], Array]:
         """Coordinates (shared variables, then index dimensions) and threads of every point of an access, one row a coordinate."""
         lanes = a.lanes if dimensions and dimensions[-1] == len(a.indices) - 1 else 1
         used = {v for d in dimensions for v in free(a.indices[d])}
@@ -248,9 +269,10 @@ class Prover:
         bound = sorted(private, key=lambda v: (str(v.name), v.upper or 0))
         axes: list[Array] = [np.arange(r.start, r.stop, dtype=np.int64) for r in shared.values()]
         for v in bound:
-            if v.upper is None:
-                raise Opaque
-            axes.append(np.arange(v.lower or 0, v.upper + 1, dtype=np.int64))
+            alone = [g for g in guards if free(g) == {v}]
+            guards = [g for g in guards if g not in alone]
+            repeats = None if any(v in free(g) for g in guards) else _repeats(v, [a.indices[d] for d in dimensions])
+            axes.append(_choices(v, alone, repeats))
         axes += [np.arange(self.threads, dtype=np.int64), np.arange(lanes, dtype=np.int64)]
         sizes = tuple(len(x) for x in axes)
         if prod(sizes) > (GUARDED_LIMIT if guarded else LIMIT):
@@ -264,12 +286,15 @@ class Prover:
         for d in dimensions:
             coordinate = evaluate(a.indices[d], values)
             rows.append(coordinate + grids[-1] if d == len(a.indices) - 1 and lanes > 1 else coordinate)
+        columns = [np.broadcast_to(r, sizes) for r in (*rows, grids[-2])]
+        if not guards:
+            *table, thread = [c.reshape(-1) for c in columns]
+            return table, thread
         keep = np.ones(sizes, dtype=bool)
         for g in guards:
             keep = keep & evaluate(g, values)
-        table = [np.broadcast_to(r, sizes)[keep] for r in rows]
-        thread = np.broadcast_to(grids[-2], sizes)[keep]
-        return (np.stack(table) if table else np.zeros((0, thread.size), np.int64)), thread
+        *table, thread = [c[keep] for c in columns]
+        return table, thread
 
 
 def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -> bool:
@@ -284,7 +309,7 @@ def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -
     return False
 
 
-def _meet(first: tuple[Array, Array], second: tuple[Array, Array], threads: int) -> bool:
+def _meet(first: tuple[list[Array], Array], second: tuple[list[Array], Array], threads: int) -> bool:
     """Whether a column of the two tables is equal and belongs to different threads."""
     (rows_a, threads_a), (rows_b, threads_b) = first, second
     if not threads_a.size or not threads_b.size:
