@@ -16,6 +16,7 @@ from tilelang.tensor import evaluate
 if TYPE_CHECKING:
     from tilelang.lowering.build.cover import Region
     from tilelang.lowering.build.regions import Use
+    from tilelang.task import Task
 
 
 class Part:
@@ -87,12 +88,21 @@ class Part:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         raise NotImplementedError
 
+    def issued(self, step: Place, move: ir.Stmt) -> ir.Stmt:
+        """A move that fills a ring before its first round, with what closes it where it completes later."""
+        raise NotImplementedError
+
     def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
         """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
         raise NotImplementedError
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
+        raise NotImplementedError
+
+    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...] = (),
+                   into: str = "") -> dict[str, int]:  # fmt: skip
+        """How much of each axis the instruction at the end of `steps` takes; empty where there is none."""
         raise NotImplementedError
 
     def folds(self, frame: Frame, axis: str) -> bool:

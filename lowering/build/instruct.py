@@ -1,25 +1,314 @@
-"""Leaves that are one instruction."""
+"""Leaves that are one instruction: which one it is, what it leaves of each axis, its operands, and why it may not stand there.
+
+A `do` is matched once, when its chain is completed, by meaning, shape, level, memory and type; layouts are compared where the leaf is
+written, because only then the buffers exist. An instruction cannot be guarded: a point that does not exist must contribute nothing by
+what its operands were filled with, or the whole piece must stand under a condition that all issuing threads share.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+from tilelang import matching
+from tilelang.dtype import DType
+from tilelang.errors import Refusal
+from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
+from tilelang.fragment import Fragment
+from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import Frame
-from tilelang.schedule import Do, Step
-from tilelang.task import Task
+from tilelang.lowering.build.base import not_owner, refuse
+from tilelang.lowering.build.fragments import FragmentShare
+from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
+from tilelang.lowering.build.instruct_moves import InstructionMoves
+from tilelang.lowering.build.leaf import _depends, _guarded, _safe, fold
+from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
+from tilelang.machine import Profile
+from tilelang.matching import Leaf as MatchedLeaf
+from tilelang.matching import Match
+from tilelang.schedule import Do, Place, Step, Units
+from tilelang.spec import AxisState, Bound, Spec
+from tilelang.task import Task, reads
+from tilelang.tensor import evaluate
 
 
-class Instructions(Part):
+def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
+    """Refuses, in the order of the steps, what the language accepts and no target lowers yet, and instructions not on this device."""
+    for step in _all_steps(steps):
+        match step:
+            case Units(level=level, teams=teams) if (
+                level != "block" or len(teams) > 1 or teams[0].role or teams[0].registers is not None
+            ):
+                raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language, not"
+                             " lowered yet for this target", "units block = N warp")  # fmt: skip
+            case Place():
+                for flag, what in (
+                    (step.on is not None, f"`on {step.on}`"),
+                    (step.behind > 0, "`behind`"),
+                    (step.once, "`once`"),
+                ):
+                    if flag:
+                        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} is accepted by the language, not lowered yet for this"
+                                     " target", "write the schedule without it for now")  # fmt: skip
+            case Do():
+                missing = _record(step).unavailable(profile)
+                if missing is not None:
+                    raise refuse(step, "instruction-not-here", f"`{step}`: {missing}", _instead(step, profile))
+            case _:
+                pass
+
+
+def _all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for step in steps:
+        if isinstance(step, Place):
+            yield step
+            yield from _all_steps(step.steps or ())
+        else:
+            yield step
+
+
+def _record(step: Do) -> Instruction:
+    try:
+        return use(step.instruction)
+    except Refusal as error:
+        error.span = error.span or step.span
+        raise
+
+
+def _instead(step: Do, profile: Profile) -> str:
+    kind = _record(step).kind
+    here = [i.name for i in known() if i.kind == kind and i.unavailable(profile) is None]
+    what = {"move": "moves", "update": "reductions"}.get(kind, "values")
+    choice = f"for {what} it has {', '.join(here)}; " if here else ""
+    return f"{choice}without the `do`, plain loops do the same"
+
+
+class Instructions(InstructionMoves):
     """do."""
 
-    def leaf_shape(self, steps: tuple[Step, ...]) -> dict[str, int]:
-        """How much of each axis the leaf's instruction takes."""
-        return {}
+    _matches: dict[int, Match]
 
-    def with_leaf_shapes(self, steps: tuple[Step, ...], task: Task) -> tuple[Step, ...]:
-        return steps
+    # ------------------------------------------------------------ matching
+
+    def match_of(self, step: Do) -> Match:
+        """How a `do` at the end of a chain matched."""
+        return self._matches[id(step)]
+
+    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...] = (),
+                   into: str = "") -> dict[str, int]:  # fmt: skip
+        """How much of each axis the instruction at the end of `steps` takes; empty where there is none.
+
+        residences: what the steps find resident; into: the memory that a move writes. Raises Refusal where the instruction does not
+        fit, as far as that is known before anything is placed.
+        """
+        step = steps[-1] if steps else None
+        if not isinstance(step, Do):
+            return {}
+        semantics = _record(step)
+        spec, extents, cut = left(spec, steps, task)
+        asked = self._asked(task, spec, steps, residences, into, step)
+        name = asked.means.target.tensor.name
+        accumulators = [s.memory for s in steps if isinstance(s, Place) and s.verb == "accumulate"]
+        memory = into or (accumulators[-1] if accumulators else "register")
+        target = matching.Residence(name, memory, asked.means.target.dtype, tuple(extents.items()))
+        leaf = MatchedLeaf(asked.means, tuple(extents.items()), self._level(spec, steps),
+                           (*(described(r, asked.residents[r]) for r in asked.reads), target))  # fmt: skip
+        binding = dict(step.binding)
+        found = matching.match(semantics, leaf, binding)
+        whole = set() if into else set(extents) - cut  # a tail of a whole axis is filled, a piece that was cut must fit
+        wrong = [
+            m
+            for m in found.mismatches
+            if m.field not in ("layout", "alignment") and not (m.field == "shape" and m.where in whole)
+        ]
+        if wrong:
+            near = [m for m in matching.nearest(self._here(semantics), leaf, 2, binding) if m.instruction.name != semantics.name]
+            raise matching.refuse(str(step), [found.replace(mismatches=tuple(wrong)), *near], span=step.span)
+        self._refuse_descriptors(step, found)
+        self._matches[id(step)] = found
+        return {theirs: found.instruction.shape[mine] for mine, theirs in found.binding}
+
+    def _here(self, semantics: Instruction) -> list[Instruction]:
+        return [i for i in known() if i.kind == semantics.kind and i.unavailable(self.build.profile) is None]
+
+    def _asked(
+        self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str, step: Do
+    ) -> Seen:
+        loads = {s.tensor_name: s for s in steps if isinstance(s, Place) and s.verb in ("load", "compute")}
+
+        def find(whole: Read | Pad) -> Resident:
+            read = whole.read if isinstance(whole, Pad) else whole
+            if read.tensor.name in loads:
+                return promised(whole, loads[read.tensor.name])
+            for residence in reversed(residences):
+                if residence.serves(read, whole):
+                    return resident(whole, residence)
+            return global_read(whole)
+
+        return self._seen(task, spec, find, into, step)
+
+    @staticmethod
+    def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do) -> Seen:
+        target: tuple[str, DType] = (f"{task.name} in {into}", task.outputs[0].dtype)
+        if task.states:
+            state = task.states[0]
+            target = (f"the state of {state.tensors[0].name}", state.reduce.combiner.left[0].dtype)
+        found = seen(task, spec, find, target)
+        if found is None:
+            raise refuse(step, "instruction-mismatch", f"`{step}` does not do what is left here",
+                         "an instruction updates one reduction of one value without a condition, or moves a tensor; leave the `do` out",
+                         _not_one(task))  # fmt: skip
+        return found
+
+    def _level(self, spec: Spec, steps: tuple[Step, ...]) -> str:
+        """The level that executes the leaf: named by the last spread, or known by how many threads a block has."""
+        tiles = [s for s in steps if getattr(s, "level", None) is not None and hasattr(s, "sizes")]
+        level = str(tiles[-1].level) if tiles else spec.level  # type: ignore[attr-defined]
+        if level not in ("kernel", "block"):
+            return level
+        alike = [f.name for f in self.build.profile.levels if f.threads == self.build.threads]
+        return alike[0] if alike else level
+
+    @staticmethod
+    def _refuse_descriptors(step: Do, found: Match) -> None:
+        semantics = found.instruction
+        for operand in semantics.operands:
+            if semantics.fragment(operand.name) is None or semantics.issue == ONE_LANE or semantics.host is not None:
+                raise refuse(step, "not-lowered-yet", f"`{step}` names {operand.name} by a descriptor: accepted by the language, not"
+                             " lowered yet for this target", "an instruction whose lanes give addresses")  # fmt: skip
+
+    # ------------------------------------------------------------ the leaf
 
     def instruction(self, frame: Frame, step: Do) -> ir.Stmt:
-        """The leaf as one instruction."""
-        raise refuse(step, "instruction-not-here", f"`{step}`: the profile `{self.build.profile.name}` has no instruction"
-                     f" `{step.instruction}`", "leave it out, or choose a profile that has it")  # fmt: skip
+        """The leaf as one instruction; finishing: the way back of what it left in registers."""
+        if not frame.task.states:
+            return self.move_instruction(frame, step)
+        if frame.finishing:
+            return self.fragments_back(frame, step)
+        assert frame.state is not None
+        found = self.match_of(step)
+        semantics = found.instruction
+        asked = self.checked(frame, step, "")
+        by_name = {r.tensor.name: r for r in asked.reads}
+        guards = self._conditions(frame, step, semantics.width)
+        operands = []
+        for name, read in found.operands:
+            if name == semantics.writes:
+                operands.append((name, frame.state.buffers[0][0], (*frame.slots, index(0))))
+            else:
+                whole = asked.reads[by_name[read.tensor.name]]
+                operands.append((name, *self.operand_at(frame, step, name, whole)))
+        return _guarded(ir.Instruction(semantics, tuple(operands), semantics.width, step.span), guards, step.span)
+
+    def checked(self, frame: Frame, step: Do, into: str) -> Seen:
+        """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
+        asked = self._seen(frame.task, frame.spec, lambda whole: resident(whole, self._source(frame, whole)), into, step)
+        found = self.match_of(step)
+        place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
+        target = matching.Residence(asked.means.target.tensor.name, place.memory, place.dtype, self._target_dims(frame, into))
+        residences = [described(r, asked.residents[r]) for r in asked.reads]
+        if into:
+            read = Read(asked.means.target.tensor, asked.means.target.indices)
+            laid = described(read, resident(read, frame.target.places[0]))
+            target = target.replace(dims=laid.dims, layout=laid.layout)
+        extents = tuple((a.name, a.extent) for a in frame.spec.axes)
+        leaf = MatchedLeaf(asked.means, extents, found.instruction.level, (*residences, target))
+        again = matching.match(found.instruction, leaf, dict(found.binding))
+        if not again.fits:
+            raise matching.refuse(str(step), [again], span=step.span)
+        return asked
+
+    @staticmethod
+    def _target_dims(frame: Frame, into: str) -> tuple[tuple[str, int], ...]:
+        return tuple((a.name, a.extent) for a in frame.spec.axes if into or not a.reduction)
+
+    def operand_at(self, frame: Frame, step: Do, name: str, whole: Read | Pad) -> tuple[ir.Buffer, tuple[Expr, ...]]:
+        """Where an operand's first element is, as the thread sees it."""
+        found = self.match_of(step)
+        held = found.instruction.fragment(name)
+        assert held is not None
+        residence = self._source(frame, whole)
+        read = whole.read if isinstance(whole, Pad) else whole
+        points = self.first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
+        indices = tuple(self.index_value(frame, i, points) for i in read.indices)
+        try:
+            if isinstance(residence, FragmentShare):
+                self._check_map(step, name, held, residence)
+                return residence.buffer, residence.first(indices, step)
+            if isinstance(residence, Share) and held.lanes * held.slots > 1:
+                raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {read.tensor.name} are declared by spreads, operand"
+                             f" {name} has a map of its own", f"load {read.tensor.name} in register without spreads: it follows the map",
+                             f"{held}")  # fmt: skip
+            return residence.buffer, residence.at(indices, frame.coordinates(points))
+        except NotOwner as error:
+            raise not_owner(error, step, self.build.threads) from None
+
+    @staticmethod
+    def _check_map(step: Do, name: str, held: Fragment, residence: FragmentShare) -> None:
+        if residence.map != held:
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: {residence.tensor.name} is in registers by the map of operand"
+                         f" {residence.operand}, operand {name} has another", "load it again for this operand, or use shared",
+                         f"{residence.map} is not {held}")  # fmt: skip
+
+    # ------------------------------------------------------------ tails
+
+    def _conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
+        """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
+        operands = [(w, self._source(frame, w)) for w in reads(frame.task.states[0].reduce.values[0])]
+        found = []
+        for a in frame.spec.axes:
+            for b in a.bounds:
+                if a.reduction and self._fold(frame, 0, a.name, b.key):
+                    continue
+                if not a.reduction and all(_safe(w, r, b) or not _depends(frame, w, a) for w, r in operands):
+                    continue
+                if a.extent > 1 or not self._shared_by(b.offset, width):
+                    raise self._unguardable(frame, step, a, b)
+                found.append(b.holds(index(0)))
+        return found
+
+    def _shared_by(self, e: Expr, width: int) -> bool:
+        """Whether an index is the same for all threads that issue one instruction together."""
+        threads = self.build.threads
+        for number in range(0, threads if width > 1 else 0, width):
+            values = {v: 0 for v in e.walk() if isinstance(v, Var)}
+            alike = {int(evaluate(e, {**values, self.build.thread: t})) for t in range(number, min(number + width, threads))}
+            if len(alike) > 1:
+                return False
+        return True
+
+    def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound) -> Refusal:
+        inside = b.limit // a.extent * a.extent
+        example = (
+            f"{a.name} = {b.limit} does not exist, and the piece of {a.extent} that begins at {a.name} = {inside} takes it in"
+        )
+        mapping: dict[Expr, Expr] = {}
+        bare = []
+        value = frame.task.states[0].reduce.values[0]
+        for w in reads(value):
+            r = self._source(frame, w)
+            if _safe(w, r, b) and r.fill is not None:
+                mapping[w] = const(r.fill.value, w.dtype)
+            elif _depends(frame, w, a):
+                bare.append((w.read if isinstance(w, Pad) else w).tensor.name)
+        what = fold(substitute(value, mapping))
+        reason = f"nothing fills {', '.join(dict.fromkeys(bare))} there"
+        if not bare:
+            fill = what.value if isinstance(what, Const) else what
+            reason = f"what its operands hold there gives {fill}, not the identity {frame.task.states[0].reduce.combiner.identity[0].value}"
+        return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do not"
+                      f" exist: {reason}", "load the operands, so that their fills fold it away, or leave the `do` to plain loops",
+                      example)  # fmt: skip
+
+
+def _bases(frame: Frame) -> dict[str, Expr]:
+    return {a.name: a.base for a in frame.spec.axes}
+
+
+def _not_one(task: Task) -> str:
+    if len(task.states) > 1:
+        return f"{task.name} has {len(task.states)} reductions that walk together"
+    if task.states and task.states[0].reduce.condition is not None:
+        return f"the reduction {task.states[0].tensors[0].name} has a condition"
+    if task.states:
+        return f"the reduction {task.states[0].tensors[0].name} has {len(task.states[0].reduce.values)} members"
+    return f"{task.name} is computed from several reads"

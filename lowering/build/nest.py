@@ -297,7 +297,7 @@ class Nest(Part):
                 else:
                     move, _ = self.make_resident(at(index(j)), k, place, index(j))
                 guard = conjunction([index(j) < total])
-                before.append(move if guard is None else ir.If(guard, move, None, place.span))
+                before.append(self.issued(place, move if guard is None else ir.If(guard, move, None, place.span)))
         following: dict[Place, tuple[ir.Stmt, ir.Stmt | None]] = {}
         rotations: list[ir.Stmt] = []
         for place in ahead:

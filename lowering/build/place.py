@@ -142,7 +142,8 @@ class Places(Part):
                          "load in two steps")  # fmt: skip
         steps = self.default_steps(inner, step.steps)
         self._check_move_axes(step, steps, dims)
-        return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims)))
+        taken = self.leaf_shape(region.task, region.spec, steps, frame.residences, step.memory)
+        return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims), taken))
 
     @staticmethod
     def _check_move_axes(step: Place, steps: tuple[Step, ...], dims: tuple[str, ...]) -> None:
@@ -235,7 +236,7 @@ class Places(Part):
             else:
                 if step.memory != "register" and not task.states:
                     given = self.default_steps(Frame(task, (), spec, Target(()), ()), given)
-        return complete(spec, given, bool(task.states))
+        return complete(spec, given, bool(task.states), None, self.leaf_shape(task, spec, given, frame.residences))
 
     def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stage: a tensor made here for this spec and later stages."""

@@ -15,7 +15,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
-from tilelang.lowering.build.instruct import Instructions
+from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.place import Places
@@ -29,13 +29,14 @@ from tilelang.task import State, Task, make_task, placed_names, plan
 from tilelang.tensor import Layout
 
 
-class Builder(Nest, Places, Cover, Shares, States, Instructions, Leaf):
+class Builder(Instructions, Nest, Cover):
     """Builds one kernel."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
         self._rings = {}
         self.register_rings = {}
+        self._matches = {}
 
 
 def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:
@@ -164,6 +165,7 @@ class _Assembly:
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
     def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target) -> None:
+        check_lowered(steps, self.profile)
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})
@@ -172,7 +174,7 @@ class _Assembly:
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
-        done = complete(spec, builder.with_leaf_shapes(steps, task), bool(task.states), None, builder.leaf_shape(steps))
+        done = complete(spec, steps, bool(task.states), None, builder.leaf_shape(task, spec, steps, tuple(self.places.values())))
         frame = Frame(task, done, spec, target, tuple(self.places.values()))
         body = builder.chain(frame, 0)
         if any(a.extent == 0 for a in task.axes):
@@ -190,11 +192,6 @@ class _Assembly:
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         count = self._derived(steps, dict(sizes))
         for s in steps:
-            if isinstance(s, Units) and (
-                s.level != "block" or len(s.teams) > 1 or s.teams[0].role or s.teams[0].registers is not None
-            ):
-                raise refuse(s, "not-lowered-yet", f"`{s}`: roles, register budgets and clusters are accepted by the language, not lowered"
-                             " yet for this target", "units block = N warp")  # fmt: skip
             if isinstance(s, Tile) and s.level != "block":
                 self._check_level(s)
         if said is not None:

@@ -108,7 +108,7 @@ class States(Part):
                 full = (*shape, lanes) if axis else (shape or (1,))
                 members.append(self.build.buffer(f"{tensor.name}_state", variable.dtype, full, "register"))
             buffers.append(tuple(members))
-        reduced = axis is not None and frame.spec.axis(axis).reduction
+        reduced = axis in frame.spec.names and frame.spec.axis(axis).reduction
         return StatePlace(tuple(buffers), "register", lanes if reduced else 0, axis)
 
     def _identity(self, frame: Frame, place: StatePlace, step: Place) -> ir.Stmt:

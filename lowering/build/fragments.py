@@ -1,0 +1,291 @@
+"""Values that an instruction's operand maps spread over lanes: operands in registers, the state, and the way back of results.
+
+A register buffer of fragments has one dimension per walk over tiles of the instruction, and a last one for the slots of a lane. Which
+lane owns what is the operand's map, from element coordinates inside a tile; nothing else may read such a buffer. Elements that do not
+exist hold the fill of their load, so that an instruction, which cannot be guarded, takes them in without effect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tilelang.expr import Axis, Expr, Read, Var, index, unique
+from tilelang.fragment import Fragment
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
+from tilelang.lowering.build.leaf import Leaf
+from tilelang.lowering.build.lookahead import leaf_spec
+from tilelang.lowering.build.place import Places
+from tilelang.lowering.build.regions import Use
+from tilelang.lowering.build.share import Shares, dim_share
+from tilelang.lowering.build.state import States
+from tilelang.matching import Match
+from tilelang.schedule import Do, Place, Step, Vectorize
+from tilelang.simplify import linear, simplify
+from tilelang.spec import AxisState, Bound, Spec
+
+SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
+
+
+@dataclasses.dataclass(frozen=True)
+class FragmentShare(Share):
+    """Every lane has its slots of some tiles.
+
+    dims: who has which tile, dimension by dimension, from `low` on. tile: the extents of one. along: for each coordinate of the map,
+    the dimension of the tensor that it counts in. lane: the thread's number in the map.
+    """
+
+    tile: tuple[int, ...] = ()
+    along: tuple[int, ...] = ()
+    map: Fragment | None = None
+    operand: str = ""
+    lane: Expr = index(0)
+
+    def first(self, indices: tuple[Expr, ...], step: Step) -> tuple[Expr, ...]:
+        """Where the slots of the tile that begins at an element are. Raises NotOwner."""
+        tiles = tuple(_tile_number(simplify(i - low), n, step) for i, low, n in zip(indices, self.low, self.tile, strict=True))
+        grid = Share(self.tensor, self.read, self.buffer, low=tuple(index(0) for _ in self.low), dims=self.dims)
+        found = grid.at(tiles, {})
+        return (*(found if any(d.size > 1 for d in self.dims) else ()), index(0))
+
+    def inside(self, slot: Expr) -> tuple[Expr, ...]:
+        """The element of a tile that the thread holds in a slot, in the tensor's dimensions."""
+        assert self.map is not None
+        held = dict(zip(self.along, self.map.at(self.lane, slot), strict=True))
+        return tuple(held.get(d, index(0)) for d in range(len(self.tile)))
+
+    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        assert self.map is not None
+        name, owned = self.tensor.name, self.map.table[0]
+        places = ", ".join(str(tuple(int(c) for c in coordinate)) for coordinate in owned[:4])
+        more = ", ..." if len(owned) > 4 else ""
+        raise refuse(None, "reader-is-not-owner", f"{name} is spread over lanes by the map of an instruction's operand {self.operand},"
+                     " and something else reads it", f"load {name} in shared; the instruction's operand is then loaded from there",
+                     f"of the tile's elements, lane 0 has {places}{more}")  # fmt: skip
+
+
+class Fragments(Places, Shares, States, Leaf):
+    """Operands and states in fragments."""
+
+    def match_of(self, step: Do) -> Match:
+        """How a `do` at the end of a chain matches."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ states and results
+
+    def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
+        """As for other leaves; an instruction's slots are as the lanes of a vector."""
+        shape, axis, lanes = super().state_shape(frame, i)
+        step = frame.steps[-1] if frame.steps else None
+        if not isinstance(step, Do):
+            return shape, axis, lanes
+        semantics = self.match_of(step).instruction
+        held = semantics.fragment(semantics.writes)
+        assert held is not None, "a state is in registers"
+        return shape, SLOTS, held.slots
+
+    def fragments_back(self, frame: Frame, step: Do) -> ir.Stmt:
+        """Each lane hands on its slots of one tile, at the coordinates of the map; neighbours along a dimension as a vector."""
+        found = self.match_of(step)
+        semantics = found.instruction
+        target, held = semantics.operand(semantics.writes), semantics.fragment(semantics.writes)
+        assert held is not None
+        names = [dict(found.binding)[a.name] for a in target.dims]
+        run, along = runs(held)
+        width = self._store_width(frame, step, run, names[along] if run > 1 else None)
+        while width not in self.build.profile.vector_lanes(frame.target.places[0].buffer.dtype):
+            width //= 2
+        group, lane, slot = self._slots(held.slots, width)
+        axes = {a.name: a for a in frame.spec.axes}
+        for name, inside in zip(names, held.at(frame.spec.lane, slot), strict=True):
+            axes[name] = _moved(axes[name], inside)
+        points: dict[str, Expr] = {a.name: a.base for a in axes.values()}
+        spec = frame.spec.replace(axes=tuple(axes.values()), units=1)
+        body = self._at(frame.but(spec=spec), points, slot, step)
+        if isinstance(lane, Var):
+            body = ir.For(lane, index(width), body, "vector", step.span)
+        return ir.For(group, index(held.slots // width), body, "unroll", step.span) if isinstance(group, Var) else body
+
+    @staticmethod
+    def _store_width(frame: Frame, step: Do, run: int, axis: str | None) -> int:
+        if frame.store_lanes is None:
+            return run
+        wanted, lanes = frame.store_lanes
+        if wanted != axis or run % lanes:
+            raise refuse(step, "store-width", f"a lane owns {run} neighbours along {axis or 'no axis'} after `{step}`, the store takes"
+                         f" {lanes} along {wanted} at a time",
+                         f"vectorize {axis}={run}" if axis else "leave the vectorize out, or go via shared")  # fmt: skip
+        return lanes
+
+    def _slots(self, slots: int, width: int) -> tuple[Expr, Expr, Expr]:
+        """(group, lane, slot): a lane's slots in groups of `width` neighbours."""
+        group: Expr = self.build.variable("slots", slots // width) if slots > width else index(0)
+        lane: Expr = self.build.variable("lane", width) if width > 1 else index(0)
+        return group, lane, simplify(group * width + lane)
+
+    # ------------------------------------------------------------ operands
+
+    def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+        """What an instruction reads is given out by its operand's map, anything else by who reads it."""
+        wanted = self._operand_loaded(frame, region, uses)
+        if wanted is None:
+            return super().share_of(frame, i, step, region, uses)
+        return self._fragments_of(frame, i, step, region, uses, *wanted)
+
+    def _fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+        """The move of a load in registers."""
+        if not isinstance(share, FragmentShare):
+            return super()._fetch_share(frame, step, region, share)
+        if step.steps and isinstance(step.steps[-1], Do):
+            return self.fragment_move(frame, step, region, share)
+        return self._fetch_fragments(frame, step, region, share)
+
+    def _operand_loaded(self, frame: Frame, region: Region, uses: list[Use]) -> tuple[str, Read] | None:
+        """The operand for which a load brings a tensor, and the read that it stands for; None where no instruction reads it."""
+        last = frame.steps[-1] if frame.steps else None
+        if (
+            not isinstance(last, Do)
+            or not frame.task.states
+            or not all(u.main for u in uses)
+            or len({u.whole for u in uses}) != 1
+        ):
+            return None
+        found = self.match_of(last)
+        for name, read in found.operands:
+            if name != found.instruction.writes and read.tensor.name == region.task.outputs[0].name:
+                return (name, read) if found.instruction.operand(name).memory == "register" else None
+        return None
+
+    def _fragments_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], name: str,
+                      read: Read) -> FragmentShare:  # fmt: skip
+        """The residence of an operand."""
+        do = frame.steps[-1]
+        assert isinstance(do, Do)
+        found = self.match_of(do)
+        held = found.instruction.fragment(name)
+        assert held is not None
+        tensor = region.task.outputs[0]
+        tile, along = tile_of(found, name, read)
+        leaf = leaf_spec(frame, i + 1, self.build.profile)
+        ((_, begins),) = self.reader_indices(frame, i, uses)
+        tiles = [_tile_number(simplify(e - low), n, step) for e, low, n in zip(begins, region.low, tile, strict=True)]
+        dims = tuple(dim_share([t], step, tensor.name) for t in tiles)
+        shape = (*[d.size for d in dims if d.size > 1], held.slots)
+        buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
+        filled = region.filled | _beyond(frame.spec, leaf, region, read)
+        return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims, tile=tile,
+                             along=along, map=held, operand=name, lane=leaf.lane)  # fmt: skip
+
+    def _fetch_fragments(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+        """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""
+        assert share.map is not None
+        width = self._load_width(step, region, share)
+        group, inner, slot = self._slots(share.map.slots, width)
+        walks, shifts, at = [], [], []
+        for dim, extent, inside in zip(share.dims, share.tile, share.inside(slot), strict=True):
+            v: Expr = self.build.variable(f"{share.tensor.name}_r", dim.size) if dim.size > 1 else index(0)
+            walks.append((v, dim.size))
+            at += [v] if dim.size > 1 else []
+            shifts.append(simplify((dim.unit + dim.offset(v)) * extent + inside))
+        body = self._fetch_element(frame, region, share, tuple(shifts), (*at, slot))
+        if isinstance(inner, Var):
+            body = ir.For(inner, index(width), body, "vector", step.span)
+        for v, extent in reversed([*walks, (group, share.map.slots // width)]):
+            if isinstance(v, Var):
+                body = ir.For(v, index(extent), body, "serial", step.span)
+        return body
+
+    @staticmethod
+    def _load_width(step: Place, region: Region, share: FragmentShare) -> int:
+        leaf = step.steps[-1] if step.steps else None
+        if not isinstance(leaf, Vectorize) or not isinstance(leaf.lanes, int):
+            return 1
+        names = [a.name for a in region.spec.axes]
+        if leaf.axis not in names:
+            raise refuse(leaf, "unknown-axis", f"`{leaf}`: a move of {step.tensor_name} has the dimensions {', '.join(names)}",
+                         "name the tensor's own dimensions")  # fmt: skip
+        assert share.map is not None
+        run, along = runs(share.map)
+        if run == 1 or names[share.along[along]] != leaf.axis:
+            return 1
+        return min(run, leaf.lanes)
+
+    def _fetch_element(
+        self, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
+    ) -> ir.Stmt:
+        """One element, or the fill where there is none; what the source was filled with needs no condition."""
+        source = self.source_of(frame, region)
+        axes = []
+        for a, shift in zip(region.spec.axes, shifts, strict=True):
+            moved = _moved(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift)
+            axes.append(moved.replace(bounds=tuple(b for b in moved.bounds if b.key not in source.filled)))
+        kept = frozenset(b.key for a in axes for b in a.bounds)
+        exact = Fixed(share.tensor, None, share.buffer, slots=at)
+        spec = region.spec.replace(axes=tuple(axes), units=1)
+        return self.chain(Frame(region.task, (), spec, Target((exact,)), frame.residences, fill=share.fill, fill_keys=kept), 0)
+
+    def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+        """A load of fragments by an instruction of its own."""
+        raise NotImplementedError
+
+
+def runs(held: Fragment) -> tuple[int, int]:
+    """(n, dimension): in how long runs, a power of two up to 16, a lane's slots are neighbours along one dimension of the tile."""
+    import numpy as np
+
+    table = held.table
+    for n in (16, 8, 4, 2):
+        if held.slots % n:
+            continue
+        grouped = table.reshape(held.lanes, held.slots // n, n, -1)
+        steps = grouped - grouped[:, :, :1]
+        for d in range(table.shape[-1]):
+            wanted = np.zeros_like(steps)
+            wanted[..., d] = np.arange(n)
+            if (steps == wanted).all():
+                return n, d
+    return 1, 0
+
+
+def tile_of(found: Match, name: str, read: Read) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
+    operand, binding = found.instruction.operand(name), dict(found.binding)
+    mentioned = [{a.name for a in unique(i) if isinstance(a, Axis)} for i in read.indices]
+    along = tuple(next(p for p, names in enumerate(mentioned) if binding[d.name] in names) for d in operand.dims)
+    extents = dict(zip(along, (d.extent for d in operand.dims), strict=True))
+    return tuple(extents.get(p, 1) for p in range(len(read.indices))), along
+
+
+def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:
+    """Which tile begins at an offset."""
+    terms, constant = linear(offset)
+    if constant % extent or any(c % extent for _, c in terms):
+        raise refuse(step, "fragment-between-tiles", f"`{step}`: a piece of {extent} begins at {offset}, between the tiles that lanes hold",
+                     "keep the tensor in shared, or cut it in multiples of the instruction's shape",
+                     f"an offset that is no multiple of {extent}")  # fmt: skip
+    total: Expr = index(constant // extent)
+    for atom, c in terms:
+        total = total + atom * (c // extent)
+    return simplify(total)
+
+
+def _moved(a: AxisState, shift: Expr) -> AxisState:
+    """One point of an axis, `shift` from where it begins."""
+    bounds = tuple(b.replace(offset=simplify(b.offset + shift)) for b in a.bounds)
+    return AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1)), a.reduction)
+
+
+def _beyond(spec: Spec, leaf: Spec, region: Region, read: Read) -> frozenset[str]:
+    """Bounds that later cuts make at the end of a whole region: beyond them, lanes hold the fill."""
+    extents = {i.name: a.extent for i, a in zip(read.indices, region.spec.axes, strict=True) if isinstance(i, Axis)}
+    found = set()
+    for a in spec.axes:
+        before = {b.key for b in a.bounds}
+        for b in leaf.axis(a.name).bounds:
+            from_here = simplify(leaf.axis(a.name).base - a.base - b.offset) is index(0)
+            if b.key not in before and not b.lower and from_here and b.limit == a.extent == extents.get(a.name):
+                found.add(b.key)
+    return frozenset(found)

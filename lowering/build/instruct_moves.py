@@ -1,0 +1,151 @@
+"""Moves whose leaf is an instruction: asynchronous copies of a thread, and loads that bring fragments into registers.
+
+A move that completes with an in-order group becomes Copy, and its group is closed and awaited here: right after a load, or, where the
+load runs ahead, at the beginning of the round that reads it. Elements that do not exist are what the instruction gives outside.
+"""
+
+from __future__ import annotations
+
+from tilelang.expr import Expr, Pad, Read, Select, binary, index
+from tilelang.fragment import row_major
+from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, use
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.fragments import Fragments, FragmentShare
+from tilelang.lowering.build.frame import Frame, Residence
+from tilelang.lowering.build.leaf import _guarded
+from tilelang.lowering.build.matches import Seen
+from tilelang.schedule import Do, Place, Step, Tile
+from tilelang.simplify import conjunction, simplify
+
+
+def completes_later(step: Place) -> bool:
+    """Whether a load is by an instruction that completes with an in-order group."""
+    last = step.steps[-1] if step.steps else None
+    return isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
+
+
+class InstructionMoves(Fragments):
+    """do, in moves."""
+
+    def checked(self, frame: Frame, step: Do, into: str) -> Seen:
+        """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ completion
+
+    def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
+        """As for other moves; outside a ring an asynchronous one is awaited at once."""
+        move, residence = super().make_resident(frame, i, step, slot)
+        if slot is None and completes_later(step):
+            move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
+        return move, residence
+
+    def issued(self, step: Place, move: ir.Stmt) -> ir.Stmt:
+        """A move ahead of the first round, its group closed in every case, so that rounds can count groups."""
+        return ir.seq(move, ir.Commit(step.span)) if completes_later(step) else move
+
+    def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
+        """An asynchronous move waits nowhere: the device stores it."""
+        if completes_later(step):
+            return self.make_resident(frame, i, step, slot)[0], None
+        return super().staged_move(frame, i, step, slot)
+
+    def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
+        """A round: asynchronous moves of earlier rounds are awaited as far as this round needs them, this round's make a group."""
+        mine = [step for step in moves if completes_later(step)]
+        if not mine:
+            return super().ring_body(frame, i, slots, moves)
+        last = mine[-1]
+        closed = {**moves, last: ir.seq(moves[last], ir.Commit(last.span))}
+        pending = min(step.ahead for step in mine) - 1
+        return ir.seq(ir.Wait(pending, last.span), super().ring_body(frame, i, slots, closed))
+
+    def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
+        """A `do` that spreads nothing gives its pieces to the threads, where one thread issues it."""
+        last = steps[-1] if steps else None
+        if not isinstance(last, Do) or (frame.spec.units or 1) == 1 or any(isinstance(s, Tile) for s in steps or ()):
+            return super().default_steps(frame, steps)
+        taken = self.leaf_shape(
+            frame.task, frame.spec, (*(steps or ())[:-1], Tile((), "thread"), last), frame.residences, "shared"
+        )
+        sizes = tuple((a.name, taken.get(a.name, 1)) for a in frame.spec.axes)
+        return (*(steps or ())[:-1], Tile(sizes, "thread"), last)
+
+    # ------------------------------------------------------------ by one thread
+
+    def move_instruction(self, frame: Frame, step: Do) -> ir.Stmt:
+        """The leaf of a move as one instruction of a thread."""
+        found = self.match_of(step)
+        semantics = found.instruction
+        self.checked(frame, step, frame.target.places[0].buffer.memory)
+        source = next(name for name, _ in found.operands if name != semantics.writes)
+        whole = frame.task.values[0]
+        assert isinstance(whole, (Read, Pad))
+        from_buffer, from_at = self.operand_at(frame, step, source, whole)
+        place = frame.target.places[0]
+        points = self.first_points(frame, step, semantics.writes)
+        at = self._stored_at(frame, 0, place, points)
+        guards = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys]
+        held = semantics.fragment(semantics.writes)
+        assert held is not None
+        if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):
+            count = self._count(frame, step, held.slots)
+            copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span)
+            return _guarded(copy, guards, step.span)
+        if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in a.bounds):
+            raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and what lies outside must be filled"
+                         if semantics.completes == AT_ONCE else f"`{step}` completes {semantics.completes}, not lowered yet for this target",
+                         "leave the `do` to plain loops")  # fmt: skip
+        operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
+        return _guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+
+    def _count(self, frame: Frame, step: Do, lanes: int) -> Expr | None:
+        """How many leading elements exist in the source; None: all."""
+        found = self.match_of(step)
+        (moving,) = (theirs for _, theirs in found.binding)
+        first, conditions = [], []
+        for a in frame.spec.axes:
+            for b in (b for b in a.bounds if b.key in frame.fill_keys):
+                if a.name == moving and not b.lower:
+                    first.append(simplify(index(b.limit) - b.offset))
+                else:
+                    conditions.append(b.holds(index(0)))
+        guard = conjunction(conditions)
+        if not first and guard is None:
+            return None
+        outside = found.instruction.outside
+        if frame.fill is None or outside is None or frame.fill.value != outside:
+            raise refuse(step, "unguardable-do", f"`{step}` gives {outside if outside is not None else 'nothing'} outside the tensor, the"
+                         f" reader needs {frame.fill.value if frame.fill is not None else 'nothing'}", "leave the `do` to plain loops")  # fmt: skip
+        count: Expr = index(lanes)
+        for f in first:
+            count = binary("min", count, f)
+        count = simplify(binary("max", count, index(0)))
+        return count if guard is None else Select(guard, count, index(0))
+
+    # ------------------------------------------------------------ into fragments
+
+    def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+        """A load of fragments by an instruction of its own."""
+        raise refuse(step, "not-lowered-yet", f"`{step}`: a load of fragments by an instruction is accepted by the language, not lowered"
+                     " yet for this target", "leave the braces out")  # fmt: skip
+
+    def first_points(self, frame: Frame, step: Do, name: str) -> dict[str, Expr]:
+        """The coordinates of the first element that the thread names of an operand in an addressed memory."""
+        found = self.match_of(step)
+        held, operand, binding = found.instruction.fragment(name), found.instruction.operand(name), dict(found.binding)
+        assert held is not None
+        points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
+        for dim, inside in zip(operand.dims, held.at(frame.spec.lane, index(0)), strict=True):
+            points[binding[dim.name]] = simplify(points[binding[dim.name]] + inside)
+        return points
+
+    def operand_at(self, frame: Frame, step: Do, name: str, whole: Read | Pad) -> tuple[ir.Buffer, tuple[Expr, ...]]:
+        """Where an operand's first element is, as the thread sees it."""
+        raise NotImplementedError
+
+    def index_value(self, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
+        """An index of the task at a point."""
+        return simplify(self.value(frame, e, points))
