@@ -16,6 +16,7 @@ from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_
 from tilelang.schedule import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, advance, later
+from tilelang.tensor import order_extents, walk_order
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
 
@@ -92,10 +93,8 @@ class Nest(Part):
         """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says."""
         if step.order is None:
             return digits(number, rounds)
-        from tilelang.tensor import walk_order
-
         pieces = walk_order(step.order, tuple(rounds))
-        extents = _order_extents(pieces, rounds)
+        extents = order_extents(pieces, rounds)
         out: dict[str, Expr] = {a: index(0) for a in rounds}
         rest = number
         for (axis, piece), extent in reversed(list(zip(pieces, extents, strict=True))):
@@ -105,18 +104,9 @@ class Nest(Part):
         return out
 
     def _ordered_count(self, step: Tile, rounds: dict[str, int]) -> int:
-        from tilelang.tensor import walk_order
-
+        """How many units an order numbers: where a pair n/8, n%8 does not divide, some of them have no tile."""
         assert step.order is not None
-        for name in step.order.dims:
-            if name not in rounds:
-                raise refuse(
-                    step,
-                    "order-axis",
-                    f"`{step}`: the order names `{name}`, which is not cut here",
-                    "order the axes of this tile",
-                )
-        return math.prod(_order_extents(walk_order(step.order, tuple(rounds)), rounds))
+        return math.prod(order_extents(walk_order(step.order, tuple(rounds)), rounds))
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""
@@ -323,16 +313,6 @@ class Nest(Part):
         commits = [c for _, c in following.values() if c is not None]
         loop = ir.For(v, total, ir.seq(body, *commits, *rotations), "serial", step.span)
         return ir.seq(*before, loop)
-
-
-def _order_extents(pieces: list[tuple[str, int]], rounds: dict[str, int]) -> list[int]:
-    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8."""
-    left = dict(rounds)
-    out = []
-    for axis, piece in pieces:
-        out.append(-(-left[axis] // piece))
-        left[axis] = piece
-    return out
 
 
 def _at_least_once(extent: Expr) -> bool:
