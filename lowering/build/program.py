@@ -16,12 +16,8 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
-from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.nest import Nest
-from tilelang.lowering.build.place import Places
-from tilelang.lowering.build.share import Shares
 from tilelang.lowering.build.spreads import numbers
-from tilelang.lowering.build.state import States
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import complete, resolve_when, root_spec
