@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
@@ -10,3 +11,7 @@ settings.register_profile("dev", _COMMON, max_examples=20)
 settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("large", _COMMON, max_examples=2500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew from what is generated now")
