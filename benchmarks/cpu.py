@@ -1,0 +1,164 @@
+"""Schedules on the CPU beside hand-written kernels, NumPy and PyTorch: the table that says whether the compiler loses anything.
+
+`python benchmarks/cpu.py` measures every operator interleaved with its hand-written yardstick, its peer, a streaming copy and a pure
+read, over the same arrays, outputs preallocated, warm caches, a pause at every change of sides; each result is first checked against
+the reference. Ratios above 1 mean that the schedule is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/cpu.py` from anywhere
+
+import tilelang as tl
+from benchmarks import cpu_schedules as schedules
+from benchmarks import hand_written as hand
+from benchmarks.hand_written_matmul import best_tiles, matmul_source
+from benchmarks.harness import Contestant, FloatArray, OpenCLBench, aligned_array, compare, record, table
+from tilelang.lowering.drivers import opencl as driver
+
+HEADING = ("operator", "size", "ms", "x hand", "x peer", "peer", "x copy", "x read", "GFLOP/s")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One operator at one size; ratios are how many times faster the schedule is."""
+
+    operator: str
+    size: str
+    ms: float
+    hand_ratio: float
+    peer: str
+    peer_ratio: float
+    copy_ratio: float | None = None
+    read_ratio: float | None = None
+    gflops: float | None = None
+
+    def cells(self) -> tuple[str, ...]:
+        optional = [f"{v:.2f}" if v is not None else "" for v in (self.copy_ratio, self.read_ratio)]
+        gflops = f"{self.gflops:.0f}" if self.gflops is not None else ""
+        return (self.operator, self.size, f"{self.ms:.2f}", f"{self.hand_ratio:.2f}", f"{self.peer_ratio:.2f}", self.peer,
+                *optional, gflops)  # fmt: skip
+
+
+def launcher(schedule: tl.Schedule, inputs: dict[str, FloatArray], output: FloatArray) -> Callable[[], None]:
+    """The compiled schedule over NumPy arrays in place, after a check against the reference."""
+    kernel = tl.compile(schedule)
+    connection = driver.connect(kernel.target.device)
+    name = kernel.computation.outputs[0].name
+    held = {n: driver.HostArray(connection, a, False) for n, a in inputs.items()}
+    held[name] = driver.HostArray(connection, output, True)
+    buffers = {n: h.buffer for n, h in held.items()}
+
+    def run() -> None:
+        kernel.launch(buffers)
+        connection.finish()
+
+    output[...] = np.nan
+    run()
+    held[name].land()
+    from tilelang.reference import compare as compare_with_reference
+
+    report = compare_with_reference(kernel.computation, inputs, {name: output})
+    if not report:
+        raise SystemExit(f"{kernel.computation.name} is wrong: {report}")
+    return run
+
+
+def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> list[Row]:
+    """Row sum, softmax, layer normalization, GELU and transpose of one n x n matrix."""
+    import torch
+
+    torch.set_num_threads(bench.device.max_compute_units)
+    rng = np.random.default_rng(0)
+    x, y, sums, gamma, beta = (aligned_array(s) for s in ((n, n), (n, n), (n,), (n,), (n,)))
+    x[...], gamma[...], beta[...] = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
+    tx, ty, tsums, tgamma, tbeta = (torch.from_numpy(a) for a in (x, y, sums, gamma, beta))
+    torch_gelu = torch._C._nn.gelu
+    norms = {"X": x, "gamma": gamma, "beta": beta}
+    operators: dict[str, tuple[tl.Schedule, dict[str, FloatArray], FloatArray, str, tuple[int, ...], Callable[[], object]]] = {
+        "row sum": (schedules.row_sum(n, n), {"X": x}, sums, hand.row_sum_source(n), (n,), lambda: torch.sum(tx, 1, out=tsums)),
+        "softmax": (schedules.softmax(n, n), {"X": x}, y, hand.softmax_source(n), (n,), lambda: torch.softmax(tx, 1, out=ty)),
+        "layer norm": (
+            schedules.layer_normalization(n, n), norms, y, hand.layer_normalization_source(n), (n,),
+            lambda: torch.layer_norm(tx, (n,), tgamma, tbeta),
+        ),
+        "gelu (tanh)": (
+            schedules.gelu(n, n), {"X": x}, y, hand.gelu_source(n), (n,), lambda: torch_gelu(tx, approximate="tanh", out=ty),
+        ),
+        "transpose": (
+            schedules.transpose(n, n), {"X": x}, y, hand.transpose_source(n, n), (n // 32, n // 32), lambda: ty.copy_(tx.T),
+        ),
+    }  # fmt: skip
+    copy = bench.launch(hand.copy_source(n), (n // 8,), [x, y])
+    read = bench.launch(hand.read_source(n), (n // 8,), [x, sums])
+    rows = []
+    for name, (schedule, inputs, output, source, grid, peer) in operators.items():
+        if only is not None and only not in name:
+            continue
+        contestants = [
+            Contestant("copy", "opencl", copy),
+            Contestant("read", "opencl", read),
+            Contestant("hand", "opencl", bench.launch(source, grid, [*inputs.values(), output])),
+            Contestant("ours", "opencl", launcher(schedule, inputs, output)),
+            Contestant("peer", "torch", peer),
+        ]
+        found = compare(contestants, rounds)
+        reads_only = name == "row sum"
+        rows.append(
+            Row(name, f"{n}x{n}", found.median_ms("ours"), found.ratio("ours", "hand"), "PyTorch", found.ratio("ours", "peer"),
+                None if reads_only else found.ratio("ours", "copy"), found.ratio("ours", "read") if reads_only else None)
+        )  # fmt: skip
+        print("  ".join(c for c in rows[-1].cells() if c), flush=True)
+    return rows
+
+
+def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int) -> Row:
+    """The matrix product of one size beside the hand-written kernel and NumPy."""
+    rng = np.random.default_rng(1)
+    a, b, c, product = (aligned_array(s) for s in ((m, k), (k, n), (m, n), (m, n)))
+    a[...], b[...] = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    tiles = best_tiles(m, n, k)
+    found = compare(
+        [
+            Contestant("hand", "opencl", bench.launch(matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b, c])),
+            Contestant("ours", "opencl", launcher(schedules.matmul_schedule(m, n, k), {"A": a, "B": b}, c)),
+            Contestant("peer", "numpy", lambda: np.matmul(a, b, out=product)),
+        ],
+        rounds,
+    )
+    ms = found.median_ms("ours")
+    row = Row("matmul", f"{m}x{n}x{k}", ms, found.ratio("ours", "hand"), "NumPy", found.ratio("ours", "peer"),
+              gflops=2e-6 * m * n * k / ms)  # fmt: skip
+    print("  ".join(x for x in row.cells() if x), flush=True)
+    return row
+
+
+def main() -> None:
+    """Measures, prints the table, and appends it to a file where one is named."""
+    parser = argparse.ArgumentParser(description="schedules on the CPU beside hand-written kernels, NumPy and PyTorch")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", help="a part of an operator's name")
+    parser.add_argument("--record", type=Path, help="a file of JSON lines to append to")
+    options = parser.parse_args()
+    bench = OpenCLBench()
+    rows: list[Row] = []
+    if options.only is None or options.only in "matmul":
+        for m, n, k in schedules.MATMUL_TILES:
+            rows.append(matrix_product(bench, m, n, k, options.rounds))
+    if options.only is None or options.only not in "matmul":
+        rows += memory_bound(bench, 4096, options.rounds, options.only)
+    print("\n" + table([HEADING, *(row.cells() for row in rows)]))
+    if options.record is not None:
+        record(options.record, [dataclasses.asdict(row) for row in rows], bench.device.name)
+
+
+if __name__ == "__main__":
+    main()

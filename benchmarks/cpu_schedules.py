@@ -1,0 +1,133 @@
+"""The operators of the CPU table, as computations and schedules: what `benchmarks/cpu.py` measures.
+
+Blocks are tasks of one core and have one thread; rows go through in vectors of 64 floats (four of the machine's), results past the
+caches, and what comes next is prefetched. The hand-written kernels beside which they are measured have the same forms.
+"""
+
+from __future__ import annotations
+
+import tilelang as tl
+
+
+def matmul(m: int, n: int, k: int) -> tl.Tensor:
+    """C[m, n] = sum[k] A[m, k] * B[k, n]."""
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    a = tl.input("A", tl.float32, i, r)
+    b = tl.input("B", tl.float32, r, j)
+    return tl.define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j)
+
+
+# Blocks that two cores share evenly, panels of equal depth near 256.
+MATMUL_TILES = {(1024, 1024, 1024): (512, 528, 256), (2048, 2048, 2048): (512, 384, 256), (1000, 1111, 777): (504, 576, 259)}
+
+
+def matmul_schedule(m: int, n: int, k: int) -> tl.Schedule:
+    """B packed in panels of 48 columns, A read where it lies; an 8 x 48 tile of C in 24 vector registers."""
+    block_m, block_n, panel = MATMUL_TILES.get((m, n, k), (336, 384, 256))
+    return (
+        tl.schedule(matmul(m, n, k))
+        .tile(m=block_m, n=block_n).to(tl.block)
+        .split(k=panel)
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 48, k, n % 48)), steps=tl.move().vectorize(n=16))
+        .split(m=8).split(n=48)
+        .accumulate(tl.register)
+        .split(k=4, peel=True).split(k=1, unroll=True)
+        .load("B", tl.register, steps=tl.move().vectorize(n=16))
+        .split(m=1, unroll=True)
+        .vectorize(n=16)
+    )  # fmt: skip
+
+
+def _matrix(rows: int, columns: int) -> tuple[tl.Tensor, tl.Axis, tl.Axis]:
+    i, j = tl.axes(i=rows, j=columns)
+    return tl.input("X", tl.float32, i, j), i, j
+
+
+def row_sum(rows: int, columns: int) -> tl.Schedule:
+    """Y[i] = sum[j] X[i, j]."""
+    x, i, j = _matrix(rows, columns)
+    y = tl.define("Y", tl.sum(x[i, j], over=j), i)
+    return (
+        tl.schedule(y).tile(i=1).to(tl.block).accumulate(tl.register).split(j=64).load("X", tl.l1, ahead=16).vectorize(j=64)
+    )
+
+
+def softmax(rows: int, columns: int) -> tl.Schedule:
+    """Y[i, j] = exp(X[i, j] - peak[i]) / total[i], a row a block, exp once."""
+    x, i, j = _matrix(rows, columns)
+    peak = tl.define("peak", tl.max(x[i, j], over=j), i)
+    shifted = tl.define("shifted", tl.exp(x[i, j] - peak[i]), i, j)
+    total = tl.define("total", tl.sum(shifted[i, j], over=j), i)
+    scale = tl.define("scale", 1.0 / total[i], i)
+    y = tl.define("Y", shifted[i, j] * scale[i], i, j)
+    wide = tl.move().vectorize(j=64)
+    next_row = tl.move().split(j=64).load("X", tl.l1, ahead=-(-columns // 64)).vectorize(j=64)
+    return (
+        tl.schedule(y)
+        .tile(i=1).to(tl.block)
+        .via(tl.register, stream=True)
+        .compute("peak", tl.register, steps=wide)
+        .compute("shifted", tl.shared, steps=next_row)
+        .compute("total", tl.register, steps=wide)
+        .compute("scale", tl.register)
+        .split(j=64)
+        .vectorize(j=64)
+    )  # fmt: skip
+
+
+def layer_normalization(rows: int, columns: int, epsilon: float = 1e-5) -> tl.Schedule:
+    """Y[i, j] = (X[i, j] - mean[i]) * scale[i] * gamma[j] + beta[j], mean and variance in two passes over a row in the cache."""
+    x, i, j = _matrix(rows, columns)
+    gamma, beta = (tl.input(name, tl.float32, j) for name in ("gamma", "beta"))
+    mean = tl.define("mean", tl.sum(x[i, j], over=j) * (1.0 / columns), i)
+    deviation = x[i, j] - mean[i]
+    variance = tl.define("variance", tl.sum(deviation * deviation, over=j) * (1.0 / columns), i)
+    scale = tl.define("scale", tl.rsqrt(variance[i] + epsilon), i)
+    y = tl.define("Y", (x[i, j] - mean[i]) * scale[i] * gamma[j] + beta[j], i, j)
+    wide = tl.move().vectorize(j=64)
+    return (
+        tl.schedule(y)
+        .tile(i=1).to(tl.block)
+        .via(tl.register, stream=True)
+        .compute("mean", tl.register, steps=wide)
+        .compute("variance", tl.register, steps=wide)
+        .compute("scale", tl.register)
+        .split(j=64)
+        .load("X", tl.l2, ahead=-(-columns // 64))
+        .vectorize(j=64)
+    )  # fmt: skip
+
+
+def gelu(rows: int, columns: int) -> tl.Schedule:
+    """The tanh form of GELU, one pass."""
+    x, i, j = _matrix(rows, columns)
+    y = tl.define("Y", tl.gelu_tanh(x[i, j]), i, j)
+    return (
+        tl.schedule(y)
+        .tile(i=1).to(tl.block)
+        .via(tl.register, stream=True)
+        .split(j=64)
+        .load("X", tl.l1, ahead=16)
+        .vectorize(j=64)
+    )  # fmt: skip
+
+
+def transpose(rows: int, columns: int) -> tl.Schedule:
+    """Y[j, i] = X[i, j] through a 32 x 32 tile in shared memory."""
+    x, i, j = _matrix(rows, columns)
+    y = tl.define("Y", x[i, j], j, i)
+    return (
+        tl.schedule(y)
+        .tile(i=32, j=32).to(tl.block)
+        .via(tl.register, stream=True)
+        .load("X", tl.shared, steps=tl.move().vectorize(j=16))
+        .split(j=1)
+        .vectorize(i=16)
+    )  # fmt: skip
+
+
+def copy(rows: int, columns: int) -> tl.Schedule:
+    """Y[i, j] = X[i, j], streaming: the bound for what reads and writes everything once."""
+    x, i, j = _matrix(rows, columns)
+    y = tl.define("Y", x[i, j], i, j)
+    return tl.schedule(y).tile(i=8).to(tl.block).via(tl.register, stream=True).split(i=1).split(j=64).vectorize(j=64)
