@@ -113,15 +113,15 @@ def schedules(M: int = 500, N: int = 555, K: int = 444, small: bool = False) -> 
     return {"gemm_cpu": gemm_cpu(c), "gemm_simt": gemm_simt(c)}
 
 
-def refusals() -> dict[str, str]:
-    """What this device says to the schedules that need matrix instructions."""
+def refusals(target: tl.Target | None = None) -> dict[str, str]:
+    """What a target (default: the device here) says to the schedules that need matrix instructions."""
     texts = {}
     for name, build in (
         ("gemm_ampere", lambda: gemm_ampere(matmul(256, 256, 64, tl.float16))),
         ("gemm_hopper", lambda: gemm_hopper(linear(256, 256, 128))),
     ):
         try:
-            tl.compile(build())
+            tl.compile(build(), target=target)
         except tl.Refusal as refusal:
             texts[name] = str(refusal)
     return texts

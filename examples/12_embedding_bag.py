@@ -1,6 +1,8 @@
 """Embedding bag: rows of a table, chosen by an integer tensor, added up.
 
-The indices' range is stated with the input, so every read is proven to lie inside the table. Run: `python examples/12_embedding_bag.py`.
+The range of the indices is stated with the input, so every read is proven to lie inside the table.
+
+Run: `python examples/12_embedding_bag.py`.
 """
 
 from __future__ import annotations
