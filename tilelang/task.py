@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection
 
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.errors import Refusal
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, substitute, unique
+from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute, unique
 from tilelang.node import Node, node
 from tilelang.schedule import Place, Step
+from tilelang.simplify import conjunction
 
 
 @node
@@ -96,7 +97,8 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
 
     def resolve(expr: Expr, inside: bool) -> Expr:
         mapping: dict[Expr, Expr] = {}
-        for read in [e for e in unique(expr) if isinstance(e, Read)]:
+        for whole in reads(expr):
+            read = whole.read if isinstance(whole, Pad) else whole
             definition = read.tensor.definition
             if definition is None or keep(read.tensor):
                 continue
@@ -104,8 +106,9 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
             if definition.reduction is None:
                 value = definition.values[read.tensor.member]
                 named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
-                mapping[read] = _rounded(resolve(named, inside), read.tensor)
-            elif not inside and joins(indices, axes):
+                value = _rounded(resolve(named, inside), read.tensor)
+                mapping[whole] = _padded(value, whole.value, indices, read.tensor) if isinstance(whole, Pad) else value
+            elif not inside and whole is read and joins(indices, axes):
                 mapping[read] = Read(read.tensor, axes)
                 add_state(definition, indices)
             else:
@@ -159,6 +162,13 @@ def _rounded(value: Expr, tensor: Tensor) -> Expr:
 
     wide = compute_type(tensor.dtype)
     return value if wide == tensor.dtype or isinstance(value, Read) else Cast(Cast(value, wide), tensor.dtype)
+
+
+def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tensor) -> Expr:
+    """A substituted definition where the read was inside its tensor, else the padding."""
+    conditions = [c for i, d in zip(indices, tensor.dims, strict=True) for c in (index(0) <= i, i < index(d.extent))]
+    inside = conjunction(conditions)
+    return value if inside is None else Select(inside, value, const(outside.value, value.dtype))
 
 
 def plan(computation: Computation, placed: Collection[str], materialised: Collection[str] = ()) -> list[Task]:
