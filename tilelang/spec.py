@@ -399,10 +399,8 @@ def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
 def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
     import difflib
 
-    for flag, what in ((step.on is not None, "`on ROLE`"), (step.behind > 0, "`behind`"), (step.once, "`once`"),
-                       (step.memory == "image", "image memory")):  # fmt: skip
-        if flag:
-            later(step, what)
+    if step.memory == "image":
+        later(step, "image memory")
     if step.verb == "accumulate":
         if not task.states:
             raise _refuse(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",

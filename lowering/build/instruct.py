@@ -42,7 +42,7 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                              " lowered yet for this target", "units block = N warp")  # fmt: skip
             case Place():
                 for flag, what in (
-                    (step.on is not None, f"`on {step.on}`"),
+                    (step.on is not None, "`on ROLE`"),
                     (step.behind > 0, "`behind`"),
                     (step.once, "`once`"),
                 ):

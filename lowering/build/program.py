@@ -45,6 +45,7 @@ class _Assembly:
         self.computation, self.profile = computation, profile
         extents = {a.name: a.extent for d in computation.definitions for a in d.axes}
         steps = resolve_when(steps, extents)
+        check_lowered(steps, profile)
         first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
@@ -161,7 +162,6 @@ class _Assembly:
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
     def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target) -> None:
-        check_lowered(steps, self.profile)
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})

@@ -8,9 +8,12 @@ group of W lanes of the last dimension; the others stay private arrays (W = 0).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilelang.expr import Const, Expr
 from tilelang.lowering import ir
 from tilelang.lowering.passes.arena import with_buffers
+from tilelang.simplify import simplify
 
 
 def promote(kernel: ir.Kernel) -> ir.Kernel:
@@ -21,7 +24,7 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
         if isinstance(s, ir.Store):
             accesses[s.buffer, s.indices, ir.lanes(s.value)] = None
         if isinstance(s, ir.Instruction):
-            widths.update({b.name: 0 for _, b, _ in s.operands if b.memory == "register"})
+            accesses.update(dict.fromkeys(_operands(s)))
         for e in ir.expressions(s):
             for load in ir.loads(e):
                 accesses[load.buffer, load.indices, load.lanes] = None
@@ -33,6 +36,17 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
         if w and not (all(isinstance(i, Const) for i in indices) and _within(indices[-1], lanes, w) and b.shape[-1] % w == 0):
             widths[b.name] = 0
     return with_buffers(kernel, {b.name: b.replace(vector=widths[b.name]) for b in kernel.registers})
+
+
+def _operands(stmt: ir.Instruction) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...], int]]:
+    """What an instruction touches of each operand, as one access where a vector has that many lanes."""
+    for name, buffer, indices in stmt.operands:
+        held = stmt.semantics.fragment(name)
+        slots = held.slots if held is not None else buffer.shape[-1]
+        if slots in (1, 2, 4, 8, 16):
+            yield buffer, indices, slots
+        else:
+            yield from ((buffer, (*indices[:-1], simplify(indices[-1] + slot)), 1) for slot in range(slots))
 
 
 def _within(last: Expr, lanes: int, width: int) -> bool:

@@ -71,6 +71,8 @@ class _Unrolling:
             indices = [i for load in places if load.buffer.memory == "register" for i in load.indices]
             if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
                 indices += stmt.indices
+            if isinstance(stmt, ir.Instruction):
+                indices += [i for _, buffer, at in stmt.operands if buffer.memory == "register" for i in at]
             found = self.addressing[id(stmt)] = found.union(*map(free, indices))
         return found
 
