@@ -1,0 +1,145 @@
+"""Which thread has which element: what a refusal of a reader that is not the owner shows, and whether a store fits its owners.
+
+Everything here enumerates threads and walks in NumPy; it runs where a schedule is refused, or where it declares owners twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang.errors import Refusal
+from tilelang.expr import Expr, Var
+from tilelang.lowering.build.frame import NotOwner, Share
+from tilelang.schedule import Step
+from tilelang.simplify import interval
+from tilelang.spec import Spec
+from tilelang.tensor import evaluate
+
+MOST_POINTS = 1 << 20  # of threads and walks that are enumerated; beyond, the walks are cut short
+
+
+def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
+    """The thread, then each index, as arrays over every thread and every round of the walks; None where they are not numbers."""
+    variables: dict[Expr, int] = {}
+    thread: Expr | None = None
+    for e in indices:
+        for v in e.walk():
+            if isinstance(v, Var) and v.name == "thread":
+                thread = v
+            elif isinstance(v, Var):
+                low, high = interval(v)
+                known = low == 0 and high is not None and not v.name.startswith("block_")
+                variables[v] = (high or 0) + 1 if known else 1
+    counts = [threads, *variables.values()]
+    while math.prod(counts) > MOST_POINTS and max(counts[1:], default=1) > 1:
+        k = 1 + counts[1:].index(max(counts[1:]))
+        counts[k] = -(-counts[k] // 2)
+    grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in counts], indexing="ij")]
+    values = dict(zip(variables, grids[1:], strict=True))
+    if thread is not None:
+        values[thread] = grids[0]
+    try:
+        return [grids[0], *(np.broadcast_to(evaluate(e, values), grids[0].shape) for e in indices)]
+    except KeyError:
+        return None
+
+
+def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
+    """The refusal of a read by a thread that has not the element, with the element and the two threads."""
+    share = error.share
+    name, dims = share.tensor.name, [d.name for d in share.tensor.dims]
+    example = _foreign_element(share, dims, error.offsets, threads)
+    if example is None:
+        return Refusal(
+            "reader-is-not-owner",
+            f"which of its registers a thread reads for {name} is not known when the kernel is compiled",
+            span=getattr(step, "span", None),
+            counterexample=f"along {dims[error.dim]}, the element {error.offsets[error.dim]} of its region",
+            mend=f"place {name} in shared, or let the reader walk as the owner does",
+            proven=False,
+        )
+    return Refusal(
+        "reader-is-not-owner",
+        f"a thread reads an element of {name} that stands in another thread's registers",
+        span=getattr(step, "span", None),
+        counterexample=example,
+        mend=f"place {name} in shared, or give the reader and the owner the same tiles",
+    )
+
+
+def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr], threads: int) -> str | None:
+    """The first element that a thread reads and does not have, in words."""
+    points = coordinates(offsets, threads)
+    units = coordinates([d.unit for d in share.dims], threads)
+    if points is None or units is None:
+        return None
+    owned = [np.zeros((threads, d.size), np.int64) for d in share.dims]
+    for d, dim in enumerate(share.dims):
+        first = np.zeros(threads, np.int64)
+        first[units[0][::-1]] = units[1 + d][::-1]  # in round 0 of what else the unit depends on
+        for slot in range(dim.size):
+            owned[d][:, slot] = first + int(evaluate(dim.offset(_number(slot)), {}))
+    has = np.ones(points[0].shape, bool)
+    for d, mine in enumerate(points[1:]):
+        has &= (owned[d][points[0]] == mine[:, None]).any(axis=1)
+    wrong = np.nonzero(~has)[0]
+    if not wrong.size:
+        return None
+    p = int(wrong[0])
+    element = [int(x[p]) for x in points[1:]]
+    owners = np.ones(threads, bool)
+    for d, x in enumerate(element):
+        owners &= (owned[d] == x).any(axis=1)
+    return f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} and stands in {_registers(owners)}"
+
+
+def _number(n: int) -> Expr:
+    from tilelang.expr import index
+
+    return index(n)
+
+
+def _element(name: str, dims: Sequence[str], element: Sequence[int]) -> str:
+    places = ", ".join(map(str, element))
+    at = f"{dims[0]} = {places}" if len(dims) == 1 else f"({', '.join(dims)}) = ({places})"
+    return f"the element of {name} at {at}, counted from where its region begins,"
+
+
+def _registers(owners: Any) -> str:
+    found = [str(int(t)) for t in np.nonzero(owners)[0]]
+    if not found:
+        return "no thread's registers"
+    if len(found) == 1:
+        return f"those of thread {found[0]}"
+    return f"those of threads {', '.join(found[:4])}{', ...' if len(found) > 4 else ''}"
+
+
+def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads: int) -> str | None:
+    """The first element of a tile that is stored by a thread that does not hold it, in words; None where every one fits.
+
+    whole: the spec of the tile; owner, store: its leaves by the steps that compute and by those that store.
+    """
+    axes = [a for a in whole.axes if not a.reduction]
+    names = [a.name for a in axes]
+    extents = np.array([max(1, a.extent) for a in axes])
+    places = []
+    for leaf in (owner, store):
+        found = coordinates([leaf.axis(a.name).base - a.base for a in axes], threads)
+        if found is None:
+            return f"the elements of {name} have no numbers"
+        inside = np.all([x < n for x, n in zip(found[1:], extents, strict=True)], axis=0)
+        flat = np.ravel_multi_index([x[inside] for x in found[1:]], extents) if axes else np.zeros(int(inside.sum()), np.int64)
+        places.append((flat, found[0][inside]))
+    (held, holder), (stored, storer) = places
+    wrong = np.nonzero(~np.isin(stored * threads + storer, held * threads + holder))[0]
+    if not wrong.size:
+        return None
+    p = wrong[np.argmin(stored[wrong])]
+    element = [int(x) for x in np.unravel_index(int(stored[p]), extents)]
+    owners = np.zeros(threads, bool)
+    owners[holder[held == stored[p]]] = True
+    return f"{_element(name, names, element)} is stored by thread {int(storer[p])} and stands in {_registers(owners)}"
