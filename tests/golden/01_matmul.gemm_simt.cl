@@ -1,0 +1,307 @@
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const float4*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const __global float4_u*)p;
+    float4 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    return v;
+#endif
+}
+
+// 2 x 1 x 1 blocks of 32 threads, 6400 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(32, 1, 1)))
+void C(
+    __global const float* restrict A,
+    __global const float* restrict B,
+    __global float* restrict C)
+{
+    __local float A_shared[1088] __attribute__((aligned(64)));
+    __local float B_shared[512] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int thread = (int)get_local_id(0);
+    float4 A_staged_0, A_staged_1, A_staged_2, A_staged_3, B_staged_0, B_staged_1;
+    float C_state_0_0_0_0 = 0.0f;
+    float C_state_0_0_0_1 = 0.0f;
+    float C_state_0_0_0_2 = 0.0f;
+    float C_state_0_0_0_3 = 0.0f;
+    float C_state_0_0_1_0 = 0.0f;
+    float C_state_0_0_1_1 = 0.0f;
+    float C_state_0_0_1_2 = 0.0f;
+    float C_state_0_0_1_3 = 0.0f;
+    float C_state_0_0_2_0 = 0.0f;
+    float C_state_0_0_2_1 = 0.0f;
+    float C_state_0_0_2_2 = 0.0f;
+    float C_state_0_0_2_3 = 0.0f;
+    float C_state_0_0_3_0 = 0.0f;
+    float C_state_0_0_3_1 = 0.0f;
+    float C_state_0_0_3_2 = 0.0f;
+    float C_state_0_0_3_3 = 0.0f;
+    float C_state_0_1_0_0 = 0.0f;
+    float C_state_0_1_0_1 = 0.0f;
+    float C_state_0_1_0_2 = 0.0f;
+    float C_state_0_1_0_3 = 0.0f;
+    float C_state_0_1_1_0 = 0.0f;
+    float C_state_0_1_1_1 = 0.0f;
+    float C_state_0_1_1_2 = 0.0f;
+    float C_state_0_1_1_3 = 0.0f;
+    float C_state_0_1_2_0 = 0.0f;
+    float C_state_0_1_2_1 = 0.0f;
+    float C_state_0_1_2_2 = 0.0f;
+    float C_state_0_1_2_3 = 0.0f;
+    float C_state_0_1_3_0 = 0.0f;
+    float C_state_0_1_3_1 = 0.0f;
+    float C_state_0_1_3_2 = 0.0f;
+    float C_state_0_1_3_3 = 0.0f;
+    float C_state_1_0_0_0 = 0.0f;
+    float C_state_1_0_0_1 = 0.0f;
+    float C_state_1_0_0_2 = 0.0f;
+    float C_state_1_0_0_3 = 0.0f;
+    float C_state_1_0_1_0 = 0.0f;
+    float C_state_1_0_1_1 = 0.0f;
+    float C_state_1_0_1_2 = 0.0f;
+    float C_state_1_0_1_3 = 0.0f;
+    float C_state_1_0_2_0 = 0.0f;
+    float C_state_1_0_2_1 = 0.0f;
+    float C_state_1_0_2_2 = 0.0f;
+    float C_state_1_0_2_3 = 0.0f;
+    float C_state_1_0_3_0 = 0.0f;
+    float C_state_1_0_3_1 = 0.0f;
+    float C_state_1_0_3_2 = 0.0f;
+    float C_state_1_0_3_3 = 0.0f;
+    float C_state_1_1_0_0 = 0.0f;
+    float C_state_1_1_0_1 = 0.0f;
+    float C_state_1_1_0_2 = 0.0f;
+    float C_state_1_1_0_3 = 0.0f;
+    float C_state_1_1_1_0 = 0.0f;
+    float C_state_1_1_1_1 = 0.0f;
+    float C_state_1_1_1_2 = 0.0f;
+    float C_state_1_1_1_3 = 0.0f;
+    float C_state_1_1_2_0 = 0.0f;
+    float C_state_1_1_2_1 = 0.0f;
+    float C_state_1_1_2_2 = 0.0f;
+    float C_state_1_1_2_3 = 0.0f;
+    float C_state_1_1_3_0 = 0.0f;
+    float C_state_1_1_3_1 = 0.0f;
+    float C_state_1_1_3_2 = 0.0f;
+    float C_state_1_1_3_3 = 0.0f;
+    for (int m_round = 0; m_round < 4; ++m_round) {
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s0;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 68] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s1;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 136] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s2;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 204] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s3;
+    }
+    for (int k_round = 0; k_round < 2; ++k_round) {
+        *(__local float4*)(B_shared + k_round * 128 + thread * 4) = load_first_global_float4(B + k_round * 148 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, -block_x * 32 - thread % 8 * 4 + 37, (float4)(0.0f));
+    }
+    for (int k = 0; k < 2; ++k) {
+        if (k < 1) {
+            const int k_next = k + 1;
+            A_staged_0 = load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4, -k_next * 8 - thread % 2 * 4 + 11, (float4)(0.0f));
+            A_staged_1 = thread / 2 < 1 ? load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4 + 176, -k_next * 8 - thread % 2 * 4 + 11, (float4)(0.0f)) : (float4)(0.0f);
+            A_staged_2 = (float4)(0.0f);
+            A_staged_3 = (float4)(0.0f);
+        }
+        if (k < 1) {
+            const int k_next_1 = k + 1;
+            B_staged_0 = k_next_1 * 8 + thread / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, -block_x * 32 - thread % 8 * 4 + 37, (float4)(0.0f)) : (float4)(0.0f);
+            B_staged_1 = (float4)(0.0f);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of A_shared[(k - 1 + 1) % 2, thread % 2 * 4 + lane_3, m_round_2 * 16 + thread // 2] at examples/01_matmul.py, one round of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 4 * 4 + lane_6] at examples/01_matmul.py
+        for (int k_1 = 0; k_1 < 8; ++k_1) {
+            float4 A_register_0 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
+            float4 A_register_1 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);
+            float4 B_register_0 = *(__local const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4);
+            float4 B_register_1 = *(__local const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4 + 16);
+            C_state_0_0_0_0 = C_state_0_0_0_0 + A_register_0.s0 * B_register_0.s0;
+            C_state_0_0_0_1 = C_state_0_0_0_1 + A_register_0.s0 * B_register_0.s1;
+            C_state_0_0_0_2 = C_state_0_0_0_2 + A_register_0.s0 * B_register_0.s2;
+            C_state_0_0_0_3 = C_state_0_0_0_3 + A_register_0.s0 * B_register_0.s3;
+            C_state_0_0_1_0 = C_state_0_0_1_0 + A_register_0.s1 * B_register_0.s0;
+            C_state_0_0_1_1 = C_state_0_0_1_1 + A_register_0.s1 * B_register_0.s1;
+            C_state_0_0_1_2 = C_state_0_0_1_2 + A_register_0.s1 * B_register_0.s2;
+            C_state_0_0_1_3 = C_state_0_0_1_3 + A_register_0.s1 * B_register_0.s3;
+            C_state_0_0_2_0 = C_state_0_0_2_0 + A_register_0.s2 * B_register_0.s0;
+            C_state_0_0_2_1 = C_state_0_0_2_1 + A_register_0.s2 * B_register_0.s1;
+            C_state_0_0_2_2 = C_state_0_0_2_2 + A_register_0.s2 * B_register_0.s2;
+            C_state_0_0_2_3 = C_state_0_0_2_3 + A_register_0.s2 * B_register_0.s3;
+            C_state_0_0_3_0 = C_state_0_0_3_0 + A_register_0.s3 * B_register_0.s0;
+            C_state_0_0_3_1 = C_state_0_0_3_1 + A_register_0.s3 * B_register_0.s1;
+            C_state_0_0_3_2 = C_state_0_0_3_2 + A_register_0.s3 * B_register_0.s2;
+            C_state_0_0_3_3 = C_state_0_0_3_3 + A_register_0.s3 * B_register_0.s3;
+            C_state_0_1_0_0 = C_state_0_1_0_0 + A_register_0.s0 * B_register_1.s0;
+            C_state_0_1_0_1 = C_state_0_1_0_1 + A_register_0.s0 * B_register_1.s1;
+            C_state_0_1_0_2 = C_state_0_1_0_2 + A_register_0.s0 * B_register_1.s2;
+            C_state_0_1_0_3 = C_state_0_1_0_3 + A_register_0.s0 * B_register_1.s3;
+            C_state_0_1_1_0 = C_state_0_1_1_0 + A_register_0.s1 * B_register_1.s0;
+            C_state_0_1_1_1 = C_state_0_1_1_1 + A_register_0.s1 * B_register_1.s1;
+            C_state_0_1_1_2 = C_state_0_1_1_2 + A_register_0.s1 * B_register_1.s2;
+            C_state_0_1_1_3 = C_state_0_1_1_3 + A_register_0.s1 * B_register_1.s3;
+            C_state_0_1_2_0 = C_state_0_1_2_0 + A_register_0.s2 * B_register_1.s0;
+            C_state_0_1_2_1 = C_state_0_1_2_1 + A_register_0.s2 * B_register_1.s1;
+            C_state_0_1_2_2 = C_state_0_1_2_2 + A_register_0.s2 * B_register_1.s2;
+            C_state_0_1_2_3 = C_state_0_1_2_3 + A_register_0.s2 * B_register_1.s3;
+            C_state_0_1_3_0 = C_state_0_1_3_0 + A_register_0.s3 * B_register_1.s0;
+            C_state_0_1_3_1 = C_state_0_1_3_1 + A_register_0.s3 * B_register_1.s1;
+            C_state_0_1_3_2 = C_state_0_1_3_2 + A_register_0.s3 * B_register_1.s2;
+            C_state_0_1_3_3 = C_state_0_1_3_3 + A_register_0.s3 * B_register_1.s3;
+            C_state_1_0_0_0 = C_state_1_0_0_0 + A_register_1.s0 * B_register_0.s0;
+            C_state_1_0_0_1 = C_state_1_0_0_1 + A_register_1.s0 * B_register_0.s1;
+            C_state_1_0_0_2 = C_state_1_0_0_2 + A_register_1.s0 * B_register_0.s2;
+            C_state_1_0_0_3 = C_state_1_0_0_3 + A_register_1.s0 * B_register_0.s3;
+            C_state_1_0_1_0 = C_state_1_0_1_0 + A_register_1.s1 * B_register_0.s0;
+            C_state_1_0_1_1 = C_state_1_0_1_1 + A_register_1.s1 * B_register_0.s1;
+            C_state_1_0_1_2 = C_state_1_0_1_2 + A_register_1.s1 * B_register_0.s2;
+            C_state_1_0_1_3 = C_state_1_0_1_3 + A_register_1.s1 * B_register_0.s3;
+            C_state_1_0_2_0 = C_state_1_0_2_0 + A_register_1.s2 * B_register_0.s0;
+            C_state_1_0_2_1 = C_state_1_0_2_1 + A_register_1.s2 * B_register_0.s1;
+            C_state_1_0_2_2 = C_state_1_0_2_2 + A_register_1.s2 * B_register_0.s2;
+            C_state_1_0_2_3 = C_state_1_0_2_3 + A_register_1.s2 * B_register_0.s3;
+            C_state_1_0_3_0 = C_state_1_0_3_0 + A_register_1.s3 * B_register_0.s0;
+            C_state_1_0_3_1 = C_state_1_0_3_1 + A_register_1.s3 * B_register_0.s1;
+            C_state_1_0_3_2 = C_state_1_0_3_2 + A_register_1.s3 * B_register_0.s2;
+            C_state_1_0_3_3 = C_state_1_0_3_3 + A_register_1.s3 * B_register_0.s3;
+            C_state_1_1_0_0 = C_state_1_1_0_0 + A_register_1.s0 * B_register_1.s0;
+            C_state_1_1_0_1 = C_state_1_1_0_1 + A_register_1.s0 * B_register_1.s1;
+            C_state_1_1_0_2 = C_state_1_1_0_2 + A_register_1.s0 * B_register_1.s2;
+            C_state_1_1_0_3 = C_state_1_1_0_3 + A_register_1.s0 * B_register_1.s3;
+            C_state_1_1_1_0 = C_state_1_1_1_0 + A_register_1.s1 * B_register_1.s0;
+            C_state_1_1_1_1 = C_state_1_1_1_1 + A_register_1.s1 * B_register_1.s1;
+            C_state_1_1_1_2 = C_state_1_1_1_2 + A_register_1.s1 * B_register_1.s2;
+            C_state_1_1_1_3 = C_state_1_1_1_3 + A_register_1.s1 * B_register_1.s3;
+            C_state_1_1_2_0 = C_state_1_1_2_0 + A_register_1.s2 * B_register_1.s0;
+            C_state_1_1_2_1 = C_state_1_1_2_1 + A_register_1.s2 * B_register_1.s1;
+            C_state_1_1_2_2 = C_state_1_1_2_2 + A_register_1.s2 * B_register_1.s2;
+            C_state_1_1_2_3 = C_state_1_1_2_3 + A_register_1.s2 * B_register_1.s3;
+            C_state_1_1_3_0 = C_state_1_1_3_0 + A_register_1.s3 * B_register_1.s0;
+            C_state_1_1_3_1 = C_state_1_1_3_1 + A_register_1.s3 * B_register_1.s1;
+            C_state_1_1_3_2 = C_state_1_1_3_2 + A_register_1.s3 * B_register_1.s2;
+            C_state_1_1_3_3 = C_state_1_1_3_3 + A_register_1.s3 * B_register_1.s3;
+        }
+        if (k < 1) {
+            const int k_next = k + 1;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2] = A_staged_0.s0;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 68] = A_staged_0.s1;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 136] = A_staged_0.s2;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 204] = A_staged_0.s3;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 16] = A_staged_1.s0;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 84] = A_staged_1.s1;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 152] = A_staged_1.s2;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 220] = A_staged_1.s3;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 32] = A_staged_2.s0;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 100] = A_staged_2.s1;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 168] = A_staged_2.s2;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 236] = A_staged_2.s3;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 48] = A_staged_3.s0;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 116] = A_staged_3.s1;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 184] = A_staged_3.s2;
+            A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 252] = A_staged_3.s3;
+        }
+        if (k < 1) {
+            const int k_next_1 = k + 1;
+            *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4) = B_staged_0;
+            *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4 + 128) = B_staged_1;
+        }
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 37) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4] = C_state_0_0_0_0;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 36) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 1] = C_state_0_0_0_1;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 35) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 2] = C_state_0_0_0_2;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 34) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 3] = C_state_0_0_0_3;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 37) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37] = C_state_0_0_1_0;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 36) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 38] = C_state_0_0_1_1;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 35) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 39] = C_state_0_0_1_2;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 34) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 40] = C_state_0_0_1_3;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 37) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74] = C_state_0_0_2_0;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 36) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 75] = C_state_0_0_2_1;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 35) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 76] = C_state_0_0_2_2;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 34) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 77] = C_state_0_0_2_3;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 37) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111] = C_state_0_0_3_0;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 36) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 112] = C_state_0_0_3_1;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 35) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 113] = C_state_0_0_3_2;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 34) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 114] = C_state_0_0_3_3;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 21) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16] = C_state_0_1_0_0;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 20) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 17] = C_state_0_1_0_1;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 19) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 18] = C_state_0_1_0_2;
+    }
+    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 18) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 19] = C_state_0_1_0_3;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 21) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53] = C_state_0_1_1_0;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 20) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 54] = C_state_0_1_1_1;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 19) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 55] = C_state_0_1_1_2;
+    }
+    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 18) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 56] = C_state_0_1_1_3;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 21) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90] = C_state_0_1_2_0;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 20) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 91] = C_state_0_1_2_1;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 19) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 92] = C_state_0_1_2_2;
+    }
+    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 18) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 93] = C_state_0_1_2_3;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 21) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127] = C_state_0_1_3_0;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 20) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 128] = C_state_0_1_3_1;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 19) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 129] = C_state_0_1_3_2;
+    }
+    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 18) {
+        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 130] = C_state_0_1_3_3;
+    }
+}

@@ -1,0 +1,263 @@
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __global float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __local float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__local float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+    float16 y = x > 89.0f ? (float16)(89.0f) : x;
+    y = y < -104.0f ? (float16)(-104.0f) : y;
+    const float16 shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
+    const float16 n = shifted - 12582912.0f;
+    const int16 whole = as_int16(shifted) - 0x4b400000;
+    const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float16 p = r * 1.38144649e-3f + 8.36878084e-3f;
+    p = p * r + 4.16683927e-2f;
+    p = p * r + 1.66665196e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+    const int16 half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    return (p + 1.0f) * as_float16((half_of_n + 127) << 23) * as_float16((whole - half_of_n + 127) << 23);
+}
+
+static inline float16 tanh_float16(float16 x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
+    const float16 a = as_float16(as_int16(x) & 0x7fffffff);
+    const float16 s = x * x;
+    float16 p = s * -5.71703678e-3f + 2.06505787e-2f;
+    p = p * s - 5.37434965e-2f;
+    p = p * s + 1.33314908e-1f;
+    p = p * s - 3.33332837e-1f;
+    const float16 near = p * s * x + x;
+    const float16 far = 1.0f - 2.0f / (exp_float16(a + a) + 1.0f);
+    return a < 0.625f ? near : as_float16(as_int16(far) | (as_int16(x) & ~0x7fffffff));
+}
+
+static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__global float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 3584 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void C(
+    __global const float* restrict X,
+    __global const float* restrict W,
+    __global const float* restrict bias,
+    __global float* restrict C)
+{
+    __local float C_sum_state_shared[512] __attribute__((aligned(64)));
+    __local float W_shared[256] __attribute__((aligned(64)));
+    __local float X_shared[128] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    for (int n = 0; n < 2; ++n) {
+        for (int k = 0; k < 8; ++k) {
+            *(__local float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, -n * 16 + 19, (float16)(0.0f)) : (float16)(0.0f);
+        }
+    }
+    for (int m = 0; m < 4; ++m) {
+        for (int k_2 = 0; k_2 < 8; ++k_2) {
+            for (int m_1 = 0; m_1 < 4; ++m_1) {
+                X_shared[m * 32 + k_2 * 4 + m_1] = m * 4 + m_1 < 11 && k_2 < 7 ? X[block_x * 77 + m * 28 + m_1 * 7 + k_2] : 0.0f;
+            }
+        }
+    }
+    for (int n_2 = 0; n_2 < 2; ++n_2) {
+        for (int m_4 = 0; m_4 < 3; ++m_4) {
+            if (m_4 * 4 < 8 && n_2 * 16 < 4) {
+                float16 C_sum_state_1_1_0 = (float16)(0.0f);
+                float16 C_sum_state_1_1_1 = (float16)(0.0f);
+                float16 C_sum_state_1_1_2 = (float16)(0.0f);
+                float16 C_sum_state_1_1_3 = (float16)(0.0f);
+                for (int k_6 = 0; k_6 < 2; ++k_6) {
+                    float16 W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64, -n_2 * 16 + 19, (float16)(0.0f));
+                    C_sum_state_1_1_0 = C_sum_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16] * W_register_1;
+                    C_sum_state_1_1_1 = C_sum_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 1] * W_register_1;
+                    C_sum_state_1_1_2 = C_sum_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 2] * W_register_1;
+                    C_sum_state_1_1_3 = C_sum_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 3] * W_register_1;
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 16, -n_2 * 16 + 19, (float16)(0.0f));
+                    C_sum_state_1_1_0 = C_sum_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 4] * W_register_1;
+                    C_sum_state_1_1_1 = C_sum_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 5] * W_register_1;
+                    C_sum_state_1_1_2 = C_sum_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 6] * W_register_1;
+                    C_sum_state_1_1_3 = C_sum_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 7] * W_register_1;
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 32, -n_2 * 16 + 19, (float16)(0.0f));
+                    C_sum_state_1_1_0 = C_sum_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 8] * W_register_1;
+                    C_sum_state_1_1_1 = C_sum_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 9] * W_register_1;
+                    C_sum_state_1_1_2 = C_sum_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 10] * W_register_1;
+                    C_sum_state_1_1_3 = C_sum_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 11] * W_register_1;
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 48, -n_2 * 16 + 19, (float16)(0.0f));
+                    C_sum_state_1_1_0 = C_sum_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 12] * W_register_1;
+                    C_sum_state_1_1_1 = C_sum_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 13] * W_register_1;
+                    C_sum_state_1_1_2 = C_sum_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 14] * W_register_1;
+                    C_sum_state_1_1_3 = C_sum_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 15] * W_register_1;
+                }
+                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16) = C_sum_state_1_1_0;
+                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_sum_state_1_1_1;
+                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_sum_state_1_1_2;
+                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_sum_state_1_1_3;
+            } else {
+                float16 C_sum_state_0 = (float16)(0.0f);
+                float16 C_sum_state_1 = (float16)(0.0f);
+                float16 C_sum_state_2 = (float16)(0.0f);
+                float16 C_sum_state_3 = (float16)(0.0f);
+                for (int k_4 = 0; k_4 < 2; ++k_4) {
+                    float16 W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64);
+                    C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16] * W_register;
+                    C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 1] * W_register;
+                    C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 2] * W_register;
+                    C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 3] * W_register;
+                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 16);
+                    C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 4] * W_register;
+                    C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 5] * W_register;
+                    C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 6] * W_register;
+                    C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 7] * W_register;
+                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 32);
+                    C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 8] * W_register;
+                    C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 9] * W_register;
+                    C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 10] * W_register;
+                    C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 11] * W_register;
+                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 48);
+                    C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 12] * W_register;
+                    C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 13] * W_register;
+                    C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 14] * W_register;
+                    C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 15] * W_register;
+                }
+                if (m_4 * 4 < 11) {
+                    if (n_2 * 16 < 4) {
+                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16) = C_sum_state_0;
+                    } else {
+                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16, C_sum_state_0, -n_2 * 16 + 19);
+                    }
+                }
+                if (m_4 * 4 < 10) {
+                    if (n_2 * 16 < 4) {
+                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_sum_state_1;
+                    } else {
+                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32, C_sum_state_1, -n_2 * 16 + 19);
+                    }
+                }
+                if (m_4 * 4 < 9) {
+                    if (n_2 * 16 < 4) {
+                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_sum_state_2;
+                    } else {
+                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64, C_sum_state_2, -n_2 * 16 + 19);
+                    }
+                }
+                if (m_4 * 4 < 8) {
+                    if (n_2 * 16 < 4) {
+                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_sum_state_3;
+                    } else {
+                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96, C_sum_state_3, -n_2 * 16 + 19);
+                    }
+                }
+            }
+        }
+    }
+    for (int m_9 = 0; m_9 < 11; ++m_9) {
+        for (int n_3 = 0; n_3 < 2; ++n_3) {
+            if (n_3 * 16 < 4) {
+                *(__global float16_u*)(C + block_x * 209 + m_9 * 19 + n_3 * 16) = (*(__local const float16*)(C_sum_state_shared + m_9 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * 0.5f * (tanh_float16((*(__local const float16*)(C_sum_state_shared + m_9 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16) + (*(__local const float16*)(C_sum_state_shared + m_9 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_9 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_9 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * 0.044715f) * 0.7978846f) + 1.0f);
+            } else {
+                store_first_global_float16(C + block_x * 209 + m_9 * 19 + n_3 * 16, (load_first_shared_float16(C_sum_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f))) * 0.5f * (tanh_float16((load_first_shared_float16(C_sum_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + (load_first_shared_float16(C_sum_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f))) * 0.044715f) * 0.7978846f) + 1.0f), -n_3 * 16 + 19);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+
+static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+    float y = x > 89.0f ? (float)(89.0f) : x;
+    y = y < -104.0f ? (float)(-104.0f) : y;
+    const float shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
+    const float n = shifted - 12582912.0f;
+    const int whole = as_int(shifted) - 0x4b400000;
+    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 1.38144649e-3f + 8.36878084e-3f;
+    p = p * r + 4.16683927e-2f;
+    p = p * r + 1.66665196e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
+}
+
+static inline float tanh_float(float x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
+    const float a = as_float(as_int(x) & 0x7fffffff);
+    const float s = x * x;
+    float p = s * -5.71703678e-3f + 2.06505787e-2f;
+    p = p * s - 5.37434965e-2f;
+    p = p * s + 1.33314908e-1f;
+    p = p * s - 3.33332837e-1f;
+    const float near = p * s * x + x;
+    const float far = 1.0f - 2.0f / (exp_float(a + a) + 1.0f);
+    return a < 0.625f ? near : as_float(as_int(far) | (as_int(x) & ~0x7fffffff));
+}
+
+// 3 x 2 x 3 blocks of 16 threads, 320 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(16, 1, 1)))
+void C(
+    __global const float* restrict X,
+    __global const float* restrict W,
+    __global const float* restrict bias,
+    __global float* restrict C)
+{
+    __local float X_shared[36] __attribute__((aligned(64)));
+    __local float W_shared[32] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int block_y = (int)get_group_id(1);
+    const int block_z = (int)get_group_id(2);
+    const int thread = (int)get_local_id(0);
+    float C_sum_state_0_0 = 0.0f;
+    float C_sum_state_0_1 = 0.0f;
+    float C_sum_state_1_0 = 0.0f;
+    float C_sum_state_1_1 = 0.0f;
+    for (int k = 0; k < 2; ++k) {
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py
+        for (int b_round = 0; b_round < 2; ++b_round) {
+            X_shared[thread % 4 * 9 + b_round * 4 + thread / 4] = block_y * 8 + b_round * 4 + thread / 4 < 11 && k * 4 + thread % 4 < 7 ? X[block_z * 77 + block_y * 56 + b_round * 28 + thread / 4 * 7 + k * 4 + thread % 4] : 0.0f;
+        }
+        for (int b_round_1 = 0; b_round_1 < 2; ++b_round_1) {
+            W_shared[b_round_1 * 16 + thread] = k * 4 + b_round_1 * 2 + thread / 8 < 7 && block_x * 8 + thread % 8 < 19 ? W[block_z * 133 + k * 76 + b_round_1 * 38 + thread / 8 * 19 + block_x * 8 + thread % 8] : 0.0f;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py, then read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py
+        for (int k_1 = 0; k_1 < 4; ++k_1) {
+            float X_register_0 = X_shared[k_1 * 9 + thread / 4 * 2];
+            float X_register_1 = X_shared[k_1 * 9 + thread / 4 * 2 + 1];
+            float W_register_0 = W_shared[k_1 * 8 + thread % 4 * 2];
+            float W_register_1 = W_shared[k_1 * 8 + thread % 4 * 2 + 1];
+            C_sum_state_0_0 = C_sum_state_0_0 + X_register_0 * W_register_0;
+            C_sum_state_0_1 = C_sum_state_0_1 + X_register_0 * W_register_1;
+            C_sum_state_1_0 = C_sum_state_1_0 + X_register_1 * W_register_0;
+            C_sum_state_1_1 = C_sum_state_1_1 + X_register_1 * W_register_1;
+        }
+    }
+    if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.5f * (tanh_float((C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 0.7978846f) + 1.0f);
+    }
+    if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 18) {
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.5f * (tanh_float((C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 0.7978846f) + 1.0f);
+    }
+    if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 19) {
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.5f * (tanh_float((C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 0.7978846f) + 1.0f);
+    }
+    if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 18) {
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.5f * (tanh_float((C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 0.7978846f) + 1.0f);
+    }
+}

@@ -1,0 +1,107 @@
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __global float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__global float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 4 x 1 x 1 blocks of 1 thread, 640 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void Z(
+    __global const float* restrict X,
+    __global const float* restrict W,
+    __global float* restrict Z)
+{
+    __local float W_shared[128] __attribute__((aligned(64)));
+    __local float X_shared[32] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    for (int r = 0; r < 3; ++r) {
+        for (int s = 0; s < 3; ++s) {
+            for (int f = 0; f < 2; ++f) {
+                for (int c = 0; c < 4; ++c) {
+                    *(__local float16*)(W_shared + f * 64 + c * 16) = c < 3 ? load_first_global_float16(W + r * 45 + f * 16 + s * 15 + c * 5, -f * 16 + 5, (float16)(0.0f)) : (float16)(0.0f);
+                }
+            }
+            for (int npq = 0; npq < 2; ++npq) {
+                for (int c_2 = 0; c_2 < 4; ++c_2) {
+                    for (int npq_1 = 0; npq_1 < 4; ++npq_1) {
+                        X_shared[npq * 16 + c_2 * 4 + npq_1] = c_2 < 3 ? (1 <= (block_x * 2 + npq) % 4 * 2 + r && (block_x * 2 + npq) % 4 * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 && c_2 < 3 ? X[(block_x * 8 + npq * 4 + npq_1) / 16 * 147 + (block_x * 2 + npq) % 4 * 42 + r * 21 + npq_1 * 6 + s * 3 + c_2 - 24] : 0.0f) : 0.0f;
+                    }
+                }
+            }
+            for (int npq_4 = 0; npq_4 < 2; ++npq_4) {
+                float16 Z_state_0 = (float16)(0.0f);
+                float16 Z_state_1 = (float16)(0.0f);
+                float16 Z_state_2 = (float16)(0.0f);
+                float16 Z_state_3 = (float16)(0.0f);
+                for (int c_4 = 0; c_4 < 4; ++c_4) {
+                    float16 W_register = *(__local const float16*)(W_shared + c_4 * 16);
+                    Z_state_0 = Z_state_0 + X_shared[npq_4 * 16 + c_4 * 4] * W_register;
+                    Z_state_1 = Z_state_1 + X_shared[npq_4 * 16 + c_4 * 4 + 1] * W_register;
+                    Z_state_2 = Z_state_2 + X_shared[npq_4 * 16 + c_4 * 4 + 2] * W_register;
+                    Z_state_3 = Z_state_3 + X_shared[npq_4 * 16 + c_4 * 4 + 3] * W_register;
+                }
+                if (r == 0 && s == 0) {
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20, Z_state_0, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, Z_state_1, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, Z_state_2, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, Z_state_3, 5);
+                } else {
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20, load_first_global_float16(Z + block_x * 40 + npq_4 * 20, 5, (float16)(0.0f)) + Z_state_0, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, 5, (float16)(0.0f)) + Z_state_1, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, 5, (float16)(0.0f)) + Z_state_2, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, 5, (float16)(0.0f)) + Z_state_3, 5);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __global float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__global float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 5 x 2 x 1 blocks of 1 thread, 252 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void Z(
+    __global const float* restrict X,
+    __global const float* restrict W,
+    __global float* restrict Z)
+{
+    __local float X_shared[63] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int block_y = (int)get_group_id(1);
+    for (int h = 0; h < 3; ++h) {
+        for (int w = 0; w < 7; ++w) {
+            for (int c = 0; c < 3; ++c) {
+                X_shared[h * 21 + w * 3 + c] = block_x + h < 6 && 1 <= block_x + h && w < 6 && 1 <= w ? X[block_y * 75 + block_x * 15 + h * 15 + w * 3 + c - 18] : 0.0f;
+            }
+        }
+    }
+    for (int q = 0; q < 3; ++q) {
+        float16 Z_state_0 = (float16)(0.0f);
+        float16 Z_state_1 = (float16)(0.0f);
+        for (int r = 0; r < 3; ++r) {
+            for (int s = 0; s < 3; ++s) {
+                for (int c_2 = 0; c_2 < 3; ++c_2) {
+                    float16 W_register = load_first_global_float16(W + r * 63 + s * 21 + c_2 * 7, 7, (float16)(0.0f));
+                    Z_state_0 = Z_state_0 + X_shared[r * 21 + q * 6 + s * 3 + c_2] * W_register;
+                    if (q * 2 < 4) {
+                        Z_state_1 = Z_state_1 + X_shared[r * 21 + q * 6 + s * 3 + c_2 + 3] * W_register;
+                    }
+                }
+            }
+        }
+        store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14, Z_state_0, 7);
+        if (q * 2 < 4) {
+            store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14 + 7, Z_state_1, 7);
+        }
+    }
+}

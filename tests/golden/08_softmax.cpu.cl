@@ -1,0 +1,200 @@
+
+static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+    const float16 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __global float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+    const float8 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+    const float4 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
+    const float2 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+    float16 y = x > 89.0f ? (float16)(89.0f) : x;
+    y = y < -104.0f ? (float16)(-104.0f) : y;
+    const float16 shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
+    const float16 n = shifted - 12582912.0f;
+    const int16 whole = as_int16(shifted) - 0x4b400000;
+    const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float16 p = r * 1.38144649e-3f + 8.36878084e-3f;
+    p = p * r + 4.16683927e-2f;
+    p = p * r + 1.66665196e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+    const int16 half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    return (p + 1.0f) * as_float16((half_of_n + 127) << 23) * as_float16((whole - half_of_n + 127) << 23);
+}
+
+static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__local float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __local float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__global float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 148 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void Y(
+    __global const float* restrict X,
+    __global float* restrict Y)
+{
+    __local float shifted_shared[37] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    float16 peak_state = (float16)(-INFINITY);
+    for (int j = 0; j < 3; ++j) {
+        if (j * 16 < 22) {
+            peak_state = maximum_float16(peak_state, *(__global const float16_u*)(X + block_x * 37 + j * 16));
+        } else {
+            peak_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? maximum_float16(peak_state, load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f))) : peak_state;
+        }
+    }
+    float8 peak_fold = maximum_float8(peak_state.s01234567, peak_state.s89abcdef);
+    float4 peak_fold_1 = maximum_float4(peak_fold.s0123, peak_fold.s4567);
+    float2 peak_fold_2 = maximum_float2(peak_fold_1.s01, peak_fold_1.s23);
+    float peak_fold_3 = maximum_float(peak_fold_2.s0, peak_fold_2.s1);
+    float peak_register = peak_fold_3;
+    for (int j_1 = 0; j_1 < 3; ++j_1) {
+        if (j_1 * 16 < 22) {
+            *(__local float16*)(shifted_shared + j_1 * 16) = exp_float16(*(__global const float16_u*)(X + block_x * 37 + j_1 * 16) - peak_register);
+        } else {
+            store_first_shared_float16(shifted_shared + j_1 * 16, exp_float16(load_first_global_float16(X + block_x * 37 + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)) - peak_register), -j_1 * 16 + 37);
+        }
+    }
+    float16 total_state = (float16)(0.0f);
+    for (int j_2 = 0; j_2 < 3; ++j_2) {
+        if (j_2 * 16 < 22) {
+            total_state = total_state + *(__local const float16*)(shifted_shared + j_2 * 16);
+        } else {
+            total_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j_2 * 16 + 37) ? total_state + load_first_shared_float16(shifted_shared + j_2 * 16, -j_2 * 16 + 37, (float16)(0.0f)) : total_state;
+        }
+    }
+    float8 total_fold = total_state.s01234567 + total_state.s89abcdef;
+    float4 total_fold_1 = total_fold.s0123 + total_fold.s4567;
+    float2 total_fold_2 = total_fold_1.s01 + total_fold_1.s23;
+    float total_fold_3 = total_fold_2.s0 + total_fold_2.s1;
+    float total_register = total_fold_3;
+    for (int j_3 = 0; j_3 < 3; ++j_3) {
+        if (j_3 * 16 < 22) {
+            *(__global float16_u*)(Y + block_x * 37 + j_3 * 16) = *(__local const float16*)(shifted_shared + j_3 * 16) / total_register;
+        } else {
+            store_first_global_float16(Y + block_x * 37 + j_3 * 16, load_first_shared_float16(shifted_shared + j_3 * 16, -j_3 * 16 + 37, (float16)(0.0f)) / total_register, -j_3 * 16 + 37);
+        }
+    }
+}

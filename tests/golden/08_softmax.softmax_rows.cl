@@ -1,0 +1,159 @@
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const float4*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const __global float4_u*)p;
+    float4 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    return v;
+#endif
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+    float y = x > 89.0f ? (float)(89.0f) : x;
+    y = y < -104.0f ? (float)(-104.0f) : y;
+    const float shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
+    const float n = shifted - 12582912.0f;
+    const int whole = as_int(shifted) - 0x4b400000;
+    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 1.38144649e-3f + 8.36878084e-3f;
+    p = p * r + 4.16683927e-2f;
+    p = p * r + 1.66665196e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
+}
+
+static inline void store_first_global_float4(__global float* p, float4 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups128_mask((float4*)(size_t)p, as_float4(v), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 4) {
+        *(__global float4_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 8 threads, 32 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(8, 1, 1)))
+void Y(
+    __global const float* restrict X,
+    __global float* restrict Y)
+{
+    __local uchar arena[32] __attribute__((aligned(64)));
+    __local float* const peak_state_meet = (__local float*)(arena + 0);
+    __local float* const total_state_meet = (__local float*)(arena + 0);
+    const int block_x = (int)get_group_id(0);
+    const int thread = (int)get_local_id(0);
+    float4 shifted_register_0, shifted_register_1;
+    float4 X_register_0 = load_first_global_float4(X + block_x * 37 + thread * 4, -thread * 4 + 37, (float4)(0.0f));
+    float4 X_register_1 = load_first_global_float4(X + block_x * 37 + thread * 4 + 32, -thread * 4 + 5, (float4)(0.0f));
+    float peak_state = -INFINITY;
+    peak_state = maximum_float(peak_state, X_register_0.s0);
+    peak_state = maximum_float(peak_state, X_register_0.s1);
+    peak_state = maximum_float(peak_state, X_register_0.s2);
+    peak_state = maximum_float(peak_state, X_register_0.s3);
+    if (thread * 4 < 5) {
+        peak_state = maximum_float(peak_state, X_register_1.s0);
+    }
+    if (thread * 4 < 4) {
+        peak_state = maximum_float(peak_state, X_register_1.s1);
+    }
+    if (thread * 4 < 3) {
+        peak_state = maximum_float(peak_state, X_register_1.s2);
+    }
+    if (thread * 4 < 2) {
+        peak_state = maximum_float(peak_state, X_register_1.s3);
+    }
+    peak_state_meet[thread] = peak_state;
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 4]
+    if (thread < 4) {
+        peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 4]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 2]
+    if (thread < 2) {
+        peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 2]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 1]
+    if (thread < 1) {
+        peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 1]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, 0]
+    peak_state = peak_state_meet[0];
+    float peak_register = peak_state;
+    shifted_register_0.s0 = exp_float(X_register_0.s0 - peak_register);
+    shifted_register_0.s1 = exp_float(X_register_0.s1 - peak_register);
+    shifted_register_0.s2 = exp_float(X_register_0.s2 - peak_register);
+    shifted_register_0.s3 = exp_float(X_register_0.s3 - peak_register);
+    if (thread * 4 < 5) {
+        shifted_register_1.s0 = exp_float(X_register_1.s0 - peak_register);
+    }
+    if (thread * 4 < 4) {
+        shifted_register_1.s1 = exp_float(X_register_1.s1 - peak_register);
+    }
+    if (thread * 4 < 3) {
+        shifted_register_1.s2 = exp_float(X_register_1.s2 - peak_register);
+    }
+    if (thread * 4 < 2) {
+        shifted_register_1.s3 = exp_float(X_register_1.s3 - peak_register);
+    }
+    float total_state = 0.0f;
+    total_state = total_state + shifted_register_0.s0;
+    total_state = total_state + shifted_register_0.s1;
+    total_state = total_state + shifted_register_0.s2;
+    total_state = total_state + shifted_register_0.s3;
+    if (thread * 4 < 5) {
+        total_state = total_state + shifted_register_1.s0;
+    }
+    if (thread * 4 < 4) {
+        total_state = total_state + shifted_register_1.s1;
+    }
+    if (thread * 4 < 3) {
+        total_state = total_state + shifted_register_1.s2;
+    }
+    if (thread * 4 < 2) {
+        total_state = total_state + shifted_register_1.s3;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // read of peak_state_meet[0, 0], then write of total_state_meet[0, thread]
+    total_state_meet[thread] = total_state;
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 4]
+    if (thread < 4) {
+        total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 4];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 2]
+    if (thread < 2) {
+        total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 2];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 1]
+    if (thread < 1) {
+        total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 1];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, 0]
+    total_state = total_state_meet[0];
+    float total_register = total_state;
+    *(__global float4_u*)(Y + block_x * 37 + thread * 4) = shifted_register_0 / total_register;
+    if (thread * 4 < 2) {
+        *(__global float4_u*)(Y + block_x * 37 + thread * 4 + 32) = shifted_register_1 / total_register;
+    } else {
+        if (thread * 4 < 5) {
+            store_first_global_float4(Y + block_x * 37 + thread * 4 + 32, shifted_register_1 / total_register, -thread * 4 + 5);
+        }
+    }
+}

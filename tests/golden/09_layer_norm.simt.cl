@@ -1,0 +1,158 @@
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const float4*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const __global float4_u*)p;
+    float4 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    return v;
+#endif
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline void store_first_global_float4(__global float* p, float4 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups128_mask((float4*)(size_t)p, as_float4(v), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 4) {
+        *(__global float4_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 8 threads, 160 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(8, 1, 1)))
+void Y(
+    __global const float* restrict X,
+    __global const float* restrict gamma,
+    __global const float* restrict beta,
+    __global float* restrict Y)
+{
+    __local float count_state_meet[8] __attribute__((aligned(64)));
+    __local float mean_state_meet[8] __attribute__((aligned(64)));
+    __local float squares_state_meet[8] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int thread = (int)get_local_id(0);
+    float4 X_register_0 = load_first_global_float4(X + block_x * 37 + thread * 4, -thread * 4 + 37, (float4)(0.0f));
+    float4 X_register_1 = load_first_global_float4(X + block_x * 37 + thread * 4 + 32, -thread * 4 + 5, (float4)(0.0f));
+    float count_state = 0.0f;
+    float mean_state = 0.0f;
+    float squares_state = 0.0f;
+    float count_state_next = count_state + 1.0f;
+    float mean_state_next = mean_state + (X_register_0.s0 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    float squares_state_next = squares_state + 0.0f + (X_register_0.s0 - mean_state) * (X_register_0.s0 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state = count_state_next;
+    mean_state = mean_state_next;
+    squares_state = squares_state_next;
+    count_state_next = count_state + 1.0f;
+    mean_state_next = mean_state + (X_register_0.s1 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    squares_state_next = squares_state + 0.0f + (X_register_0.s1 - mean_state) * (X_register_0.s1 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state = count_state_next;
+    mean_state = mean_state_next;
+    squares_state = squares_state_next;
+    count_state_next = count_state + 1.0f;
+    mean_state_next = mean_state + (X_register_0.s2 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    squares_state_next = squares_state + 0.0f + (X_register_0.s2 - mean_state) * (X_register_0.s2 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state = count_state_next;
+    mean_state = mean_state_next;
+    squares_state = squares_state_next;
+    count_state_next = count_state + 1.0f;
+    mean_state_next = mean_state + (X_register_0.s3 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    squares_state_next = squares_state + 0.0f + (X_register_0.s3 - mean_state) * (X_register_0.s3 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state = count_state_next;
+    mean_state = mean_state_next;
+    squares_state = squares_state_next;
+    if (thread * 4 < 5) {
+        count_state_next = count_state + 1.0f;
+        mean_state_next = mean_state + (X_register_1.s0 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        squares_state_next = squares_state + 0.0f + (X_register_1.s0 - mean_state) * (X_register_1.s0 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state = count_state_next;
+        mean_state = mean_state_next;
+        squares_state = squares_state_next;
+    }
+    if (thread * 4 < 4) {
+        count_state_next = count_state + 1.0f;
+        mean_state_next = mean_state + (X_register_1.s1 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        squares_state_next = squares_state + 0.0f + (X_register_1.s1 - mean_state) * (X_register_1.s1 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state = count_state_next;
+        mean_state = mean_state_next;
+        squares_state = squares_state_next;
+    }
+    if (thread * 4 < 3) {
+        count_state_next = count_state + 1.0f;
+        mean_state_next = mean_state + (X_register_1.s2 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        squares_state_next = squares_state + 0.0f + (X_register_1.s2 - mean_state) * (X_register_1.s2 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state = count_state_next;
+        mean_state = mean_state_next;
+        squares_state = squares_state_next;
+    }
+    if (thread * 4 < 2) {
+        count_state_next = count_state + 1.0f;
+        mean_state_next = mean_state + (X_register_1.s3 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        squares_state_next = squares_state + 0.0f + (X_register_1.s3 - mean_state) * (X_register_1.s3 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state = count_state_next;
+        mean_state = mean_state_next;
+        squares_state = squares_state_next;
+    }
+    count_state_meet[thread] = count_state;
+    mean_state_meet[thread] = mean_state;
+    squares_state_meet[thread] = squares_state;
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 4]
+    if (thread < 4) {
+        float count_state_next_1 = count_state_meet[thread] + count_state_meet[thread + 4];
+        float mean_state_next_1 = mean_state_meet[thread] + (mean_state_meet[thread + 4] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 4] ? count_state_meet[thread + 4] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 4], 1.0f) : 0.0f);
+        float squares_state_next_1 = squares_state_meet[thread] + squares_state_meet[thread + 4] + (mean_state_meet[thread + 4] - mean_state_meet[thread]) * (mean_state_meet[thread + 4] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 4] ? count_state_meet[thread + 4] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 4], 1.0f) : 0.0f);
+        count_state_meet[thread] = count_state_next_1;
+        mean_state_meet[thread] = mean_state_next_1;
+        squares_state_meet[thread] = squares_state_next_1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 2]
+    if (thread < 2) {
+        float count_state_next_2 = count_state_meet[thread] + count_state_meet[thread + 2];
+        float mean_state_next_2 = mean_state_meet[thread] + (mean_state_meet[thread + 2] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 2] ? count_state_meet[thread + 2] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 2], 1.0f) : 0.0f);
+        float squares_state_next_2 = squares_state_meet[thread] + squares_state_meet[thread + 2] + (mean_state_meet[thread + 2] - mean_state_meet[thread]) * (mean_state_meet[thread + 2] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 2] ? count_state_meet[thread + 2] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 2], 1.0f) : 0.0f);
+        count_state_meet[thread] = count_state_next_2;
+        mean_state_meet[thread] = mean_state_next_2;
+        squares_state_meet[thread] = squares_state_next_2;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 1]
+    if (thread < 1) {
+        float count_state_next_3 = count_state_meet[thread] + count_state_meet[thread + 1];
+        float mean_state_next_3 = mean_state_meet[thread] + (mean_state_meet[thread + 1] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 1] ? count_state_meet[thread + 1] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 1], 1.0f) : 0.0f);
+        float squares_state_next_3 = squares_state_meet[thread] + squares_state_meet[thread + 1] + (mean_state_meet[thread + 1] - mean_state_meet[thread]) * (mean_state_meet[thread + 1] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 1] ? count_state_meet[thread + 1] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 1], 1.0f) : 0.0f);
+        count_state_meet[thread] = count_state_next_3;
+        mean_state_meet[thread] = mean_state_next_3;
+        squares_state_meet[thread] = squares_state_next_3;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, 0]
+    count_state = count_state_meet[0];
+    mean_state = mean_state_meet[0];
+    squares_state = squares_state_meet[0];
+    float count_register = count_state;
+    float mean_register = mean_state;
+    float squares_register = squares_state;
+    float scale_register = rsqrt(squares_register / 37.0f + 1e-05f);
+    *(__global float4_u*)(Y + block_x * 37 + thread * 4) = (X_register_0 - mean_register) * scale_register * *(__global const float4_u*)(gamma + thread * 4) + *(__global const float4_u*)(beta + thread * 4);
+    if (thread * 4 < 2) {
+        *(__global float4_u*)(Y + block_x * 37 + thread * 4 + 32) = (X_register_1 - mean_register) * scale_register * *(__global const float4_u*)(gamma + thread * 4 + 32) + *(__global const float4_u*)(beta + thread * 4 + 32);
+    } else {
+        if (thread * 4 < 5) {
+            store_first_global_float4(Y + block_x * 37 + thread * 4 + 32, (X_register_1 - mean_register) * scale_register * load_first_global_float4(gamma + thread * 4 + 32, -thread * 4 + 5, (float4)(0.0f)) + load_first_global_float4(beta + thread * 4 + 32, -thread * 4 + 5, (float4)(0.0f)), -thread * 4 + 5);
+        }
+    }
+}

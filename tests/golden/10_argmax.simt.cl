@@ -1,0 +1,43 @@
+// 3 x 1 x 1 blocks of 4 threads, 80 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(4, 1, 1)))
+void Y(
+    __global const float* restrict X,
+    __global int* restrict Y)
+{
+    __local float Y_argmax_0_state_meet[4] __attribute__((aligned(64)));
+    __local int Y_argmax_1_state_meet[4] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int thread = (int)get_local_id(0);
+    float Y_argmax_0_state = -INFINITY;
+    int Y_argmax_1_state = 2147483647;
+    for (int j_round = 0; j_round < 10; ++j_round) {
+        if (j_round * 4 + thread < 37) {
+            float Y_argmax_0_state_next = (Y_argmax_0_state < X[block_x * 37 + j_round * 4 + thread] || (X[block_x * 37 + j_round * 4 + thread] != X[block_x * 37 + j_round * 4 + thread] && !(Y_argmax_0_state != Y_argmax_0_state))) || ((Y_argmax_0_state == X[block_x * 37 + j_round * 4 + thread] || (Y_argmax_0_state != Y_argmax_0_state && X[block_x * 37 + j_round * 4 + thread] != X[block_x * 37 + j_round * 4 + thread])) && (int)(j_round * 4 + thread) < Y_argmax_1_state) ? X[block_x * 37 + j_round * 4 + thread] : Y_argmax_0_state;
+            int Y_argmax_1_state_next = (Y_argmax_0_state < X[block_x * 37 + j_round * 4 + thread] || (X[block_x * 37 + j_round * 4 + thread] != X[block_x * 37 + j_round * 4 + thread] && !(Y_argmax_0_state != Y_argmax_0_state))) || ((Y_argmax_0_state == X[block_x * 37 + j_round * 4 + thread] || (Y_argmax_0_state != Y_argmax_0_state && X[block_x * 37 + j_round * 4 + thread] != X[block_x * 37 + j_round * 4 + thread])) && (int)(j_round * 4 + thread) < Y_argmax_1_state) ? (int)(j_round * 4 + thread) : Y_argmax_1_state;
+            Y_argmax_0_state = Y_argmax_0_state_next;
+            Y_argmax_1_state = Y_argmax_1_state_next;
+        }
+    }
+    Y_argmax_0_state_meet[thread] = Y_argmax_0_state;
+    Y_argmax_1_state_meet[thread] = Y_argmax_1_state;
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 2]
+    if (thread < 2) {
+        float Y_argmax_0_state_next_1 = (Y_argmax_0_state_meet[thread] < Y_argmax_0_state_meet[thread + 2] || (Y_argmax_0_state_meet[thread + 2] != Y_argmax_0_state_meet[thread + 2] && !(Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread]))) || ((Y_argmax_0_state_meet[thread] == Y_argmax_0_state_meet[thread + 2] || (Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread] && Y_argmax_0_state_meet[thread + 2] != Y_argmax_0_state_meet[thread + 2])) && Y_argmax_1_state_meet[thread + 2] < Y_argmax_1_state_meet[thread]) ? Y_argmax_0_state_meet[thread + 2] : Y_argmax_0_state_meet[thread];
+        int Y_argmax_1_state_next_1 = (Y_argmax_0_state_meet[thread] < Y_argmax_0_state_meet[thread + 2] || (Y_argmax_0_state_meet[thread + 2] != Y_argmax_0_state_meet[thread + 2] && !(Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread]))) || ((Y_argmax_0_state_meet[thread] == Y_argmax_0_state_meet[thread + 2] || (Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread] && Y_argmax_0_state_meet[thread + 2] != Y_argmax_0_state_meet[thread + 2])) && Y_argmax_1_state_meet[thread + 2] < Y_argmax_1_state_meet[thread]) ? Y_argmax_1_state_meet[thread + 2] : Y_argmax_1_state_meet[thread];
+        Y_argmax_0_state_meet[thread] = Y_argmax_0_state_next_1;
+        Y_argmax_1_state_meet[thread] = Y_argmax_1_state_next_1;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 1]
+    if (thread < 1) {
+        float Y_argmax_0_state_next_2 = (Y_argmax_0_state_meet[thread] < Y_argmax_0_state_meet[thread + 1] || (Y_argmax_0_state_meet[thread + 1] != Y_argmax_0_state_meet[thread + 1] && !(Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread]))) || ((Y_argmax_0_state_meet[thread] == Y_argmax_0_state_meet[thread + 1] || (Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread] && Y_argmax_0_state_meet[thread + 1] != Y_argmax_0_state_meet[thread + 1])) && Y_argmax_1_state_meet[thread + 1] < Y_argmax_1_state_meet[thread]) ? Y_argmax_0_state_meet[thread + 1] : Y_argmax_0_state_meet[thread];
+        int Y_argmax_1_state_next_2 = (Y_argmax_0_state_meet[thread] < Y_argmax_0_state_meet[thread + 1] || (Y_argmax_0_state_meet[thread + 1] != Y_argmax_0_state_meet[thread + 1] && !(Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread]))) || ((Y_argmax_0_state_meet[thread] == Y_argmax_0_state_meet[thread + 1] || (Y_argmax_0_state_meet[thread] != Y_argmax_0_state_meet[thread] && Y_argmax_0_state_meet[thread + 1] != Y_argmax_0_state_meet[thread + 1])) && Y_argmax_1_state_meet[thread + 1] < Y_argmax_1_state_meet[thread]) ? Y_argmax_1_state_meet[thread + 1] : Y_argmax_1_state_meet[thread];
+        Y_argmax_0_state_meet[thread] = Y_argmax_0_state_next_2;
+        Y_argmax_1_state_meet[thread] = Y_argmax_1_state_next_2;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, 0]
+    Y_argmax_0_state = Y_argmax_0_state_meet[0];
+    Y_argmax_1_state = Y_argmax_1_state_meet[0];
+    if (thread == 0) {
+        Y[block_x] = Y_argmax_1_state;
+    }
+}

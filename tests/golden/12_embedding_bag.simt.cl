@@ -1,0 +1,61 @@
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const float4*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const __global float4_u*)p;
+    float4 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    return v;
+#endif
+}
+
+// 2 x 3 x 1 blocks of 8 threads, 272 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(8, 1, 1)))
+void Y(
+    __global const int* restrict ids,
+    __global const float* restrict table,
+    __global float* restrict Y)
+{
+    __local int ids_shared[4] __attribute__((aligned(64)));
+    __local float table_shared[64] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    const int block_y = (int)get_group_id(1);
+    const int thread = (int)get_local_id(0);
+    float Y_state_0 = 0.0f;
+    float Y_state_1 = 0.0f;
+    float Y_state_2 = 0.0f;
+    float Y_state_3 = 0.0f;
+    for (int t = 0; t < 2; ++t) {
+        if (thread / 2 < 2) {
+            ids_shared[thread] = block_y * 2 + thread / 2 < 5 && t * 2 + thread % 2 < 3 ? ids[block_y * 6 + thread / 2 * 3 + t * 2 + thread % 2] : 0;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of ids_shared[thread // 2, thread % 2] at examples/12_embedding_bag.py, then read of ids_shared[b_round, thread // 4] at examples/12_embedding_bag.py
+        for (int b_round = 0; b_round < 2; ++b_round) {
+            *(__local float4*)(table_shared + b_round * 32 + thread * 4) = block_y * 2 + b_round < 5 && t * 2 + thread / 4 < 3 ? load_first_global_float4(table + ids_shared[b_round * 2 + thread / 4] * 19 + block_x * 16 + thread % 4 * 4, -block_x * 16 - thread % 4 * 4 + 19, (float4)(0.0f)) : (float4)(0.0f);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of table_shared[b_round, thread // 4, thread % 4 * 4 + lane] at examples/12_embedding_bag.py, then read of table_shared[thread // 4, t_1, thread % 4 * 4 + e] at examples/12_embedding_bag.py
+        for (int t_1 = 0; t_1 < 2; ++t_1) {
+            Y_state_0 = Y_state_0 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4];
+            Y_state_1 = Y_state_1 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 1];
+            Y_state_2 = Y_state_2 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 2];
+            Y_state_3 = Y_state_3 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 3];
+        }
+    }
+    if (block_y * 2 + thread / 4 < 5 && block_x * 16 + thread % 4 * 4 < 19) {
+        Y[block_y * 38 + thread / 4 * 19 + block_x * 16 + thread % 4 * 4] = Y_state_0;
+    }
+    if (block_y * 2 + thread / 4 < 5 && block_x * 16 + thread % 4 * 4 < 18) {
+        Y[block_y * 38 + thread / 4 * 19 + block_x * 16 + thread % 4 * 4 + 1] = Y_state_1;
+    }
+    if (block_y * 2 + thread / 4 < 5 && block_x * 16 + thread % 4 * 4 < 17) {
+        Y[block_y * 38 + thread / 4 * 19 + block_x * 16 + thread % 4 * 4 + 2] = Y_state_2;
+    }
+    if (block_y * 2 + thread / 4 < 5 && block_x * 16 + thread % 4 * 4 < 16) {
+        Y[block_y * 38 + thread / 4 * 19 + block_x * 16 + thread % 4 * 4 + 3] = Y_state_3;
+    }
+}
