@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence, Share, Target
+from tilelang.lowering.build.frame import Build, Frame, Residence, Share, Target
 from tilelang.schedule import Do, Place, Step, Vectorize
-from tilelang.simplify import interval
 from tilelang.spec import Spec
-from tilelang.tensor import evaluate
+from tilelang.tensor import Layout, Placement
 
 if TYPE_CHECKING:
     from tilelang.lowering.build.cover import Region
@@ -123,46 +123,9 @@ def refuse(step: Step | None, code: str, message: str, mend: str, counterexample
     return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
 
 
-def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
-    """The refusal of a read by a thread that has not the element, with the element and the two units."""
-    share, d = error.share, error.dim
-    name, dim = share.tensor.name, share.tensor.dims[d].name
-    example = None
-    for t in range(threads):
-        mine = _number(error.unit, t)
-        theirs = _number(error.owner.unit, t)
-        if mine is not None and theirs is not None and mine != theirs:
-            owners = [u for u in range(threads) if (n := _number(error.owner.unit, u)) is not None and _has(error, mine - n)]
-            who = f"owned by unit {owners[0]}" if owners else "owned by no unit"
-            example = f"{name} at {dim} = {mine} (of its region) is read by unit {t} and {who}"
-            break
-    return refuse(
-        step,
-        "reader-is-not-owner",
-        f"a unit reads an element of {name} that stands in another unit's registers"
-        if example
-        else f"the register slot of {name} that a unit reads is not a constant",
-        f"place {name} in shared, or give both the same tiles",
-        example or f"along {dim}, the index {error.wanted}",
-    )
-
-
-def _number(e: Expr, thread: int) -> int | None:
-    """The value of an index that depends on the thread alone; other variables are taken at their least."""
-    values = {}
-    for v in e.walk():
-        if getattr(v, "name", None) == "thread":
-            values[v] = thread
-        elif hasattr(v, "lower"):
-            values[v] = interval(v)[0] or 0  # type: ignore[arg-type]
+def laid_out(step: Place, dims: Mapping[str, int], element_bytes: int) -> Placement:
+    """Where a place's layout puts each element of a region. Raises Refusal at the step."""
     try:
-        return int(evaluate(e, values))
-    except KeyError:
-        return None
-
-
-def _has(error: NotOwner, offset: int) -> bool:
-    from tilelang.expr import index
-
-    owner = error.owner
-    return any(int(getattr(owner.offset(index(s)), "value", -1)) == offset for s in range(owner.size))
+        return (step.layout or Layout()).place(dims, element_bytes)
+    except Refusal as error:
+        raise refuse(step, error.code, f"`{step}`: {error.message}", error.mend or "", error.counterexample) from None

@@ -7,7 +7,7 @@ is the immutable view of one point between two steps; a Build collects the buffe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang import dtype as dt
@@ -143,7 +143,7 @@ class Share(Residence):
             elif share.unit is index(0) and share.strides is None:  # everybody has all of it
                 slot = simplify(i - low - share.least)
             if slot is None:
-                raise NotOwner(self, d, unit, share, i)
+                raise NotOwner(self, d, [simplify(j - at) for j, at in zip(indices, self.low, strict=True)])
             if share.size > 1:  # the buffer has no dimension for what every thread has one of
                 found.append(slot)
         return tuple(found) or (index(0),)
@@ -168,9 +168,11 @@ class Staging(Residence):
 
 
 class NotOwner(Exception):
-    def __init__(self, share: Share, dim: int, unit: Expr, owner: DimShare, wanted: Expr) -> None:
+    """A reader wants an element that it has not. offsets: the element, from where the share's region begins; dim: where it fails."""
+
+    def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
         super().__init__(share.tensor.name)
-        self.share, self.dim, self.unit, self.owner, self.wanted = share, dim, unit, owner, wanted
+        self.share, self.dim, self.offsets = share, dim, offsets
 
 
 # ---------------------------------------------------------------- where results and states go

@@ -16,7 +16,7 @@ from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import not_owner, refuse
+from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragments import FragmentShare
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_moves import InstructionMoves
@@ -240,6 +240,8 @@ class Instructions(InstructionMoves):
                              f"{held}")  # fmt: skip
             return residence.buffer, residence.at(indices, frame.coordinates(points))
         except NotOwner as error:
+            from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
+
             raise not_owner(error, step, self.build.threads) from None
 
     @staticmethod

@@ -28,7 +28,7 @@ from tilelang.expr import (
     substitute,
 )
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, not_owner
+from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.frame import ByAccess, Frame, NotOwner, Residence, Staging, StatePlace, Whole
 from tilelang.schedule import Do, Step, Vectorize
 from tilelang.simplify import conjunction, simplify
@@ -69,6 +69,8 @@ class Leaf(Part):
                 return self._update(frame, points, lane, step)
             return self._results(frame, points, lane, step)
         except NotOwner as error:
+            from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
+
             raise not_owner(error, step or _last_written(frame), self.build.threads) from None
 
     # ------------------------------------------------------------ updates

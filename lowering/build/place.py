@@ -12,7 +12,7 @@ import math
 from tilelang.computation import Tensor
 from tilelang.expr import Expr, Read, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.frame import (
     Box,
@@ -30,7 +30,7 @@ from tilelang.schedule import Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
 from tilelang.task import Task
-from tilelang.tensor import Layout, walk_order
+from tilelang.tensor import walk_order
 
 STAGED_ELEMENTS = 64  # a move that runs ahead waits in registers where a thread holds at most this many elements
 
@@ -95,7 +95,7 @@ class Places(Part):
     def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
         tensor = region.task.outputs[0]
         dims = {a.name: a.extent for a in region.spec.axes}
-        placement = (step.layout or Layout()).place(dims, tensor.dtype.bytes)
+        placement = laid_out(step, dims, tensor.dtype.bytes)
         ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
         shape = (ring, *placement.shape) if ring else placement.shape
         buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(
@@ -264,7 +264,7 @@ class Places(Part):
                 s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
             )
             return Share(tensor, None, buffer, steps=spreads, low=low, dims=dims)
-        placement = (step.layout or Layout()).place({a.name: a.extent for a in spatial}, tensor.dtype.bytes)
+        placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
         buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, placement.shape, "shared")
         return Box(tensor, None, buffer, low=low, placement=placement)
 

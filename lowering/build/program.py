@@ -12,7 +12,7 @@ from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
@@ -22,7 +22,6 @@ from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import complete, resolve_when, root_spec
 from tilelang.task import State, Task, make_task, placed_names, plan
-from tilelang.tensor import Layout
 
 
 class Builder(Instructions, Nest, Cover):
@@ -106,7 +105,7 @@ class _Assembly:
                          f"compute {step.tensor_name} in global")  # fmt: skip
         if tensor not in self.places:
             raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "leave the load out")
-        placement = (step.layout or Layout()).place({d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
+        placement = laid_out(step, {d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
         buffer = ir.Buffer(f"{tensor.name}_packed", self.buffers[tensor.name].dtype, placement.shape, "global", "workspace")
         zero = tuple(index(0) for _ in tensor.dims)
         task = Task(f"{tensor.name}_pack", (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
