@@ -16,6 +16,7 @@ Before the pass `vectorize`, vectors appear only as `For(kind="vector")`; after 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,11 +61,16 @@ class Buffer(Node):
     @property
     def strides(self) -> tuple[int, ...]:
         """Elements between neighbours along each dimension."""
-        out, step = [], 1
-        for n in reversed(self.shape):
-            out.append(step)
-            step *= n
-        return tuple(reversed(out))
+        return _strides(self.shape)
+
+
+@functools.cache
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return tuple(reversed(out))
 
 
 # ---------------------------------------------------------------- expressions

@@ -8,6 +8,7 @@ the computation are rebuilt over simplified children and otherwise left alone, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 from tilelang import dtype as dt
@@ -168,6 +169,14 @@ def _add(a: Linear, b: Linear, sign: int) -> Linear:
     for atom, c in b[0]:
         terms[atom] = terms.get(atom, 0) + sign * c
     return _recombine({k: c for k, c in terms.items() if c}, a[1] + sign * b[1])
+
+
+def weighted_sum(indices: Sequence[Expr], factors: Sequence[int]) -> Linear:
+    """The linear form of the sum of index expressions times numbers, such as an element's offset by its strides."""
+    total: Linear = (), 0
+    for i, factor in zip(indices, factors, strict=True):
+        total = _add(total, _scale(linear(i), factor), 1)
+    return total
 
 
 def _scale(a: Linear, factor: int) -> Linear:
