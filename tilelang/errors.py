@@ -93,7 +93,8 @@ class TileLangError(Exception):
                     lines.append(f"{' ' * len(gutter)} | {' ' * (self.span.column - 1)}{'^' * width}")
         lines += [f"  = note: {note}" for note in self.notes]
         if self.counterexample:
-            lines.append(f"  = {'counterexample' if self.proven else 'not proven'}: {self.counterexample}")
+            head = f"  = {'counterexample' if self.proven else 'not proven'}:"
+            lines.append(head + ("" if self.counterexample.startswith("\n") else " ") + self.counterexample)
         if self.mend:
             lines.append(f"  = help: {self.mend}")
         return "\n".join(lines)

@@ -244,7 +244,7 @@ def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes
     for axis, size in sizes.items():
         whole = hasattr(size, "__index__") and not isinstance(size, bool)
         if not isinstance(size, Hole) and (not whole or int(size) < 1):
-            raise Refusal("bad-size", f"`{verb} {axis}={size}`", span=span, mend="a whole number of at least 1, or tl.hole")
+            raise Refusal("bad-size", f"`{verb} {axis}={size}`: {size} is no size", span=span, mend="a whole number of at least 1, or tl.hole")
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
 
@@ -374,7 +374,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
             )
     for name in ("ahead", "behind"):
         if fields.get(name, 0) < 0:
-            raise Refusal("bad-size", f"`{name} {fields[name]}`", span=span, mend="zero or more iterations")
+            raise Refusal("bad-size", f"`{name} {fields[name]}`: the past cannot be moved to", span=span, mend="zero or more iterations")
     if isinstance(what, Tensor):
         what = what.name
     if isinstance(steps, Move):
@@ -382,7 +382,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     elif steps is None or steps is ...:
         given = None
     else:
-        raise Refusal("bad-steps", f"steps={steps!r}", span=span, mend="a tl.move() with steps, or ... for a hole")
+        raise Refusal("bad-steps", f"`{verb}`: steps={steps!r} is no move", span=span, mend="a tl.move() with steps, or ... for a hole")
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
 
@@ -445,7 +445,7 @@ def schedule(computation: Computation | Tensor) -> Schedule:
 def _team(level: str) -> Any:
     def team(count: int) -> Team:
         if count < 1:
-            raise Refusal("bad-size", f"{count} {level}", span=caller_span(), mend="at least 1")
+            raise Refusal("bad-size", f"`{count} {level}`: nothing is made of {count} units", span=caller_span(), mend="at least 1")
         return Team(count, level)
 
     team.__doc__ = f"`count` units of level {level}, for Schedule.units."

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilelang.errors import Refusal
+from tilelang.errors import Refusal, caller_span
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, as_expr, free, index, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
@@ -35,13 +35,13 @@ class Layout(Node):
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
         if elements < 0:
-            raise Refusal("negative-padding", f"`pad {elements}`", mend="a padding of zero or more elements")
+            raise Refusal("negative-padding", f"`pad {elements}` takes places away", span=caller_span(), mend="a padding of zero or more elements")
         return self.replace(padding=elements)
 
     def swizzle(self, width_bytes: int) -> Layout:
         """The same order with the 32-, 64- or 128-byte swizzle."""
         if width_bytes not in (32, 64, 128):
-            raise Refusal("unknown-swizzle", f"`swizzle {width_bytes}`", mend="32, 64 or 128 bytes")
+            raise Refusal("unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="32, 64 or 128 bytes")
         return self.replace(swizzle_bytes=width_bytes)
 
     @property
@@ -233,6 +233,7 @@ def layout(*terms: Any) -> Layout:
             raise Refusal(
                 "layout-term",
                 f"{term!r} is not a dimension's name",
+                span=caller_span(),
                 mend='names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
             )
     return Layout(tuple(Var(t, INDEX) for t in terms))

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from tilelang.errors import Refusal
 from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import (
@@ -130,15 +131,15 @@ class Cover(Part):
         mains = [u for u in uses if u.main]
         if len({u.whole for u in mains}) != 1 or len(mains) != len(uses):
             raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {uses[0].read.tensor.name} is read in"
-                         " several ways", "name the read")  # fmt: skip
+                         f" several ways ({', '.join(sorted({str(u.read) for u in uses}))})",
+                         f"name the read: load {uses[0].read} in {step.memory}, or name the tensor's own dimensions in the layout")  # fmt: skip
         use = mains[0]
         axes = _axes_of(use)
         wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
         if step.layout is not None and step.layout.terms:
             named = set(step.layout.dims)
             if not set(wide) <= named <= set(axes):
-                raise refuse(step, "layout-dimension", f"`{step}`: the layout names {', '.join(step.layout.dims)}; by access the read uses"
-                             f" {', '.join(axes)}", "name the axes of the read that are longer than 1, or the tensor's own dimensions")  # fmt: skip
+                raise self._layout_names(step, use, axes, wide)
             wide = tuple(a for a in axes if a in named)
         axes = wide
         states = tuple(frame.spec.axis(a) for a in axes)
@@ -152,6 +153,19 @@ class Cover(Part):
         pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
         low = tuple(s.base for s in states)
         return Region(task, spec, low, self._fill(frame, uses, pads), filled, True, use.whole, tuple(point(a) for a in axes))
+
+
+    @staticmethod
+    def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:
+        """The layout's names are neither the dimensions of the tensor nor the axes of its read."""
+        assert step.layout is not None
+        dims = [d.name for d in use.read.tensor.dims]
+        strange = [n for n in step.layout.dims if n not in axes and n not in dims]
+        missing = [a for a in wide if a not in step.layout.dims]
+        said = f"names {', '.join(strange)}" if strange else f"leaves out {', '.join(missing)}"
+        return refuse(step, "layout-dimension", f"`{step}`: the layout {said}; {use.read.tensor.name} has the dimensions"
+                      f" {', '.join(dims)}, and the read {use.read} the axes {', '.join(axes)}",
+                      "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
 
 
 def _axes_of(use: Use) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from tilelang.lowering.build.matches import Resident, Seen, described, global_re
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
-from tilelang.schedule import Do, Place, Step, Units
+from tilelang.schedule import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import AxisState, Bound, Spec
 from tilelang.task import Task, reads
 from tilelang.tensor import evaluate
@@ -40,6 +40,8 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
             ):
                 raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language, not"
                              " lowered yet for this target", "units block = N warp")  # fmt: skip
+            case Place(open=True):
+                raise _hole(step, "write the steps out, or leave the braces out for the default move")
             case Place():
                 for flag, what in (
                     (step.on is not None, "`on ROLE`"),
@@ -49,12 +51,23 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                     if flag:
                         raise refuse(step, "not-lowered-yet", f"`{step}`: {what} is accepted by the language, not lowered yet for this"
                                      " target", "write the schedule without it for now")  # fmt: skip
+            case Tile(sizes=sizes) | Split(sizes=sizes) if any(isinstance(n, Hole) for _, n in sizes):
+                raise _hole(step, "write a number for `?`")
+            case Tile(count=Hole()) | Vectorize(lanes=Hole()):
+                raise _hole(step, "write a number for `?`")
+            case Open():
+                raise _hole(step, "write the steps out")
             case Do():
                 missing = _record(step).unavailable(profile)
                 if missing is not None:
                     raise refuse(step, "instruction-not-here", f"`{step}`: {missing}", _instead(step, profile))
             case _:
                 pass
+
+
+def _hole(step: Step, mend: str) -> Refusal:
+    return refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills; it is accepted by the language, not lowered yet",
+                  mend)  # fmt: skip
 
 
 def _all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -225,8 +225,11 @@ class Nest(Part):
         assert frame.store_lanes is not None
         extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
         if extent % lanes:
-            raise refuse(step, "store-width", f"a unit owns {extent} elements along {axis}, the store takes {lanes} at a time",
-                         f"a width that divides {extent}")  # fmt: skip
+            place = next((s for s in frame.steps if isinstance(s, Place) and s.verb == "accumulate"), step)
+            raise refuse(place, "store-width", f"`{place}`: a thread owns {extent} neighbours along {axis}, the store takes {lanes}"
+                         " at a time", f"a width that divides {extent}, or go via shared",
+                         f"of the {lanes} elements that begin at {axis} = {extent // lanes * lanes}, the thread owns"
+                         f" {extent % lanes}")  # fmt: skip
         lane = self.build.variable("lane", lanes)
         group: Expr = self.build.variable(axis, extent // lanes) if extent > lanes else index(0)
         value = simplify(group * lanes + lane)

@@ -5,6 +5,7 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable
 
@@ -189,19 +190,23 @@ class _Assembly:
         for s in steps:
             if isinstance(s, Tile) and s.level != "block":
                 self._check_level(s)
+        why = f"the spreads below block multiply to {count}"
         if said is not None:
             count = said.teams[0].count * (self.profile.level(said.teams[0].level).threads or 1)
+            why = f"{said.teams[0].count} {said.teams[0].level}s of {count // said.teams[0].count} threads each"
         most = self.profile.max_block_threads
         if count > most:
-            worst = next((s for s in reversed(steps) if isinstance(s, Tile) and s.level != "block"), said)
+            worst = said or next((s for s in reversed(steps) if isinstance(s, Tile) and s.level != "block"), None)
             raise refuse(worst, "too-many-threads", f"a block of {count} threads; the profile `{self.profile.name}` has at most {most}",
-                         "larger tiles per thread, or a count: -> thread N", f"the spreads below block multiply to {count}")  # fmt: skip
+                         "larger tiles per thread, or a count: -> thread N", why)  # fmt: skip
         return max(1, count)
 
     def _check_level(self, step: Tile) -> None:
         if not self.profile.has_level(step.level):
+            near = difflib.get_close_matches(step.level, self.profile.level_names, 1)
             raise refuse(step, "level-not-here", f"`{step}`: the profile `{self.profile.name}` has no level `{step.level}`",
-                         "levels of this profile: " + ", ".join(self.profile.level_names))  # fmt: skip
+                         (f"did you mean `{near[0]}`? " if near else "") + "Levels of this profile: "
+                         + ", ".join(self.profile.level_names))  # fmt: skip
 
     def _derived(self, steps: tuple[Step, ...], sizes: dict[str, int]) -> int:
         total, inside = 1, 1  # inside: threads of the unit that the last spread ended at
@@ -219,7 +224,8 @@ class _Assembly:
                     if units * per != inside:
                         raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s where {inside // per} make the unit around it",
                                      f"choose tiles so that there are {inside // per}",
-                                     f"unit {min(units, inside // per)} of {max(units, inside // per)} has no counterpart")  # fmt: skip
+                                     f"{s.level} {min(units, inside // per)} of {inside // per} has no tile"
+                                     if units * per < inside else f"tile {inside // per} of {units} has no {s.level}")  # fmt: skip
                     inside = per
                 else:
                     total *= units * per

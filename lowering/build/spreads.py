@@ -120,5 +120,6 @@ def plan_spread(profile: Profile, step: Tile, extents: Mapping[str, int], units:
             f"`{step}`: {tiles} tiles wrap over {count} units, whose number is no multiple of the {rest} tiles along the axes after"
             " the first",
             "tile one axis, or choose tiles that divide",
+            f"unit {count - 1} takes tile {count - 1}, the next round would begin inside a row of {rest} tiles",
         )
     return Spread(sizes, per, count, rounds, -(-tiles // count), linear)

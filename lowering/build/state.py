@@ -31,8 +31,11 @@ class States(Part):
 
     def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """The scope of an accumulator: states, the steps below, results."""
-        if step.ahead or step.layout is not None and step.memory == "register":
-            raise refuse(step, "accumulate-form", f"`{step}`: registers have no layout and nothing runs ahead", "leave it out")
+        if step.ahead:
+            raise refuse(step, "accumulate-form", f"`{step}`: an accumulator is not moved, so nothing of it can run ahead",
+                         "leave `ahead` out; loads run ahead")  # fmt: skip
+        if step.layout is not None and step.memory == "register":
+            raise refuse(step, "accumulate-form", f"`{step}`: registers have no addresses, so no layout", "leave the layout out")
         self._check_partial_rounds(frame, step)
         if step.memory == "register":
             return self._register_accumulator(frame, i, step)
@@ -57,17 +60,13 @@ class States(Part):
             all_stored = sum(len(s.tensors) for s in frame.task.states) == len(frame.task.outputs)
             if state_type == place.buffer.dtype and all_stored:
                 continue
-            why = (
-                f"{output.name} is {output.dtype}, the state {state_type}"
-                if members
-                else f"{output.name} is computed from the state"
-            )
+            rounded = bool(members) or isinstance(value, Cast) and any(value.value is st_read(frame, t) for s in frame.task.states for t in s.tensors)
+            why = f"{output.name} is {output.dtype}, narrower than the state" if rounded else f"{output.name} is computed from the state"
             raise refuse(
-                step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial sums would be stored in"
+                step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
                 f" {output.name}, which cannot hold them: {why}",
                 "put `accumulate in shared` above the walk; this accumulator then combines into it",
-                "after the first of two rounds the output would hold "
-                + ("a rounded partial state" if members else "the epilogue of a partial state"))  # fmt: skip
+                _two_rounds(frame, output, rounded))  # fmt: skip
 
     # ------------------------------------------------------------ registers
 
@@ -237,11 +236,11 @@ class States(Part):
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         via = next((k for k, s in enumerate(steps) if isinstance(s, Place) and s.verb == "via"), None)
         if via is None:
-            if len(steps) == 1 and isinstance(steps[0], Vectorize) and isinstance(steps[0].lanes, int):
-                finishing = finishing.but(store_lanes=(steps[0].axis, steps[0].lanes))
-            elif steps:
-                raise refuse(step, "owners-store", "the owners of a register state store it themselves: the only step that may stand here"
-                             " is a vectorize", "go `via shared` first; the steps after it then move any way you like")  # fmt: skip
+            last = steps[-1] if steps and isinstance(steps[-1], Vectorize) else None
+            if steps[: -1 if last else None]:
+                self._check_owners_store(frame, i, step)
+            if last is not None and isinstance(last.lanes, int):
+                finishing = finishing.but(store_lanes=(last.axis, last.lanes))
             return self.chain(finishing, i + 1)
         stop = steps[via]
         assert isinstance(stop, Place)
@@ -249,6 +248,25 @@ class States(Part):
             raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
                          "begin the braces with via")  # fmt: skip
         return self._via(frame, finishing, i, stop, steps[via + 1 :], step.stream)
+
+    def _check_owners_store(self, frame: Frame, i: int, step: Place) -> None:
+        """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""
+        steps = step.steps or ()
+        if isinstance(frame.steps[-1], Do) or not all(isinstance(s, (Tile, Split, Vectorize)) for s in steps):
+            raise refuse(step, "owners-store", f"`{step}`: the owners of a register state store it themselves, in vectors at most",
+                         "go `via shared` first; the steps after it then move any way you like")  # fmt: skip
+        from tilelang.lowering.build.owners import stored_by_another  # enumerates in NumPy
+
+        spec = frame.spec.replace(axes=tuple(a for a in frame.spec.axes if not a.reduction))
+        store = Frame(frame.task.replace(states=()), complete(spec, steps, False), spec, frame.target, ())
+        profile = self.build.profile
+        example = stored_by_another(
+            frame.task.name, spec, leaf_spec(frame, i + 1, profile), leaf_spec(store, 0, profile), self.build.threads
+        )
+        if example is not None:
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: the tiles of this store are not those of the threads that hold"
+                         f" {frame.task.name}", "put `via shared` before them, or store by the tiles that the steps below compute by",
+                         example)  # fmt: skip
 
     def _via(self, frame: Frame, finishing: Frame, i: int, stop: Place, steps: tuple[Step, ...], stream: bool) -> ir.Stmt:
         """Owners put finished values into shared memory; a move takes them from there."""
@@ -356,6 +374,15 @@ class States(Part):
                 store = ir.If(number < b.elements, store, None, step.span)
             out.append(ir.For(each, index(-(-b.elements // units)), store, "serial", step.span))
         return ir.seq(*out)
+
+
+def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:
+    """What the first two rounds of a walk over a reduction would do to one element."""
+    axis = next((a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const)), None)
+    chunks = (f"over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}") if axis else ("of its chunk", "its own")
+    what = f"its state {chunks[0]} rounded to {output.dtype}" if rounded else f"the finished value of its state {chunks[0]}"
+    element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
+    return f"the first round stores in {element} {what}; the second combines {chunks[1]} with that instead of with the state"
 
 
 def st_read(frame: Frame, tensor: Tensor) -> Expr:
