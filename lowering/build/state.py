@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Expr, Var, index, substitute
+from tilelang.expr import Binary, Cast, Const, Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
 from tilelang.lowering.build.leaf import _held, stored
-from tilelang.lowering.build.lookahead import slots_below, spreads_below
-from tilelang.schedule import Place, Step, Vectorize
+from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
+from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import complete
 from tilelang.task import State, Task
@@ -60,7 +60,8 @@ class States(Part):
             all_stored = sum(len(s.tensors) for s in frame.task.states) == len(frame.task.outputs)
             if state_type == place.buffer.dtype and all_stored:
                 continue
-            rounded = bool(members) or isinstance(value, Cast) and any(value.value is st_read(frame, t) for s in frame.task.states for t in s.tensors)
+            held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
+            rounded = bool(members) or isinstance(value, Cast) and value.value in held
             why = f"{output.name} is {output.dtype}, narrower than the state" if rounded else f"{output.name} is computed from the state"
             raise refuse(
                 step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
@@ -379,7 +380,9 @@ class States(Part):
 def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:
     """What the first two rounds of a walk over a reduction would do to one element."""
     axis = next((a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const)), None)
-    chunks = (f"over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}") if axis else ("of its chunk", "its own")
+    chunks = ("of its chunk", "its own")
+    if axis is not None:
+        chunks = (f"over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}")
     what = f"its state {chunks[0]} rounded to {output.dtype}" if rounded else f"the finished value of its state {chunks[0]}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
     return f"the first round stores in {element} {what}; the second combines {chunks[1]} with that instead of with the state"
