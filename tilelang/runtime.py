@@ -173,8 +173,14 @@ class Kernel:
         )
 
     def explain(self) -> str:
-        """The spec after each step of the schedule."""
-        return self.schedule.explain()
+        """The spec after each step of the schedule; then what each kernel uses, and its barriers with the accesses that need them."""
+        lines = [self.schedule.explain()]
+        for k, used in zip(self.program.kernels, self.resources, strict=True):
+            grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
+            lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
+            for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
+                lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<kernel {self.computation.name} ({self.target})>"
@@ -250,8 +256,10 @@ class Kernel:
             return list(arrays)
         names = [t.name for t, _ in self._inputs]
         if len(arrays) > len(names):
-            raise ComputationError("arguments", f"{self.computation.name} takes {len(names)} inputs ({', '.join(names)}), got {len(arrays)}",
-                                   mend="pass one array for each input; the output goes to out=")  # fmt: skip
+            takes = f"{self.computation.name} takes {len(names)} inputs ({', '.join(names)})"
+            raise ComputationError(
+                "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
+            )
         found = dict(zip(names, arrays, strict=False))
         for name, value in named.items():
             if name not in self._names:
@@ -429,10 +437,10 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         key = tuple((tuple(a.shape), str(a.dtype)) for a in given)
         found = kernels.get(key)
         if found is None:
-            tensors = [
-                input(n, a.dtype, **{f"{n}_{d}": int(e) for d, e in enumerate(a.shape)})
-                for n, a in zip(names, given, strict=True)
+            dims: list[dict[str, Any]] = [
+                {f"{n}_{d}": int(e) for d, e in enumerate(a.shape)} for n, a in zip(names, given, strict=True)
             ]
+            tensors = [input(n, a.dtype, **d) for n, a, d in zip(names, given, dims, strict=True)]
             made = function(*tensors)
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = Computation(function.__name__, tuple(made))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, index, to_text
+from tilelang.expr import INDEX, Expr, Var, free, index, to_text
 from tilelang.node import Node, node
 from tilelang.schedule import (
     Do,
@@ -200,8 +200,11 @@ class _Completion:
                 if not self.written:
                     self.accumulate()
             case Place(verb="accumulate", memory=memory):
-                self.last_accumulator = memory
                 self.written -= 1
+                if memory == "register" and self.last_accumulator == "register":
+                    self._merge(step)
+                    return
+                self.last_accumulator = memory
             case Fuse(name, axes):
                 total = 1
                 for a in axes:
@@ -225,6 +228,14 @@ class _Completion:
     def accumulate(self) -> None:
         self.out.append(Place("accumulate", None, "register", implied=True))
         self.last_accumulator = "register"
+
+    def _merge(self, step: Place) -> None:
+        """A written accumulator below an implied one: there is one state, where the implied one stands, with the written braces."""
+        k = max(k for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate")
+        if not self.out[k].implied:  # type: ignore[attr-defined]
+            raise _refuse(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register",
+                          "one accumulator in register is enough: keep the outer one")  # fmt: skip
+        self.out[k] = step
 
     def walk(self, axis: str, piece: int) -> None:
         if self.sizes[axis] != piece:
@@ -392,7 +403,8 @@ def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
     indices = {}
     for a, n in numbers.items():
         rounds = max(1, -(-spec.axis(a).extent // n))
-        indices[a] = Var(f"{a}{spec.level[0]}", INDEX, 0, rounds - 1) if rounds > 1 else index(0)
+        number = 1 + sum(isinstance(v, Var) for v in free(spec.axis(a).base))
+        indices[a] = Var(f"{a}_{number}", INDEX, 0, rounds - 1) if rounds > 1 else index(0)
     return spec.cut(numbers, indices)
 
 
@@ -456,8 +468,36 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
 
 
 def explain(schedule: Schedule) -> str:
-    """The spec after each step, a line each."""
-    lines = [f"{'':40}  {schedule.specs[0]}"]
-    for step, spec in zip(schedule.steps, schedule.specs[1:], strict=False):
-        lines.append(f"{str(step):40}  {spec}")
+    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect."""
+    computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
+    placed = placed_names(computation, schedule.steps)
+    tasks = plan(computation, placed)
+    own = [t.name for other in tasks[:-1] for t in other.outputs]
+    lines = [f"(a kernel of its own, before: {name})" for name in own]
+    lines += [
+        f"(inline {t.name})"
+        for d in computation.definitions
+        for t in d.tensors
+        if d.reduction is None and t.name not in placed and t.name not in own and t not in computation.outputs
+    ]
+    spec = root_spec(task)
+    lines.append(f"{'':40}  {spec}")
+    steps = resolve_when(schedule.steps, {a.name: a.extent for a in spec.axes})
+    kinds = tensor_kinds(computation)
+    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, schedule.specs[-1])):
+        spec = advance(spec, step, task, kinds)
+        text = f"({step})" if getattr(step, "implied", False) else str(step)
+        lines.append(f"{text:40}  {spec}")
     return "\n".join(lines)
+
+
+def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
+    """What a `do` takes of each axis, by the names it binds; all that is left where it binds none. Empty without a `do`."""
+    leaf = steps[-1] if steps else None
+    if not isinstance(leaf, Do):
+        return {}
+    from tilelang.instruction import use
+
+    shape = use(leaf.instruction).shape
+    bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
+    return {a.name: bound.get(a.name, a.extent) for a in last.axes}
