@@ -90,7 +90,16 @@ class Cover(Part):
                     frame.spec.units, frame.spec.lane)  # fmt: skip
         named = step.what if isinstance(step.what, Read) else None
         fill = self._fill(frame, uses, pads)
-        return Region(task, spec, tuple(low for low, _ in ranges), fill, frozenset(filled), True, named)
+        spec = spec.replace(axes=tuple(self._resolved(frame, a) for a in axes))
+        return Region(task, spec, tuple(a.base for a in spec.axes), fill, frozenset(filled), True, named)
+
+    def _resolved(self, frame: Frame, a: AxisState) -> AxisState:
+        """An axis whose begin was read from an integer tensor, with that read as a load."""
+        if not any(isinstance(e, Read) for e in a.base.walk()):
+            return a
+        points = {x.name: x.base for x in frame.spec.axes}
+        bounds = tuple(b.replace(offset=simplify(self.value(frame, b.offset, points))) for b in a.bounds)
+        return a.replace(base=simplify(self.value(frame, a.base, points)), bounds=bounds)
 
     def _dim_bounds(self, frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Expr, extent: int) -> list[Bound]:
         """Where elements of a region stop existing: at this spec's bounds along an axis, and at the tensor's ends."""
@@ -153,7 +162,6 @@ class Cover(Part):
         pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
         low = tuple(s.base for s in states)
         return Region(task, spec, low, self._fill(frame, uses, pads), filled, True, use.whole, tuple(point(a) for a in axes))
-
 
     @staticmethod
     def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:

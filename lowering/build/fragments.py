@@ -35,7 +35,7 @@ class FragmentShare(Share):
     """Every lane has its slots of some tiles.
 
     dims: who has which tile, dimension by dimension, from `low` on. tile: the extents of one. along: for each coordinate of the map,
-    the dimension of the tensor that it counts in. lane: the thread's number in the map.
+    the dimension of the tensor that it counts in. lane: the thread's number in the map; level: of the unit that shares a tile.
     """
 
     tile: tuple[int, ...] = ()
@@ -43,6 +43,7 @@ class FragmentShare(Share):
     map: Fragment | None = None
     operand: str = ""
     lane: Expr = index(0)
+    level: str = ""
 
     def first(self, indices: tuple[Expr, ...], step: Step) -> tuple[Expr, ...]:
         """Where the slots of the tile that begins at an element are. Raises NotOwner."""
@@ -177,7 +178,7 @@ class Fragments(Places, Shares, States, Leaf):
         buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
         filled = region.filled | _beyond(frame.spec, leaf, region, read)
         return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims, tile=tile,
-                             along=along, map=held, operand=name, lane=leaf.lane)  # fmt: skip
+                             along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level)  # fmt: skip
 
     def _fetch_fragments(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
         """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""

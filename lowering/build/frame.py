@@ -66,17 +66,18 @@ class Whole(Residence):
 
 @dataclasses.dataclass(frozen=True)
 class Box(Residence):
-    """A region from `low` on, in a buffer with a layout; `slot` is the ring's current buffer."""
+    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where units have their own."""
 
     low: tuple[Expr, ...] = ()
     placement: Placement | None = None
     slot: Expr | None = None
+    unit: tuple[Expr, ...] = ()
 
     def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         assert self.placement is not None
         local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
         ring = () if self.slot is None else (self.slot,)
-        return (*ring, *self.placement.at(local))
+        return (*ring, *self.unit, *self.placement.at(local))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,11 +228,20 @@ class Frame:
     fill: Const | None = None
     fill_keys: frozenset[str] = frozenset()
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
+    around: tuple[tuple[Expr, Expr], ...] = ()  # where axes that this task has not are fixed by the specs around it
     last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
 
     def but(self, **changes: Any) -> Frame:
         return dataclasses.replace(self, **changes)
+
+    def own_copy(self, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+        """(dimensions, indices) that give each unit of this spec's level a shared buffer of its own; none where a block is the unit."""
+        units = self.spec.units or threads
+        if units == threads:
+            return (), ()
+        thread = Var("thread", INDEX, 0, threads - 1)
+        return (threads // units,), (simplify(thread // units),)
 
     def coordinates(self, points: Mapping[str, Expr]) -> dict[Expr, Expr]:
         """Axis -> its value, for the task's axes; points: the value of each axis of the spec."""
@@ -241,7 +251,7 @@ class Frame:
         mapping = {point(name): value for name, value in points.items()}
         named = {n: simplify(substitute(e, mapping)) for n, e in self.spec.coordinates}
         axes: dict[Expr, Expr] = {a: named[a.name] for a in (*self.task.axes, *self.task.reduction_axes)}
-        return {**axes, **{point(n): v for n, v in points.items()}}
+        return {**axes, **dict(self.around), **{point(n): v for n, v in points.items()}}
 
 
 class Build:

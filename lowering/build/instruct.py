@@ -17,9 +17,9 @@ from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.fragment_moves import FragmentMoves
 from tilelang.lowering.build.fragments import FragmentShare
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
-from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.lowering.build.leaf import _depends, _guarded, _safe, fold
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.machine import Profile
@@ -95,7 +95,7 @@ def _instead(step: Do, profile: Profile) -> str:
     return f"{choice}without the `do`, plain loops do the same"
 
 
-class Instructions(InstructionMoves):
+class Instructions(FragmentMoves):
     """do."""
 
     _matches: dict[int, Match]

@@ -11,8 +11,7 @@ from tilelang.fragment import row_major
 from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.fragments import Fragments, FragmentShare
+from tilelang.lowering.build.fragments import Fragments
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import _guarded
 from tilelang.lowering.build.matches import Seen
@@ -125,12 +124,7 @@ class InstructionMoves(Fragments):
         count = simplify(binary("max", count, index(0)))
         return count if guard is None else Select(guard, count, index(0))
 
-    # ------------------------------------------------------------ into fragments
-
-    def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
-        """A load of fragments by an instruction of its own."""
-        raise refuse(step, "not-lowered-yet", f"`{step}`: a load of fragments by an instruction is accepted by the language, not lowered"
-                     " yet for this target", "leave the braces out")  # fmt: skip
+    # ------------------------------------------------------------ operands
 
     def first_points(self, frame: Frame, step: Do, name: str) -> dict[str, Expr]:
         """The coordinates of the first element that the thread names of an operand in an addressed memory."""

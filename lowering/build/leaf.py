@@ -111,9 +111,9 @@ class Leaf(Part):
         """Indices in a state that is addressed by coordinates."""
         axes = frame.coordinates(points)
         found = tuple(axes[a] for a in frame.task.axes)
-        if place.placement is None:
-            return (*place.prefix, *found)
-        return place.placement.at(tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True)))
+        assert place.placement is not None
+        local = tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True))
+        return (*place.prefix, *place.placement.at(local))
 
     def _needed(self, frame: Frame, s: int) -> list[Expr]:
         """The conditions under which a point of state s takes part."""
@@ -159,9 +159,9 @@ class Leaf(Part):
     def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         """Stores of finished values, or of states into the place outside."""
         span = getattr(step, "span", None)
-        conditions = [
-            b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys and not a.reduction
-        ]
+        waits = any(isinstance(p, Staging) for p in frame.target.places)  # a thread's own registers take the fill as well
+        fills = {b.key for a in frame.spec.axes for b in a.bounds} if waits else frame.fill_keys
+        conditions = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
         in_registers = frame.target.in_registers and frame.outer is None
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers and frame.staged is None:
             conditions.append(Binary("==", frame.spec.lane, index(0)))
@@ -169,7 +169,7 @@ class Leaf(Part):
             conditions += [Binary("==", d, index(0)) for d in frame.idle]
         if frame.finishing and frame.outer is not None:
             return _guarded(self._combine_outer(frame, points, lane, span), conditions, span)
-        existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in frame.fill_keys])
+        existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in fills])
         if frame.again:
             return _guarded(self._again(frame, points, lane, span), conditions, span)
         out = []

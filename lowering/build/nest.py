@@ -129,11 +129,7 @@ class Nest(Part):
         return ir.For(again, index(plan.repeats), self.chain(inner, i + 1), "serial", step.span)
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
-        if frame.finishing:
-            kept = {a: t for a, t in sizes.items() if not frame.spec.axis(a).reduction}
-            spec = frame.spec.cut(kept, indices) if kept else frame.spec
-        else:
-            spec = frame.spec.cut(sizes, indices)
+        spec = frame.spec.cut(sizes, indices)
         if level == "block" and frame.spec.units is None:
             spec = spec.replace(units=self.build.threads, lane=self.build.thread)
         return frame.but(spec=spec.replace(level=level))
@@ -143,9 +139,8 @@ class Nest(Part):
     def walk(self, frame: Frame, i: int, step: Split) -> ir.Stmt:
         """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
         sizes = numbers(step)
-        if frame.finishing:
-            sizes = {a: t for a, t in sizes.items() if not frame.spec.axis(a).reduction}
-        loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t]
+        done = {a.name for a in frame.spec.axes if a.reduction} if frame.finishing else set()  # cut, but not walked again
+        loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
         ahead = [] if frame.finishing else [p for p in _ahead(frame.steps, i + 1) if not self.is_cache(p)]
         if ahead and len(loops) != 1:

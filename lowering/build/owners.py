@@ -94,7 +94,9 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
     owners = np.ones(threads, bool)
     for d, x in enumerate(element):
         owners &= (owned[d] == x).any(axis=1)
-    return f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} and stands in {_registers(owners)}"
+    return (
+        f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} and stands in {_registers(owners)}"
+    )
 
 
 def _number(n: int) -> Expr:

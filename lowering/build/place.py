@@ -97,15 +97,16 @@ class Places(Part):
         dims = {a.name: a.extent for a in region.spec.axes}
         placement = laid_out(step, dims, tensor.dtype.bytes)
         ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
-        shape = (ring, *placement.shape) if ring else placement.shape
+        count, unit = frame.own_copy(self.build.threads)
+        shape = (*((ring,) if ring else ()), *count, *placement.shape)
         buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(
             f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
         )
         self._rings[id(step)] = buffer
         fields = (tensor, region.read, buffer, region.fill, region.filled, region.outside)
         if region.points:
-            return ByAccess(*fields, low=region.low, placement=placement, slot=slot, points=region.points)
-        return Box(*fields, low=region.low, placement=placement, slot=slot)
+            return ByAccess(*fields, low=region.low, placement=placement, slot=slot, unit=unit, points=region.points)
+        return Box(*fields, low=region.low, placement=placement, slot=slot, unit=unit)
 
     _rings: dict[int, ir.Buffer]
 
@@ -265,8 +266,9 @@ class Places(Part):
             )
             return Share(tensor, None, buffer, steps=spreads, low=low, dims=dims)
         placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
-        buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, placement.shape, "shared")
-        return Box(tensor, None, buffer, low=low, placement=placement)
+        count, unit = frame.own_copy(self.build.threads)
+        buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, (*count, *placement.shape), "shared")
+        return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
 
 
 def _task_reads(task: Task) -> list[Read]:

@@ -7,21 +7,23 @@ shared memory. Results go back along the same cuts ("finishing"), each by its ow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Cast, Const, Expr, Var, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
 from tilelang.lowering.build.leaf import _held, stored
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
+from tilelang.lowering.build.spreads import digits
 from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
-from tilelang.spec import complete
+from tilelang.spec import complete, point
 from tilelang.task import State, Task
-from tilelang.tensor import Layout, Placement
+from tilelang.tensor import Placement
 
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
@@ -62,7 +64,11 @@ class States(Part):
                 continue
             held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
             rounded = bool(members) or isinstance(value, Cast) and value.value in held
-            why = f"{output.name} is {output.dtype}, narrower than the state" if rounded else f"{output.name} is computed from the state"
+            why = (
+                f"{output.name} is {output.dtype}, narrower than the state"
+                if rounded
+                else f"{output.name} is computed from the state"
+            )
             raise refuse(
                 step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
                 f" {output.name}, which cannot hold them: {why}",
@@ -72,6 +78,14 @@ class States(Part):
     # ------------------------------------------------------------ registers
 
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """The scope in two versions where that spares whole tiles their guards."""
+        guard, whole = self.whole(frame.spec)
+        guarded = self._register_scope(frame, i, step)
+        return (
+            guarded if guard is None else ir.If(guard, self._register_scope(frame.but(spec=whole), i, step), guarded, step.span)
+        )
+
+    def _register_scope(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         place = self._register_place(frame, i)
         below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), idle=())
         body = self.chain(below, i + 1)
@@ -81,19 +95,12 @@ class States(Part):
         return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step))
 
     def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
-        """The way back: the first round of the reduction walks outside stores, later ones combine; whole tiles without guards."""
-        guard, whole = self.whole(finishing.spec)
-
-        def versions(f: Frame) -> ir.Stmt:
-            guarded = self._go_back(frame, f, i, step)
-            return (
-                guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
-            )
-
+        """The way back: the first round of the reduction walks outside stores, later ones combine."""
         first = conjunction([Binary("==", w, index(0)) for w in finishing.first])
-        if first is None:
-            return versions(finishing)
-        return ir.If(first, versions(finishing), versions(finishing.but(again=True)), step.span)
+        store = self._go_back(frame, finishing, i, step)
+        return (
+            store if first is None else ir.If(first, store, self._go_back(frame, finishing.but(again=True), i, step), step.span)
+        )
 
     def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
         """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes."""
@@ -299,11 +306,11 @@ class States(Part):
                 "do not fuse here",
             )
         dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}
-        layout = step.layout or Layout()
-        placement = layout.place(dims, type.bytes)
-        buffer = self.build.buffer(f"{name}_{step.memory}", type, placement.shape, "shared")
+        placement = laid_out(step, dims, type.bytes)
+        count, unit = frame.own_copy(self.build.threads)
+        buffer = self.build.buffer(f"{name}_{step.memory}", type, (*count, *placement.shape), "shared")
         low = tuple(frame.spec.axis(d).base for d in dims)
-        return Box(tensor, None, buffer, low=low, placement=placement)
+        return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
 
     def _store_task(
         self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool
@@ -321,7 +328,8 @@ class States(Part):
         axes = tuple(a for a in frame.spec.axes if not a.reduction)
         coordinates = tuple((n, e) for n, e in frame.spec.coordinates if n in {a.name for a in task.axes})
         spec = frame.spec.replace(title=task.name, axes=axes, coordinates=coordinates)
-        inner = Frame(task, (), spec, target, (*frame.residences, *boxes))
+        around = tuple((point(a.name), a.base) for a in frame.spec.axes if a.reduction)
+        inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around))
         chosen = self.default_steps(inner, steps)
         return self.chain(inner.but(steps=complete(spec, chosen, False)), 0)
 
@@ -345,7 +353,7 @@ class States(Part):
                 members.append(box.buffer)
             buffers.append(tuple(members))
         low = tuple(frame.spec.axis(a.name).base for a in frame.task.axes)
-        place = StatePlace(tuple(buffers), "shared", 0, None, low, _reordered(boxes[0], frame.task))
+        place = StatePlace(tuple(buffers), "shared", 0, None, low, _reordered(boxes[0], frame.task), boxes[0].unit)
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         start = (
             []
@@ -361,19 +369,18 @@ class States(Part):
     def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
         """The identity into a shared state, by all units."""
         out = []
+        _, unit = frame.own_copy(self.build.threads)
+        units = frame.spec.units or 1
         for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
-            units = frame.spec.units or 1
-            each = self.build.variable("clear", -(-b.elements // units))
+            shape = b.shape[len(unit) :]
+            elements = math.prod(shape)
+            each = self.build.variable("clear", -(-elements // units))
             number = simplify(each * units + frame.spec.lane)
-            at, rest = [], number
-            for extent in reversed(b.shape):
-                at.append(simplify(rest % extent))
-                rest = simplify(rest // extent)
-            at[-1] = simplify(at[-1] + rest * b.shape[0])
-            store: ir.Stmt = ir.Store(b, tuple(reversed(at)), stored(identity, b), None, False, step.span)
-            if b.elements % units:
-                store = ir.If(number < b.elements, store, None, step.span)
-            out.append(ir.For(each, index(-(-b.elements // units)), store, "serial", step.span))
+            found = digits(number, {str(d): n for d, n in enumerate(shape)})
+            store: ir.Stmt = ir.Store(b, (*unit, *found.values()), stored(identity, b), None, False, step.span)
+            if elements % units:
+                store = ir.If(number < elements, store, None, step.span)
+            out.append(ir.For(each, index(-(-elements // units)), store, "serial", step.span))
         return ir.seq(*out)
 
 
