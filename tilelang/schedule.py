@@ -244,7 +244,8 @@ def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes
     for axis, size in sizes.items():
         whole = hasattr(size, "__index__") and not isinstance(size, bool)
         if not isinstance(size, Hole) and (not whole or int(size) < 1):
-            raise Refusal("bad-size", f"`{verb} {axis}={size}`: {size} is no size", span=span, mend="a whole number of at least 1, or tl.hole")
+            raise Refusal("bad-size", f"`{verb} {axis}={size}`: {size} is no size", span=span,
+                          mend="a whole number of at least 1, or tl.hole")  # fmt: skip
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
 
@@ -374,7 +375,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
             )
     for name in ("ahead", "behind"):
         if fields.get(name, 0) < 0:
-            raise Refusal("bad-size", f"`{name} {fields[name]}`: the past cannot be moved to", span=span, mend="zero or more iterations")
+            raise Refusal("bad-size", f"`{name} {fields[name]}`: less than no iterations", span=span, mend="zero or more iterations")
     if isinstance(what, Tensor):
         what = what.name
     if isinstance(steps, Move):

@@ -35,7 +35,9 @@ class Layout(Node):
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
         if elements < 0:
-            raise Refusal("negative-padding", f"`pad {elements}` takes places away", span=caller_span(), mend="a padding of zero or more elements")
+            raise Refusal(
+                "negative-padding", f"`pad {elements}` takes places away", span=caller_span(), mend="zero or more elements"
+            )
         return self.replace(padding=elements)
 
     def swizzle(self, width_bytes: int) -> Layout:

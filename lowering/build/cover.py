@@ -141,7 +141,8 @@ class Cover(Part):
         if len({u.whole for u in mains}) != 1 or len(mains) != len(uses):
             raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {uses[0].read.tensor.name} is read in"
                          f" several ways ({', '.join(sorted({str(u.read) for u in uses}))})",
-                         f"name the read: load {uses[0].read} in {step.memory}, or name the tensor's own dimensions in the layout")  # fmt: skip
+                         f"name the read: load {uses[0].read} in {step.memory}, or let the layout name the tensor's own"
+                         " dimensions")  # fmt: skip
         use = mains[0]
         axes = _axes_of(use)
         wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)

@@ -14,6 +14,7 @@ from tilelang import dtype as dt
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
+from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.machine import Profile
 from tilelang.schedule import Step
@@ -230,6 +231,7 @@ class Frame:
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
     around: tuple[tuple[Expr, Expr], ...] = ()  # where axes that this task has not are fixed by the specs around it
     last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
+    origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
 
     def but(self, **changes: Any) -> Frame:

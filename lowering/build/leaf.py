@@ -158,7 +158,7 @@ class Leaf(Part):
 
     def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         """Stores of finished values, or of states into the place outside."""
-        span = getattr(step, "span", None)
+        span = getattr(step, "span", None) or frame.origin
         waits = any(isinstance(p, Staging) for p in frame.target.places)  # a thread's own registers take the fill as well
         fills = {b.key for a in frame.spec.axes for b in a.bounds} if waits else frame.fill_keys
         conditions = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]

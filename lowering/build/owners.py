@@ -115,9 +115,8 @@ def _registers(owners: Any) -> str:
     found = [str(int(t)) for t in np.nonzero(owners)[0]]
     if not found:
         return "no thread's registers"
-    if len(found) == 1:
-        return f"those of thread {found[0]}"
-    return f"those of threads {', '.join(found[:4])}{', ...' if len(found) > 4 else ''}"
+    which = f"thread {found[0]}" if len(found) == 1 else f"threads {', '.join(found[:4])}{', ...' if len(found) > 4 else ''}"
+    return f"the registers of {which}"
 
 
 def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads: int) -> str | None:

@@ -53,6 +53,9 @@ class Places(Part):
 
     def prefetch(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
+        if not self.build.profile.has_memory(step.memory):
+            raise refuse(step, "unknown-memory", f"`{step}`: the profile `{self.build.profile.name}` has no memory `{step.memory}`",
+                         "memories of this profile: " + ", ".join(self.build.profile.memory_names))  # fmt: skip
         facts = self.build.profile.memory(step.memory)
         if not facts.cache:
             raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is accepted by the language,"
@@ -136,7 +139,7 @@ class Places(Part):
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)
-        inner = Frame(region.task, (), region.spec, target, frame.residences, fill=region.fill, fill_keys=keys)
+        inner = Frame(region.task, (), region.spec, target, frame.residences, fill=region.fill, fill_keys=keys, origin=step.span)
         dims = tuple(a.name for a in region.spec.axes)
         if any(isinstance(s, Place) for s in step.steps or ()):
             raise refuse(step, "not-lowered-yet", f"`{step}`: a stop on the way of a load is accepted by the language, not lowered yet",

@@ -21,7 +21,7 @@ from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
-from tilelang.spec import complete, resolve_when, root_spec
+from tilelang.spec import LEVELS, complete, resolve_when, root_spec
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
@@ -203,7 +203,7 @@ class _Assembly:
 
     def _check_level(self, step: Tile) -> None:
         if not self.profile.has_level(step.level):
-            near = difflib.get_close_matches(step.level, self.profile.level_names, 1)
+            near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, self.profile.level_names, 1)
             raise refuse(step, "level-not-here", f"`{step}`: the profile `{self.profile.name}` has no level `{step.level}`",
                          (f"did you mean `{near[0]}`? " if near else "") + "Levels of this profile: "
                          + ", ".join(self.profile.level_names))  # fmt: skip

@@ -63,7 +63,7 @@ class States(Part):
             if state_type == place.buffer.dtype and all_stored:
                 continue
             held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
-            rounded = bool(members) or isinstance(value, Cast) and value.value in held
+            rounded = bool(members) or isinstance(value, Cast) and value.operand in held
             why = (
                 f"{output.name} is {output.dtype}, narrower than the state"
                 if rounded
