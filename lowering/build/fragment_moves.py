@@ -119,10 +119,11 @@ def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, t
             place = 0
             for n, size, extent in zip(element.tolist(), (d.size for d in share.dims), share.tile, strict=True):
                 place = place * size + n // extent
-            if place * share.map.slots + number != slot:
+            right = place * share.map.slots + number
+            if right != slot:
                 raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other slots than operand"
                              f" {share.operand} wants them", "a move whose map is the operand's, or leave the braces out",
-                             f"in lane {lane}, {where} comes to slot {slot} and is wanted in slot {place * share.map.slots + number}")  # fmt: skip
+                             f"in lane {lane}, {where} comes to slot {slot} and is wanted in slot {right}")  # fmt: skip
 
 
 def _coordinates(table: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:

@@ -264,7 +264,8 @@ def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:
     """Which tile begins at an offset."""
     terms, constant = linear(offset)
     if constant % extent or any(c % extent for _, c in terms):
-        raise refuse(step, "fragment-between-tiles", f"`{step}`: a piece of {extent} begins at {offset}, between the tiles that lanes hold",
+        raise refuse(step, "fragment-between-tiles", f"`{step}`: a piece of {extent} begins at {offset}, between"
+                     " the tiles that lanes hold",
                      "keep the tensor in shared, or cut it in multiples of the instruction's shape",
                      f"an offset that is no multiple of {extent}")  # fmt: skip
     total: Expr = index(constant // extent)

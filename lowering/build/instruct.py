@@ -38,8 +38,8 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
             case Units(level=level, teams=teams) if (
                 level != "block" or len(teams) > 1 or teams[0].role or teams[0].registers is not None
             ):
-                raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language, not"
-                             " lowered yet for this target", "units block = N warp")  # fmt: skip
+                raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language,"
+                             " not lowered yet for this target", "units block = N warp")  # fmt: skip
             case Place(open=True):
                 raise _hole(step, "write the steps out, or leave the braces out for the default move")
             case Place():
@@ -248,8 +248,9 @@ class Instructions(FragmentMoves):
                 self._check_map(step, name, held, residence)
                 return residence.buffer, residence.first(indices, step)
             if isinstance(residence, Share) and held.lanes * held.slots > 1:
-                raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {read.tensor.name} are declared by spreads, operand"
-                             f" {name} has a map of its own", f"load {read.tensor.name} in register without spreads: it follows the map",
+                raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {read.tensor.name} are declared by spreads,"
+                             f" operand {name} has a map of its own",
+                             f"load {read.tensor.name} in register without spreads: it follows the map",
                              f"{held}")  # fmt: skip
             return residence.buffer, residence.at(indices, frame.coordinates(points))
         except NotOwner as error:
@@ -309,7 +310,8 @@ class Instructions(FragmentMoves):
         reason = f"nothing fills {', '.join(dict.fromkeys(bare))} there"
         if not bare:
             fill = what.value if isinstance(what, Const) else what
-            reason = f"what its operands hold there gives {fill}, not the identity {frame.task.states[0].reduce.combiner.identity[0].value}"
+            identity = frame.task.states[0].reduce.combiner.identity[0].value
+            reason = f"what its operands hold there gives {fill}, not the identity {identity}"
         return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do not"
                       f" exist: {reason}", "load the operands, so that their fills fold it away, or leave the `do` to plain loops",
                       example)  # fmt: skip

@@ -94,8 +94,10 @@ class InstructionMoves(Fragments):
             copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span)
             return _guarded(copy, guards, step.span)
         if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in a.bounds):
-            raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and what lies outside must be filled"
-                         if semantics.completes == AT_ONCE else f"`{step}` completes {semantics.completes}, not lowered yet for this target",
+            why = "cannot be guarded, and what lies outside must be filled"
+            if semantics.completes != AT_ONCE:
+                why = f"completes by {semantics.completes}, which is accepted by the language, not lowered yet for this target"
+            raise refuse(step, "unguardable-do" if semantics.completes == AT_ONCE else "not-lowered-yet", f"`{step}` {why}",
                          "leave the `do` to plain loops")  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
         return _guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
@@ -116,8 +118,11 @@ class InstructionMoves(Fragments):
             return None
         outside = found.instruction.outside
         if frame.fill is None or outside is None or frame.fill.value != outside:
-            raise refuse(step, "unguardable-do", f"`{step}` gives {outside if outside is not None else 'nothing'} outside the tensor, the"
-                         f" reader needs {frame.fill.value if frame.fill is not None else 'nothing'}", "leave the `do` to plain loops")  # fmt: skip
+            gives, needs = (
+                v if v is not None else "nothing" for v in (outside, frame.fill.value if frame.fill is not None else None)
+            )
+            raise refuse(step, "unguardable-do", f"`{step}` gives {gives} outside the tensor, the reader needs {needs}",
+                         "leave the `do` to plain loops")  # fmt: skip
         count: Expr = index(lanes)
         for f in first:
             count = binary("min", count, f)
