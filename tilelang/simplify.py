@@ -142,13 +142,15 @@ def _to_linear(e: Expr) -> Linear:
         case Binary("min" | "max" as op, left, right):
             return _extreme(op, simplify(left), simplify(right))
         case Binary(op, left, right):
-            a, b = simplify(left), simplify(right)
-            if isinstance(a, Const) and isinstance(b, Const) and op in ("^", "&", "|", "<<", ">>"):
-                x, y = int(a.value), int(b.value)
+            first, second = simplify(left), simplify(right)
+            if isinstance(first, Const) and isinstance(second, Const) and op in ("^", "&", "|", "<<", ">>"):
+                x, y = int(first.value), int(second.value)
                 return (), {"^": x ^ y, "&": x & y, "|": x | y, "<<": x << y, ">>": x >> y}[op]
-            if op == "^" and (isinstance(a, Const) and a.value == 0 or isinstance(b, Const) and b.value == 0):
-                return linear(b if isinstance(a, Const) and a.value == 0 else a)
-            return _atom(Binary(op, a, b))
+            if op == "^" and isinstance(first, Const) and first.value == 0:
+                return linear(second)
+            if op == "^" and isinstance(second, Const) and second.value == 0:
+                return linear(first)
+            return _atom(Binary(op, first, second))
         case Select(condition, then, otherwise):
             c = simplify(condition)
             if isinstance(c, Const):

@@ -119,7 +119,8 @@ class Spec(Node):
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Spec:
         """One axis instead of several: of exactly their product, so that only its last tile has a tail."""
-        total, mapping = 1, {}
+        total = 1
+        mapping: dict[Expr, Expr] = {}
         for part in reversed(parts):
             a = self.axis(part)
             quotient = point(name) // total

@@ -127,7 +127,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
         condition = None if renamed.condition is None else resolve(renamed.condition, True)
         states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
 
-    values = []
+    values: list[Expr] = []
     for root in roots:
         definition = root.definition
         assert definition is not None

@@ -179,8 +179,8 @@ class Leaf(Part):
                 e = Select(existing, e, const(frame.fill.value, e.dtype))
             at = self._stored_at(frame, k, place, points)
             if frame.staged is not None:
-                waits = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
-                at, e = (waits, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, waits))
+                held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
+                at, e = (held, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, held))
             out.append(ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span))
         return _guarded(ir.seq(*out), conditions, span)
 
