@@ -463,9 +463,34 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
             )
         seen_other |= not isinstance(step, (Inline, Units))
         leaf = step if isinstance(step, (Vectorize, Do)) else None
+        if isinstance(step, Place) and step.steps:
+            _check_braces(computation, spec, step)
         spec = advance(spec, step, task, kinds)
         specs.append(spec)
     return tuple(specs)
+
+
+def _check_braces(computation: Computation, spec: Spec, step: Place) -> None:
+    """The axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it is lowered."""
+    tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
+    tensor = tensors.get(step.tensor_name)
+    axes: list[tuple[str, int]] = []
+    if step.verb in ("accumulate", "via"):
+        axes = [(a.name, a.extent) for a in spec.axes if not a.reduction]
+    elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
+        axes = [(d.name, d.extent) for d in tensor.dims] + [(a.name, a.extent) for a in spec.axes]
+    elif tensor is not None and tensor.definition is not None:
+        reduction = tensor.definition.reduction
+        axes = [(a.name, a.extent) for a in (*tensor.definition.axes, *(reduction.axes if reduction is not None else ()))]
+    inner = spec.replace(title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=())
+    for s in step.steps or ():
+        if isinstance(s, (Fuse, Unfuse)) or not axes:
+            return
+        if isinstance(s, (Tile, Split, Vectorize)):
+            inner = advance(inner, s, _NO_TASK, {})
+
+
+_NO_TASK = Task("", (), (), ())
 
 
 def explain(schedule: Schedule) -> str:

@@ -98,10 +98,14 @@ class _Unrolling:
 
 
 def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:
+    touched = {b for s in ir.statements(stmt) if isinstance(s, ir.Store) for b in (s.buffer,)}
+    touched |= {load.buffer for s in ir.statements(stmt) for e in ir.expressions(s) for load in ir.loads(e)}
+    held = sorted((b for b in touched if b.memory == "register"), key=lambda b: (-b.elements, b.name))
     return Refusal(
         "registers-too-many",
-        f"the walk over {stmt.var.name} addresses registers, so it is written out: {elements} elements, the limit is {limit}",
+        f"the walk over {stmt.var.name} addresses registers, which have no addresses, so it is written out: {elements} times, the limit"
+        f" is {limit}",
         span=stmt.span,
-        counterexample=f"{elements} register elements of one thread",
+        counterexample="each thread holds " + " and ".join(f"{b.name}: {' x '.join(map(str, b.shape))} elements" for b in held),
         mend="give more of the tile to units, or keep the tensor in shared",
     )
