@@ -299,6 +299,9 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
                     raise _refuse(
                         step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
                     )
+            if level == "block" and any(r.startswith(f"{spec.title}:") for r in spec.residences):
+                raise _refuse(step, "not-lowered-yet", f"`{step}` below an accumulator: a state that blocks share is accepted by the"
+                              " language, not lowered yet for this target", "accumulate below the blocks")  # fmt: skip
             if level == "cluster":
                 later(step, "a cluster of blocks")
             return _cut(spec, sizes).replace(level=level)

@@ -136,9 +136,6 @@ class _Assembly:
 
     def _split_kernels(self, task: Task, steps: tuple[Step, ...], split: Tile) -> None:
         """Partial states of every block into a workspace, and a second kernel that combines them."""
-        if any(isinstance(s, Place) and s.verb == "accumulate" for s in steps[: steps.index(split)]):
-            raise refuse(split, "not-lowered-yet", f"`{split}` below an accumulator: a state kept over blocks is accepted by the language,"
-                         " not lowered yet", "accumulate below the blocks")  # fmt: skip
         sizes = numbers(split)
         reduced = [a for a in task.reduction_axes if a.name in sizes]
         parts = tuple(Axis(f"{a.name}_part", max(1, -(-a.extent // sizes[a.name]))) for a in reduced)
