@@ -251,8 +251,8 @@ class Places(Part):
             raise refuse(step, "stage-memory", f"`{step}` inside a block", "compute in shared or register; in global at the head")
         stage = self.stage_frame(frame, i, i, step)
         for read in _task_reads(stage.task):
-            made = stage.task.state_member(read.tensor) is not None
-            if not made and not any(r.tensor is read.tensor for r in frame.residences):
+            own = stage.task.state_member(read.tensor) is not None
+            if not own and not any(r.tensor is read.tensor for r in frame.residences):
                 raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step makes",
                              f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
         residences = tuple(self._stage_place(frame, stage, step, t) for t in stage.task.outputs)
