@@ -57,7 +57,7 @@ def reports(name: str, folder: Path, narrowing: bool, fault: tuple[str, str] = (
         "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",
         "OCLGRIND_DATA_RACES": "1",
         "OCLGRIND_LOCAL_MEM_SIZE": "2097152",
-        "OCLGRIND_MAX_ERRORS": "5",
+        "OCLGRIND_MAX_ERRORS": "200",
         "OCLGRIND_LOG": str(log),
         "PYOPENCL_NO_CACHE": "1",
         "PYTHONPATH": str(ROOT),
