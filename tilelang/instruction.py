@@ -21,6 +21,8 @@ import importlib
 import pkgutil
 import re
 import string
+import sys
+import types
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -469,3 +471,13 @@ def _load_shipped() -> None:
     package = importlib.import_module("tilelang.instructions")
     for found in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"tilelang.instructions.{found}")
+
+
+class _CallableModule(types.ModuleType):
+    """Once this module is loaded, `tl.instruction` is the module, whoever loaded it: calling it defines an instruction."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Instruction:
+        return instruction(*arguments, **named)
+
+
+sys.modules[__name__].__class__ = _CallableModule
