@@ -1,0 +1,36 @@
+"""Tiles that no unit takes, and tiles that two units take."""
+
+import tilelang as tl
+from tests.errors._computations import copy, matmul
+
+
+def tile_not_covered() -> None:
+    """A panel of 4 tiles, without the term that says which of the panels."""
+    order = tl.layout(lambda m, n: (m, n % 4))
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=order)
+
+
+def tile_not_covered_within_panels() -> None:
+    order = tl.layout(lambda m, n: (n // 4, m))
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=order)
+
+
+def tile_covered_twice() -> None:
+    order = tl.layout(lambda m, n: (m, n, n % 2))
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=order)
+
+
+def axis_left_out() -> None:
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=tl.layout("n"))
+
+
+def order_names_another_axis() -> None:
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=tl.layout("n", "m", "k"))
+
+
+def order_puts_two_tiles_in_one_place() -> None:
+    tl.schedule(copy(32, 64)).tile(i=8, j=8).to(tl.block, order=tl.layout(lambda i, j: (i + j,)))
+
+
+def order_of_threads() -> None:
+    tl.schedule(copy(32, 64)).tile(i=8, j=8).to(tl.block).tile(i=1, j=1).to(tl.thread, order=tl.layout("j", "i")).check()

@@ -1,0 +1,86 @@
+"""Cuts that contradict the spec they meet: order of steps, of levels, axes that are not what they were."""
+
+import tilelang as tl
+from tests.errors._computations import matmul, row_sum, softmax
+
+
+def level_goes_up() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=4, n=4).to(tl.thread).tile(m=2, n=2).to(tl.warp)
+
+
+def block_below_warp() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.warp).tile(m=16).to(tl.block)
+
+
+def thread_in_a_thread() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=4, n=4).to(tl.thread).tile(m=2).to(tl.thread)
+
+
+def blocks_twice() -> None:
+    tl.schedule(matmul()).tile(m=32).to(tl.block).tile(n=32).to(tl.block).check()
+
+
+def step_after_the_leaf() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).vectorize(n=16).split(k=4)
+
+
+def inline_late() -> None:
+    tl.schedule(softmax()).tile(i=1).to(tl.block).inline("shifted")
+
+
+def inline_of_a_reduction() -> None:
+    tl.schedule(softmax()).inline("total").check()
+
+
+def axis_twice() -> None:
+    tl.schedule(matmul()).fuse(mm=("m", "m"))
+
+
+def fused_name_is_taken() -> None:
+    tl.schedule(matmul()).fuse(k=("m", "n"))
+
+
+def fuse_of_an_output_and_a_reduction() -> None:
+    tl.schedule(matmul()).fuse(mk=("m", "k"))
+
+
+def fuse_after_a_cut() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).fuse(mn=("m", "n"))
+
+
+def fused_axis_is_gone() -> None:
+    tl.schedule(matmul()).fuse(mn=("m", "n")).tile(m=32).to(tl.block)
+
+
+def unfuse_to_another_size() -> None:
+    tl.schedule(matmul()).unfuse(m={"a": 5, "b": 13})
+
+
+def reduction_over_clusters() -> None:
+    tl.schedule(row_sum()).tile(j=16).to(tl.cluster)
+
+
+def too_many_threads() -> None:
+    tl.schedule(matmul(128, 128)).tile(m=128, n=128).to(tl.block).tile(m=2, n=2).to(tl.thread).check("simulated")
+
+
+def too_many_warps() -> None:
+    tl.schedule(matmul()).units(block=tl.warps(64)).tile(m=16, n=16).to(tl.block).check("simulated")
+
+
+def more_units_than_there_are() -> None:
+    start = tl.schedule(row_sum()).units(block=tl.threads(32)).tile(i=8).to(tl.block)
+    start.tile(i=1, j=1).to(tl.thread, 128).check("simulated")
+
+
+def warp_not_filled() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=32).to(tl.warp).tile(m=4, n=8).to(tl.thread).check()
+
+
+def wrap_does_not_divide() -> None:
+    start = tl.schedule(matmul(60, 60)).units(block=tl.threads(16)).tile(m=60, n=60).to(tl.block).accumulate(tl.register)
+    start.tile(m=5, n=5).to(tl.thread).check()
+
+
+def level_that_the_device_has_not() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=16).to(tl.warpgroup).check("pocl")

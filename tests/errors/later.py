@@ -1,0 +1,95 @@
+"""What the language has and no target lowers yet, and holes that nobody filled."""
+
+import tilelang as tl
+from tests.errors._computations import copy, linear, matmul, row_sum
+
+
+def roles() -> None:
+    producer, consumer = tl.warps(1).as_role("producer", 40), tl.warps(4).as_role("consumer", 232)
+    tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("simulated")
+
+
+def clusters() -> None:
+    tl.schedule(matmul()).units(cluster=tl.blocks(2)).tile(m=16, n=16).to(tl.block).check("simulated")
+
+
+def tile_to_a_cluster() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.cluster).tile(m=16, n=16).to(tl.block).check("simulated")
+
+
+def on_a_role() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, on="producer").check()
+
+
+def behind() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.shared, behind=1).check()
+
+
+def once() -> None:
+    tl.schedule(matmul()).load("B", tl.global_, once=True).check()
+
+
+def walk_shared_by_reductions() -> None:
+    tl.schedule(row_sum()).split(j=8, of=("peak", "total"))
+
+
+def image_memory() -> None:
+    tl.schedule(matmul()).load("A", tl.image).tile(m=16, n=16).to(tl.block).check()
+
+
+def image_inside_a_block() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.image).check()
+
+
+def extent_known_at_launch() -> None:
+    tl.axes(m=tl.symbol("M"))  # type: ignore[attr-defined]
+
+
+def float8() -> None:
+    i = tl.axes(i=8)
+    tl.schedule(tl.define("Y", tl.input("X", tl.float8_e4m3, i)[i], i)).check()
+
+
+def int4() -> None:
+    i = tl.axes(i=8)
+    tl.schedule(tl.define("Y", tl.input("X", tl.int4, i)[i], i)).check()
+
+
+def ahead_of_a_stage() -> None:
+    tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(m=8).compute("C_sum", tl.shared, ahead=1).check()
+
+
+def ahead_in_a_walk_over_two_axes() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(m=8, n=8).load("A", tl.shared, ahead=1).check()
+
+
+def trials() -> None:
+    tl.compile(matmul(), trials=10)
+
+
+def size_hole() -> None:
+    tl.schedule(matmul()).tile(m=tl.hole, n=16).to(tl.block).check()
+
+
+def lanes_hole() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).vectorize(n=tl.hole).check()
+
+
+def count_hole() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block, tl.hole).check()
+
+
+def steps_hole() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).rest().check()
+
+
+def steps_of_a_move_hole() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=...).check()
+
+
+def steps_of_a_store_hole() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, steps=...).check()
+
+
+def stop_on_the_way_of_a_load() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=tl.move().via(tl.register)).check()

@@ -1,0 +1,52 @@
+"""Layouts that give an element no place, or two elements one place."""
+
+import tilelang as tl
+from tests.errors._computations import copy, matmul
+
+
+def not_injective() -> None:
+    layout = tl.layout(lambda m, k: (m % 8, k))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=layout).check()
+
+
+def dimension_of_another_tensor() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=tl.layout("n", "k")).check()
+
+
+def dimension_missing() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=tl.layout("k")).check()
+
+
+def swizzle_of_a_short_run() -> None:
+    start = tl.schedule(matmul(dtype=tl.float16)).tile(m=16, n=16).to(tl.block).split(k=16)
+    start.load("A", tl.shared, layout=tl.layout("m", "k").swizzle(128)).check()
+
+
+def swizzle_unknown() -> None:
+    tl.layout("m", "k").swizzle(100)
+
+
+def padding_negative() -> None:
+    tl.layout("m", "k").pad(-4)
+
+
+def term_is_no_name() -> None:
+    tl.layout("k/8", "m")
+
+
+def reads_that_share_no_region() -> None:
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, r=8, c=8)
+    twice = tl.define("Y", X[i, j] + X[j, i], i, j)
+    tl.schedule(twice).tile(i=4, j=2).to(tl.block).load("X", tl.shared).check()
+
+
+def staged_by_access_and_read_twice() -> None:
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, r=8, c=9)
+    twice = tl.define("Y", X[i, j] + X[i, j + 1], i, j)
+    tl.schedule(twice).tile(i=4, j=4).to(tl.block).load("X", tl.shared, layout=tl.layout("i", "j")).check()
+
+
+def by_access_of_another_axis() -> None:
+    tl.schedule(copy()).tile(i=4, j=4).to(tl.block).load("X", tl.shared, layout=tl.layout("i", "j", "q")).check()

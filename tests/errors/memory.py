@@ -1,0 +1,44 @@
+"""Tiles that do not fit."""
+
+import tilelang as tl
+from tests.errors._computations import copy, matmul
+
+
+def over_capacity() -> None:
+    start = tl.schedule(matmul(256, 256, 256)).tile(m=128, n=128).to(tl.block).accumulate(tl.register).split(k=32)
+    loaded = start.load("A", tl.shared, ahead=2).load("B", tl.shared, layout=tl.layout("k", "n").pad(4))
+    loaded.tile(m=8, n=8).to(tl.thread).split(k=1).check("simulated")
+
+
+def over_capacity_by_a_shared_state() -> None:
+    tl.schedule(matmul(256, 256, 256)).tile(m=128, n=128).to(tl.block).accumulate(tl.shared).check("simulated")
+
+
+def walk_addresses_too_many_registers() -> None:
+    start = tl.schedule(matmul(256, 256, 64)).tile(m=64, n=64).to(tl.block).accumulate(tl.register).split(k=8)
+    start.tile(m=32, n=32).to(tl.thread).split(m=1, n=1).check("simulated")
+
+
+def above_the_first_block() -> None:
+    tl.schedule(matmul()).load("A", tl.shared)
+
+
+def load_in_global_inside_a_block() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.global_).check()
+
+
+def store_width_does_not_divide() -> None:
+    start = tl.schedule(matmul(12, 12, 8)).tile(m=12, n=12).to(tl.block)
+    start.accumulate(tl.register, steps=tl.move().vectorize(n=4)).tile(m=2, n=6).to(tl.thread).check()
+
+
+def prefetch_of_scattered_elements() -> None:
+    b, e = tl.axes(b=8, e=8)
+    ids = tl.input("ids", tl.int32, b, range=(0, 100))
+    table = tl.input("table", tl.float32, v=100, e=8)
+    start = tl.schedule(tl.define("Y", table[ids[b], e], b, e)).tile(b=4).to(tl.block)
+    start.load("table", tl.l1, layout=tl.layout("b", "e")).check()
+
+
+def via_in_global() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.global_).check()

@@ -1,0 +1,45 @@
+"""Accumulators that stand where their state cannot be kept."""
+
+import tilelang as tl
+from tests.errors._computations import linear, matmul, row_sum
+
+
+def state_under_a_walk_with_an_epilogue() -> None:
+    tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.register).split(k=1).check()
+
+
+def state_under_a_walk_with_a_narrow_output() -> None:
+    tl.schedule(matmul(dtype=tl.float16)).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.register).split(k=1).check()
+
+
+def registers_with_a_layout() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, layout=tl.layout("n", "m")).check()
+
+
+def accumulate_ahead() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, ahead=1).check()
+
+
+def accumulate_in_global() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.global_).check()
+
+
+def shared_inside_register() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).split(k=8)
+    start.accumulate(tl.shared).check()
+
+
+def state_above_the_blocks() -> None:
+    tl.schedule(row_sum()).accumulate(tl.shared).tile(i=4).to(tl.block).check()
+
+
+def register_state_above_the_blocks() -> None:
+    tl.schedule(row_sum()).accumulate(tl.register).tile(i=4).to(tl.block).check()
+
+
+def state_kept_over_blocks() -> None:
+    tl.schedule(row_sum()).accumulate(tl.register).tile(j=16).to(tl.block).check()
+
+
+def stage_in_a_cache() -> None:
+    tl.schedule(linear()).tile(m=16, n=16).to(tl.block).compute("C_sum", tl.l1).check()
