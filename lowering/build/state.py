@@ -40,6 +40,9 @@ class States(Part):
             raise refuse(step, "accumulate-form", f"`{step}`: registers have no addresses, so no layout", "leave the layout out")
         self._check_partial_rounds(frame, step)
         if step.memory == "register":
+            if frame.state is not None and frame.state.memory == "register":
+                raise refuse(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register: the one written before, or"
+                             " the one implied above a spread of the reduction", "write it once, above the first cut of the reduction")  # fmt: skip
             return self._register_accumulator(frame, i, step)
         if step.memory == "shared":
             return self._shared_accumulator(frame, i, step)
