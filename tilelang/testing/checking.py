@@ -113,7 +113,11 @@ def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profi
 def check_device(items: Sequence[tuple[ir.Program, Expected]]) -> list[list[str]]:
     """The faults of each program's results on the OpenCL device; all of them are compiled together."""
     results = run_on_device([(program, expected.arrays) for program, expected in items])
-    return [e.faults(r, "OpenCL") for (_, e), r in zip(items, results, strict=True)]
+    found = []
+    for (_, expected), result in zip(items, results, strict=True):
+        outside = [f"OpenCL: wrote outside {name}" for name in result.overrun]
+        found.append(outside + expected.faults(result.outputs, "OpenCL"))
+    return found
 
 
 def joined(programs: Sequence[ir.Program]) -> ir.Program:
@@ -122,7 +126,7 @@ def joined(programs: Sequence[ir.Program]) -> ir.Program:
     return ir.Program(kernels, ())
 
 
-def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list[Arrays]:
+def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list[DeviceRun]:
     """The outputs of each program for its inputs, on the best OpenCL device. Raises DeviceError where there is none."""
     from tilelang.lowering.drivers import opencl
     from tilelang.lowering.targets.c_family import emit, kernel_names
@@ -134,21 +138,45 @@ def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list
     module = connection.build(emit(whole, DIALECT))
     found = []
     for i, (program, inputs) in enumerate(items):
-        arrays, held = {}, {}
-        for b in program.buffers:
-            arrays[b.name] = stored(inputs[b.name], b).copy() if b.role == "input" else _garbage(b)
-            held[b.name] = opencl.HostArray(connection, arrays[b.name], b.role == "output")
+        arrays = {b.name: Guarded(b, inputs.get(b.name)) for b in program.buffers}
+        held = {b.name: opencl.HostArray(connection, arrays[b.name].array, b.role != "input") for b in program.buffers}
         for j, k in enumerate(program.kernels):
             function = module.function(names[f"p{i}_{j}_{k.name}"], k.grid, k.threads, k.shared_bytes)
             function([held[b.name].buffer for b in k.arguments])
-        for b in program.buffers:
-            if b.role == "output":
-                held[b.name].land()
+        for argument in held.values():
+            argument.land()
         connection.finish()
-        found.append({b.name: arrays[b.name] for b in program.buffers if b.role == "output"})
+        found.append(DeviceRun({b.name: arrays[b.name].array for b in program.buffers if b.role == "output"},
+                               [b.name for b in program.buffers if not arrays[b.name].intact()]))  # fmt: skip
     return found
 
 
-def _garbage(buffer: ir.Buffer) -> Any:
-    """Memory as a kernel may find it: bytes that are a NaN, or a number nobody expects."""
-    return np.full(max(1, buffer.bytes), 0xFF, np.uint8)[: buffer.bytes].view(buffer.dtype.numpy).reshape(buffer.shape)
+@dataclasses.dataclass(frozen=True)
+class DeviceRun:
+    """What a program gave on a device; overrun: the buffers outside of which it wrote."""
+
+    outputs: Arrays
+    overrun: list[str]
+
+
+class Guarded:
+    """An array for a buffer between two strips of memory that nobody may touch.
+
+    What is not an input holds what a kernel may find: bytes that are a NaN, or a number nobody expects.
+    """
+
+    STRIP = 256  # bytes
+
+    def __init__(self, buffer: ir.Buffer, value: Any) -> None:
+        end = self.STRIP + buffer.bytes
+        self._bytes = np.full(end + self.STRIP, 0xA5, np.uint8)
+        self._strips = self._bytes[: self.STRIP], self._bytes[end:]
+        inside = self._bytes[self.STRIP : end]
+        inside[...] = 0xFF
+        self.array = inside.view(buffer.dtype.numpy).reshape(buffer.shape)
+        if buffer.role == "input":
+            self.array[...] = stored(value, buffer)
+
+    def intact(self) -> bool:
+        """Whether nobody wrote into the strips."""
+        return all(bool((strip == 0xA5).all()) for strip in self._strips)

@@ -46,6 +46,7 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {}
+WEIGHTS = {"product": 3, "reduction": 10, "convolution": 2, "softmax": 2, "staged": 2}  # how often, against 1 of the others
 
 
 def family(draw: Callable[[Source], dict[str, Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -60,7 +61,7 @@ def family(draw: Callable[[Source], dict[str, Any]]) -> Callable[[Callable[..., 
 
 def draw_recipe(source: Source, names: tuple[str, ...] = ()) -> Recipe:
     """A recipe of one of the named families (none named: of any)."""
-    name = source.pick(names or tuple(FAMILIES))
+    name = source.pick(names or tuple(n for n in FAMILIES for _ in range(WEIGHTS.get(n, 1))))
     return Recipe(name, tuple(FAMILIES[name].draw(source).items()))
 
 
@@ -271,14 +272,21 @@ def _larger_magnitude(a: Expr, b: Expr) -> Expr:
     return F.maximum(a, b)
 
 
-@family(lambda s: {"rows": extent(s), "columns": extent(s), "dtype": type_name(s, ("float32", "int32", "float64", "float16"))})
-def several_outputs(rows: int, columns: int, dtype: str) -> Computation:
-    """The sum and the greatest value of rows, in one kernel."""
+def _draw_several_outputs(source: Source) -> dict[str, Any]:
+    return {
+        "rows": extent(source),
+        "columns": extent(source),
+        "dtype": type_name(source, ("float32", "int32", "float64", "float16")),
+        "kinds": (source.pick(REDUCTIONS[:6]), source.pick(REDUCTIONS[:6])),
+    }
+
+
+@family(_draw_several_outputs)
+def several_outputs(rows: int, columns: int, dtype: str, kinds: tuple[str, str] = ("sum", "max")) -> Computation:
+    """Two reductions of the same rows, in one kernel."""
     i, j = axes(i=rows, j=columns)
     x = input("X", dtype, i, j)
-    total = define("total", F.sum(x[i, j], over=j), i)
-    peak = define("peak", F.max(x[i, j], over=j), i)
-    return computation("both", (total, peak))
+    return computation("both", tuple(define(f"Y{n}", reduce_by(kind, x[i, j], (j,), None), i) for n, kind in enumerate(kinds)))
 
 
 @family(lambda s: {"rows": extent(s), "columns": extent(s), "dtype": type_name(s), "steps": draw_chain(s, 2)})

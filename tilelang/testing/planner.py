@@ -153,7 +153,7 @@ class _Planner:
                 sizes[axis] = size
                 left = max(1, left // max(1, -(-self.extent(axis) // size)))
         split = False
-        if self.has_reduction and self.source.chance(12):
+        if self.has_reduction and self.source.chance(15):
             axis = self.axes(True)[0]
             size = max(1, self.cut(axis), -(-self.extent(axis) // 4))
             sizes[axis], split = size, True
@@ -174,7 +174,7 @@ class _Planner:
 
     def block_level(self) -> None:
         if self.has_reduction:
-            if self.source.chance(18) and not self.split_over_blocks():
+            if self.source.chance(22) and not self.split_over_blocks():
                 self.accumulate("shared")
             elif self.source.chance(45):
                 self.accumulate("register")
@@ -196,7 +196,7 @@ class _Planner:
         outputs = self.computation.outputs
         dims = [d.name for d in outputs[0].dims if d.name in self.spec.names]
         inside_state = bool(self.accumulators)
-        if dims and memory == "register" and not inside_state and self.source.chance(25) and not self.walked_reduction:
+        if dims and memory == "register" and not inside_state and self.source.chance(40) and not self.walked_reduction:
             steps = self.store_move(move().via("shared", layout=self.layout(dims)), dims)
         elif dims and memory == "shared" and self.source.chance(50):
             steps = self.store_move(move(), dims)
