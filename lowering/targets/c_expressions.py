@@ -10,202 +10,27 @@ the text asks for and adds brackets where C needs them.
 
 from __future__ import annotations
 
-from math import gcd
-from typing import Any
-
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
-from tilelang.lowering import ir
-from tilelang.lowering.ir import Buffer, Lane, Load, Pack, Ramp, lanes
+from tilelang.lowering.ir import Lane, Load, Pack, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import (
     LANE_DIGITS,
     SIGNED_OF_BITS,
     VECTOR_LANES,
-    Dialect,
     is_bits,
     memory_bytes,
     memory_type,
     value_type,
     vector,
 )
-from tilelang.lowering.targets.c_library import Library
+from tilelang.lowering.targets.c_lanes import lane, readable
 from tilelang.lowering.targets.c_literals import literal
-from tilelang.simplify import interval, linear
-
-# C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
-ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
-_PRECEDENCE = {
-    "or": 2, "and": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10,
-    "*": 11, "/": 11, "//": 11, "%": 11,
-}  # fmt: skip
-_SPELLED = {"or": "||", "and": "&&", "//": "/"}
-_COMPARISONS = ("==", "!=", "<", "<=")
+from tilelang.lowering.targets.c_places import ANY, COMPARISONS, POSTFIX, PRECEDENCE, SPELLED, TERNARY, UNARY, Places, bracket
 
 
-def bracket(text: str, own: int, wanted: int) -> str:
-    return f"({text})" if own < wanted else text
-
-
-class Expressions:
-    """Prints the expressions of one kernel. `names` holds buffers' and variables' names; the statement emitter fills it."""
-
-    def __init__(self, kernel: ir.Kernel, dialect: Dialect, library: Library) -> None:
-        self.dialect, self.library = dialect, library
-        self.index_type = "int" if kernel.index_bits == 32 else "long"
-        self.index_bits = kernel.index_bits
-        self.names: dict[Any, str] = {}
-        self.types: dict[Var, str] = {}  # C type of each variable in scope
-        self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
-        self._pure: dict[Expr, bool] = {}
-
-    # ------------------------------------------------------------ names
-
-    def variable(self, var: Var) -> str:
-        """The name of a variable; a variable with another range than where it was bound is the same variable."""
-        name = self.names.get(var) or self.names.get(var.name)
-        assert name is not None, f"variable {var.name} is used outside its scope"
-        return name
-
-    def _variable_type(self, var: Var) -> str:
-        found = self.types.get(var)
-        return found if found is not None else self.index_type if var.type.is_integer else value_type(var.type)
-
-    # ------------------------------------------------------------ indices
-
-    def index(self, e: Expr, level: int = ANY) -> str:
-        """An integer in the kernel's index type."""
-        terms, constant = linear(e)
-        if any(abs(c) >= 2**31 for _, c in terms) or abs(constant) >= 2**31:
-            return self._index_atom(e, level)
-        parts = sorted(((atom, c) for atom, c in terms), key=lambda t: (t[1] < 0, -abs(t[1])))
-        if not parts:
-            return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
-        texts = []
-        for position, (atom, c) in enumerate(parts):
-            sign = "-" if c < 0 else "+"
-            factor = abs(c)
-            text = self._index_atom(atom, 11 if factor != 1 else 11 if c < 0 or position else 10)
-            text = text if factor == 1 else f"{text} * {factor}"
-            texts.append(text if not position and sign == "+" else f"-{text}" if not position else f" {sign} {text}")
-        if constant:
-            texts.append(f" {'-' if constant < 0 else '+'} {abs(constant)}")
-        single = len(texts) == 1
-        own = 10 if not single or parts[0][1] < 0 else 11 if parts[0][1] != 1 else level
-        return bracket("".join(texts), own, level)
-
-    def _index_atom(self, e: Expr, level: int) -> str:
-        match e:
-            case Const(value=value):
-                suffix = "L" if abs(int(value)) >= 2**31 else ""
-                return bracket(f"{int(value)}{suffix}", UNARY if value < 0 else POSTFIX, level)
-            case Var():
-                cast = "" if self._variable_type(e) == self.index_type else f"({self.index_type})"
-                return bracket(f"{cast}{self.variable(e)}", UNARY if cast else POSTFIX, level)
-            case Binary("//" | "%" as op, left, right):
-                (low, _), (least, _) = interval(left), interval(right)
-                if low is not None and low >= 0 and least is not None and least > 0:
-                    return bracket(f"{self.index(left, 11)} {_SPELLED.get(op, op)} {self.index(right, 12)}", 11, level)
-                return f"{self.library.floored(op, self.index_type, 1)}({self.index(left)}, {self.index(right)})"
-            case Binary("min" | "max" as op, left, right):
-                cast = "(long)" if self.index_bits == 64 else ""
-                level = UNARY if cast else ANY
-                return f"{op}({cast}{self.index(left, level)}, {cast}{self.index(right, level)})"
-            case Binary(op, left, right) if op in _PRECEDENCE and op not in _COMPARISONS:
-                own = _PRECEDENCE[op]
-                return bracket(f"{self.index(left, own)} {op} {self.index(right, own + 1)}", own, level)
-            case Unary("-" | "~" as op, operand):
-                return bracket(f"{op}{self.index(operand, POSTFIX)}", UNARY, level)
-            case Select(condition, then, otherwise):
-                text = f"{self.condition(condition, 2)} ? {self.index(then, 2)} : {self.index(otherwise, TERNARY)}"
-                return bracket(text, TERNARY, level)
-            case Cast(operand, _) if operand.dtype.is_integer:
-                same = value_type(operand.dtype) == self.index_type
-                return (
-                    self.value(operand, level)
-                    if same
-                    else bracket(f"({self.index_type}){self.value(operand, UNARY)}", UNARY, level)
-                )
-            case _:
-                return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
-
-    def pure(self, e: Expr) -> bool:
-        """Whether an integer is made of indices and constants alone, so that it may be computed in the index type."""
-        found = self._pure.get(e)
-        if found is None:
-            match e:
-                case Const(type=t):
-                    found = t is dt.int64
-                case Var(type=t):
-                    found = t is dt.int64 and self._variable_type(e) == self.index_type
-                case Ramp(base, _):
-                    found = self.pure(base)
-                case Binary(op, left, right):
-                    found = op != "pow" and self.pure(left) and self.pure(right)
-                case Unary("-", operand):
-                    found = self.pure(operand)
-                case Cast(operand, type):
-                    found = (
-                        type is dt.int64
-                        and operand.dtype.is_integer
-                        and operand.dtype.bits + (operand.dtype.kind == "uint") <= 32
-                    )
-                    found = found and lanes(operand) == 1
-                case _:
-                    found = False
-            self._pure[e] = found
-        return found
-
-    # ------------------------------------------------------------ memory
-
-    def offset(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-        """The element's number in its buffer."""
-        total: Expr = index(0)
-        for i, stride in zip(indices, buffer.strides, strict=True):
-            total = Binary("+", total, Binary("*", i, index(stride)))
-        return total
-
-    def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        offset = self.index(self.offset(buffer, indices), 10)
-        return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
-
-    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        return f"{self.names[buffer]}[{self.index(self.offset(buffer, indices))}]"
-
-    def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
-        """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
-        scalar, size = memory_type(buffer.dtype), memory_bytes(buffer.dtype)
-        terms, constant = linear(self.offset(buffer, indices))
-        known = gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
-        type = vector(scalar, n) if known % (size * n) == 0 else self.library.unaligned(scalar, n)
-        space = self.dialect.spaces[buffer.memory]
-        words = " ".join(w for w in (space, "const" if const else "", type) if w)
-        return f"*({words}*)({self.pointer(buffer, indices)})"
-
-    def pieces(self, buffer: Buffer, indices: tuple[Expr, ...], n: int) -> list[tuple[str, int, int]]:
-        """The named variables that hold n elements of a promoted register buffer: name, first lane, lanes."""
-        width, numbers = buffer.vector, []
-        for i in indices:
-            terms, constant = linear(i)
-            assert not terms, f"{buffer.name} is kept in named variables, so its indices must be constants; got {i}"
-            numbers.append(constant)
-        first = numbers.pop() if numbers else 0
-        found = []
-        while n > 0:
-            lane = first % width
-            taken = min(n, width - lane)
-            found.append((self.register(buffer, (*numbers, first // width)), lane, taken))
-            first, n = first + taken, n - taken
-        return found
-
-    def register(self, buffer: Buffer, group: tuple[int, ...]) -> str:
-        """The name of one variable of a promoted buffer; dimensions of one group do not show."""
-        counts = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
-        return "_".join([self.names[buffer], *(str(g) for g, count in zip(group, counts, strict=True) if count > 1)])
-
-    def part(self, name: str, width: int, lane: int, n: int) -> str:
-        """Lanes of a variable."""
-        return name if n == width else f"{name}.s{''.join(LANE_DIGITS[lane : lane + n])}"
+class Expressions(Places):
+    """Prints the expressions of one kernel."""
 
     def raw(self, load: Load) -> str:
         """What memory holds at a load's place, not unpacked; a primary expression or an lvalue."""
@@ -242,7 +67,7 @@ class Expressions:
         if dtype.kind == "bool":
             if n == 1:
                 return self.condition(e, 2)
-            return f"convert_uchar{n}({self.mask(e, n, 8)} & (char{n})(1))"
+            return f"convert_uchar{n}({self.mask(e, n, 8, UNARY)} & (char{n})(1))"
         return self.broadcast(e, n, ANY)
 
     # ------------------------------------------------------------ values
@@ -330,7 +155,7 @@ class Expressions:
             return f"{helper}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
         if op in ("<<", ">>") and not _shift_is_defined(right, t.bits):
             return self._shift(e, level)
-        own = _PRECEDENCE[op]
+        own = PRECEDENCE[op]
         if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # C leaves signed overflow undefined
             unsigned = "u" + type
             text = f"({unsigned}){self.value(left, UNARY)} {op} ({unsigned}){self.value(right, UNARY)}"
@@ -394,19 +219,13 @@ class Expressions:
                 return bracket(f"({target}){self.condition(operand, UNARY)}", UNARY, level)
             bits_ = 8 * memory_bytes(dt.compute_type(type))
             return f"convert_{target}(-{self.mask(operand, n, bits_, POSTFIX)})"
-        if n == 1 and self.pure(operand) and self._small(operand):
+        if n == 1 and self.pure(operand) and self.small(operand):
             return bracket(f"({target}){self.index(operand, UNARY)}", UNARY, level)
         if value_type(source, n) == target:
             return self.value(operand, level)
         if n == 1:
             return bracket(f"({target}){self.value(operand, UNARY)}", UNARY, level)
         return f"convert_{target}({self.value(operand)})"
-
-    def _small(self, e: Expr) -> bool:
-        """Whether an index certainly fits the index type."""
-        low, high = interval(e)
-        limit = 2 ** (self.index_bits - 1)
-        return low is not None and high is not None and -limit <= low and high < limit
 
     # ------------------------------------------------------------ conditions
 
@@ -416,17 +235,17 @@ class Expressions:
         match e:
             case Const(value=value):
                 return "1" if value else "0"
-            case Binary(op, left, right) if op in _COMPARISONS:
-                own = _PRECEDENCE[op]
+            case Binary(op, left, right) if op in COMPARISONS:
+                own = PRECEDENCE[op]
                 if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
                     return bracket(f"{self.index(left, own + 1)} {op} {self.index(right, own + 1)}", own, level)
                 return bracket(f"{self.value(left, own + 1)} {op} {self.value(right, own + 1)}", own, level)
             case Binary("and" | "or" as op, left, right):
-                own = _PRECEDENCE[op]
+                own = PRECEDENCE[op]
                 inner = 4 if op == "or" else own  # `a && b || c` is right, and warned about
-                return bracket(f"{self.condition(left, inner)} {_SPELLED[op]} {self.condition(right, inner)}", own, level)
+                return bracket(f"{self.condition(left, inner)} {SPELLED[op]} {self.condition(right, inner)}", own, level)
             case Binary("^" | "&" | "|" as op, left, right):
-                own = _PRECEDENCE[op]
+                own = PRECEDENCE[op]
                 return bracket(f"{self.condition(left, 9)} {op} {self.condition(right, 9)}", own, level)
             case Unary("not" | "~", operand):
                 return bracket(f"!{self.condition(operand, POSTFIX)}", UNARY, level)
@@ -437,11 +256,13 @@ class Expressions:
                 text = f"{self.condition(c, 2)} ? {self.condition(then, 2)} : {self.condition(otherwise, TERNARY)}"
                 return bracket(text, TERNARY, level)
             case Cast(operand, _):
+                if operand.dtype.kind == "bool":
+                    return self.condition(operand, level)
                 return bracket(f"{self.value(operand, 8)} != 0", 7, level)
             case Var():
                 return self.variable(e)
             case Load():
-                return bracket(self.raw(e), POSTFIX if not e.count else UNARY, level)
+                return bracket(self.raw(e), POSTFIX if e.count is None else UNARY, level)
             case Lane(operand, number):
                 return bracket(f"{self.mask(operand, lanes(operand), 32, POSTFIX)}.s{LANE_DIGITS[number]} != 0", 7, level)
             case Pack((item,)):
@@ -451,13 +272,15 @@ class Expressions:
     def _mask_bits(self, e: Expr) -> int:
         """The width of mask that a condition of several lanes has by itself."""
         match e:
-            case Binary(op, left, right) if op in _COMPARISONS:
+            case Binary(op, left, right) if op in COMPARISONS:
                 if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
                     return self.index_bits
                 return 32 if left.dtype.kind == "bool" else 8 * memory_bytes(dt.compute_type(left.dtype))
             case Binary(_, left, right):
                 return max(self._mask_bits(side) for side in (left, right) if lanes(side) > 1)
             case Unary(_, operand):
+                return self._mask_bits(operand)
+            case Cast(operand, _) if operand.dtype.kind == "bool":
                 return self._mask_bits(operand)
             case Call(_, (operand,)) | Cast(operand, _) if operand.dtype.kind != "bool":
                 return 8 * memory_bytes(dt.compute_type(operand.dtype))
@@ -475,13 +298,13 @@ class Expressions:
         if own != bits:
             return f"convert_{type}({self.mask(e, n, own)})"
         match e:
-            case Binary(op, left, right) if op in _COMPARISONS:
-                p = _PRECEDENCE[op]
+            case Binary(op, left, right) if op in COMPARISONS:
+                p = PRECEDENCE[op]
                 return bracket(f"{self._compared(left, e, n, p + 1)} {op} {self._compared(right, e, n, p + 1)}", p, level)
             case Binary(op, left, right):
                 sign = {"and": "&", "or": "|"}.get(op, op)
                 return bracket(
-                    f"{self.mask(left, n, bits, UNARY)} {sign} {self.mask(right, n, bits, UNARY)}", _PRECEDENCE[sign], level
+                    f"{self.mask(left, n, bits, UNARY)} {sign} {self.mask(right, n, bits, UNARY)}", PRECEDENCE[sign], level
                 )
             case Unary(_, operand):
                 return bracket(f"~{self.mask(operand, n, bits, POSTFIX)}", UNARY, level)
@@ -494,11 +317,10 @@ class Expressions:
                 chosen = self.condition(c, 2) if lanes(c) == 1 else self.mask(c, n, bits, 2)
                 return bracket(f"{chosen} ? {self.mask(then, n, bits, 2)} : {self.mask(otherwise, n, bits, 2)}", TERNARY, level)
             case Cast(operand, _):
-                return bracket(
-                    f"{self.value(operand, 8)} != {self._spread(literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)}",
-                    7,
-                    level,
-                )
+                if operand.dtype.kind == "bool":
+                    return self.mask(operand, n, bits, level)
+                zero = self._spread(literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)
+                return bracket(f"{self.value(operand, 8)} != {zero}", 7, level)
             case Load():
                 return bracket(f"{self.raw(e)} != (uchar{n})(0)", 7, level)
             case Pack(items):
@@ -533,35 +355,3 @@ def _shift_is_defined(amount: Expr, bits: int) -> bool:
         case Binary("&", _, Const(value=value)):
             return 0 <= value < bits
     return False
-
-
-def readable(e: Expr) -> bool:
-    """Whether evaluating every lane of a value touches no place outside a buffer."""
-    for part in e.walk():
-        if isinstance(part, Load) and part.count is None and not part.buffer.vector:
-            for position, (i, extent) in enumerate(zip(part.indices, part.buffer.shape, strict=True)):
-                low, high = interval(i)
-                last = extent - (part.lanes if position == len(part.indices) - 1 else 1)
-                if low is None or high is None or low < 0 or high > last:
-                    return False
-    return True
-
-
-def lane(e: Any, number: int) -> Any:
-    """One lane of a value, as an expression of scalars."""
-    match e:
-        case Load(buffer, indices, n, count, fill):
-            inner = tuple(lane(i, number) for i in indices)
-            if n == 1:
-                return Load(buffer, inner, 1, count, fill)
-            element = Load(buffer, (*inner[:-1], Binary("+", inner[-1], index(number))))
-            return element if count is None else Select(Binary("<", index(number), count), element, fill)
-        case Ramp(base, _):
-            return Binary("+", base, Const(number, base.dtype))
-        case Pack(items):
-            return items[number]
-        case Lane():
-            return e
-        case Expr():
-            return e.map_children(lambda child: lane(child, number) if isinstance(child, Expr) else child)
-    return e

@@ -10,6 +10,7 @@ The final IR has no vector loops, and every index into a promoted buffer is a co
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from tilelang.errors import DeviceError, Span
 from tilelang.expr import Binary, Expr, Select, Var, index
@@ -114,10 +115,8 @@ class _KernelEmitter:
     def _name_buffer(self, buffer: Buffer) -> None:
         x = self.expressions
         x.names[buffer] = self.names.fresh(buffer.name)
-        if buffer.vector:
-            while not self.names.claim(derived := [n for n in registers(buffer, x) if n != x.names[buffer]]):
-                x.names[buffer] = self.names.fresh(buffer.name)
-            del derived
+        while buffer.vector and not self.names.claim(n for n in registers(buffer, x) if n != x.names[buffer]):
+            x.names[buffer] = self.names.fresh(buffer.name)
         x.alignment[buffer] = memory_bytes(buffer.dtype) if buffer.memory == "global" else ARRAY_ALIGNMENT
 
     def _argument(self, buffer: Buffer, written: bool) -> str:
@@ -349,7 +348,7 @@ def type_name(stmt: Stmt) -> str:
     return type(stmt).__name__
 
 
-def _restore(table: dict[object, str], key: object, old: str | None) -> None:
+def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
     if old is None:
         table.pop(key, None)
     else:

@@ -133,7 +133,7 @@ FUNCTIONS = {
     "exp": Function(_EXP, (), 1.5),
     "exp2": Function(_EXP2, (), 1.5),
     "log": Function(_LOG, (), 1.5),
-    "log2": Function(_LOG2, (), 2.5),
+    "log2": Function(_LOG2, (), 2.0),
     "tanh": Function(_TANH, ("exp",), 2.0),
     "erf": Function(_ERF, ("exp",), 2.0),
     "sigmoid": Function(_SIGMOID, ("exp",), 3.0),

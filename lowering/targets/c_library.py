@@ -34,51 +34,52 @@ static inline $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
 
 _FLOOR_DIVIDE_SIGNED = """
 static inline $T ${name}($T a, $T b) {  // towards minus infinity; 0 for a divisor of 0
-    const $T d = (b == 0) | (b == -1) ? ($T)(1) : b;
+    const $T d = ((b == ($T)(0)) | (b == ($T)(-1))) ? ($T)(1) : b;
     const $T q = a / d;
     const $T r = a - q * d;
-    const $T floor_q = (r != 0) & ((r ^ d) < 0) ? q - ($T)(1) : q;
-    return b == 0 ? ($T)(0) : (b == -1 ? -a : floor_q);
+    const $T lower = ((r != ($T)(0)) & ((r ^ d) < ($T)(0))) ? q - ($T)(1) : q;
+    return (b == ($T)(0)) ? ($T)(0) : ((b == ($T)(-1)) ? -a : lower);
 }
 """
 _FLOOR_MODULO_SIGNED = """
 static inline $T ${name}($T a, $T b) {  // with the divisor's sign; 0 for a divisor of 0
-    const $T d = (b == 0) | (b == -1) ? ($T)(1) : b;
+    const $T d = ((b == ($T)(0)) | (b == ($T)(-1))) ? ($T)(1) : b;
     const $T r = a % d;
-    return (r != 0) & ((r ^ d) < 0) ? r + d : r;
+    return ((r != ($T)(0)) & ((r ^ d) < ($T)(0))) ? r + d : r;
 }
 """
 _FLOOR_DIVIDE_UNSIGNED = """
 static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
-    return b == 0 ? ($T)(0) : a / (b == 0 ? ($T)(1) : b);
+    const $T d = (b == ($T)(0)) ? ($T)(1) : b;
+    return (b == ($T)(0)) ? ($T)(0) : a / d;
 }
 """
 _FLOOR_MODULO_UNSIGNED = """
 static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
-    return b == 0 ? ($T)(0) : a % (b == 0 ? ($T)(1) : b);
+    const $T d = (b == ($T)(0)) ? ($T)(1) : b;
+    return (b == ($T)(0)) ? ($T)(0) : a % d;
 }
 """
 _FLOOR_MODULO_FLOAT = """
 static inline $T ${name}($T a, $T b) {  // with the divisor's sign
     const $T r = fmod(a, b);
-    const $T moved = (r != 0) & ((b < 0) != (r < 0)) ? r + b : r;
-    return moved == 0 ? copysign(moved, b) : moved;
+    const $T moved = ((r != 0) & ((b < 0) != (r < 0))) ? r + b : r;
+    return (moved == 0) ? copysign(moved, b) : moved;
 }
 """
 _FLOOR_DIVIDE_FLOAT = """
 static inline $T ${name}($T a, $T b) {  // the quotient that belongs to the floored remainder
     const $T r = fmod(a, b);
     const $T q = (a - r) / b;
-    const $T lower = (r != 0) & ((b < 0) != (r < 0)) ? q - ($T)(1) : q;
+    const $T lower = ((r != 0) & ((b < 0) != (r < 0))) ? q - ($T)(1) : q;
     const $T whole = floor(lower);
-    const $T nearest = lower - whole > ($T)(0.5f) ? whole + ($T)(1) : whole;
-    return b == 0 ? a / b : (lower == 0 ? copysign(($T)(0), a / b) : nearest);
+    const $T nearest = (lower - whole > ($T)(0.5f)) ? whole + ($T)(1) : whole;
+    return (b == 0) ? a / b : ((lower == 0) ? copysign(($T)(0), a / b) : nearest);
 }
 """
 _INTEGER_POWER = """
 static inline $T ${name}($T base, $T exponent) {  // wraps; a negative exponent gives the truncated quotient
-    if (exponent < 0) return base == 1 ? ($T)(1) : base == -1 ? ($T)((exponent & 1) ? -1 : 1) : ($T)(0);
-    ulong result = 1, factor = (ulong)base;
+    ${negative}ulong result = 1, factor = (ulong)base;
     for (ulong rest = (ulong)exponent; rest != 0; rest >>= 1) {
         if (rest & 1) result *= factor;
         factor *= factor;
@@ -208,7 +209,8 @@ class Library:
 
     def integer_power(self, scalar: str) -> str:
         """A scalar integer power."""
-        return self._add(f"power_{scalar}", _INTEGER_POWER, T=scalar)
+        negative = "if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) ? -1 : 1) : 0;\n    "
+        return self._add(f"power_{scalar}", _INTEGER_POWER, T=scalar, negative="" if scalar[0] == "u" else negative)
 
     def convert_bits(self, dtype_name: str, to_float: bool, lanes: int) -> str:
         """Between a 16-bit float's bits and float."""

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 
 from tilelang.lowering.targets.c_dialect import C_KEYWORDS, Dialect
 
-# What the emitter itself may write: helpers end in a type, types are a scalar and a number of lanes.
+# What the emitter or OpenCL may mean: helpers and conversions end in a type or a rounding mode, types are a scalar and its lanes.
+# None of these ends in "_", so a name escapes by an underscore.
 _SCALARS = "u?char|u?short|u?int|u?long|float|double|half|size_t|bool"
-_OWN = re.compile(
-    rf"(.*_)?({_SCALARS})(2|3|4|8|16)?(_u)?|(as|convert|load|store|floor|power)_.*|__.*|INFINITY|NAN|[A-Z0-9_]*_FENCE"
-)
+_OWN = re.compile(rf"(.*_)?({_SCALARS})(2|3|4|8|16)?(_u|_sat|_sat_rt[enpz]|_rt[enpz])?|INFINITY|NAN|.*_FENCE")
 
 
 class Names:
@@ -26,7 +25,8 @@ class Names:
 
     def fresh(self, wanted: str) -> str:
         """A name that nothing else has, as close to the wanted one as can be."""
-        base = re.sub(r"\W", "_", wanted, flags=re.ASCII) or "x"
+        base = re.sub(r"\W", "_", wanted, flags=re.ASCII)
+        base = (base.lstrip("_") if base.startswith("__") else base) or "x"  # names that begin so are the compiler's
         base = f"_{base}" if base[0].isdigit() else base
         if base in self._reserved or _OWN.fullmatch(base):
             base += "_"

@@ -1,0 +1,206 @@
+"""Indices and places in memory as C: the part of the expression printer that knows integers, offsets and named registers.
+
+Index arithmetic is printed from its linear form, in the kernel's index type, so that constants stand together and vector accesses
+show the alignment that is certain. `//` and `%` become C's operators only where both sides are known not to be negative.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.ir import Buffer, Ramp, lanes
+from tilelang.lowering.targets.c_dialect import LANE_DIGITS, Dialect, memory_bytes, memory_type, value_type, vector
+from tilelang.lowering.targets.c_library import Library
+from tilelang.simplify import interval, linear
+
+# C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
+ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
+PRECEDENCE = {
+    "or": 2, "and": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10,
+    "*": 11, "/": 11, "//": 11, "%": 11,
+}  # fmt: skip
+SPELLED = {"or": "||", "and": "&&", "//": "/"}
+COMPARISONS = ("==", "!=", "<", "<=")
+
+
+def bracket(text: str, own: int, wanted: int) -> str:
+    return f"({text})" if own < wanted else text
+
+
+class Places:
+    """Prints the indices of one kernel. `names` holds buffers' and variables' names; the statement emitter fills it."""
+
+    def __init__(self, kernel: ir.Kernel, dialect: Dialect, library: Library) -> None:
+        self.dialect, self.library = dialect, library
+        self.index_type = "int" if kernel.index_bits == 32 else "long"
+        self.index_bits = kernel.index_bits
+        self.names: dict[Any, str] = {}
+        self.types: dict[Var, str] = {}  # C type of each variable in scope
+        self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
+        self._pure: dict[Expr, bool] = {}
+
+    # ------------------------------------------------------------ names
+
+    def variable(self, var: Var) -> str:
+        """The name of a variable; a variable with another range than where it was bound is the same variable."""
+        name = self.names.get(var) or self.names.get(var.name)
+        assert name is not None, f"variable {var.name} is used outside its scope"
+        return name
+
+    def _variable_type(self, var: Var) -> str:
+        found = self.types.get(var)
+        return found if found is not None else self.index_type if var.type.is_integer else value_type(var.type)
+
+    # ------------------------------------------------------------ indices
+
+    def index(self, e: Expr, level: int = ANY) -> str:
+        """An integer in the kernel's index type."""
+        terms, constant = linear(e)
+        if any(abs(c) >= 2**31 for _, c in terms) or abs(constant) >= 2**31:
+            return self._index_atom(e, level)
+        parts = sorted(((atom, c) for atom, c in terms), key=lambda t: (t[1] < 0, -abs(t[1])))
+        if not parts:
+            return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
+        texts = []
+        for position, (atom, c) in enumerate(parts):
+            sign = "-" if c < 0 else "+"
+            factor = abs(c)
+            text = self._index_atom(atom, 11 if factor != 1 else 11 if c < 0 or position else 10)
+            text = text if factor == 1 else f"{text} * {factor}"
+            texts.append(text if not position and sign == "+" else f"-{text}" if not position else f" {sign} {text}")
+        if constant:
+            texts.append(f" {'-' if constant < 0 else '+'} {abs(constant)}")
+        single = len(texts) == 1
+        own = 10 if not single or parts[0][1] < 0 else 11 if parts[0][1] != 1 else level
+        return bracket("".join(texts), own, level)
+
+    def _index_atom(self, e: Expr, level: int) -> str:
+        match e:
+            case Const(value=value):
+                suffix = "L" if abs(int(value)) >= 2**31 else ""
+                return bracket(f"{int(value)}{suffix}", UNARY if value < 0 else POSTFIX, level)
+            case Var():
+                cast = "" if self._variable_type(e) == self.index_type else f"({self.index_type})"
+                return bracket(f"{cast}{self.variable(e)}", UNARY if cast else POSTFIX, level)
+            case Binary("//" | "%" as op, left, right):
+                (low, _), (least, _) = interval(left), interval(right)
+                if low is not None and low >= 0 and least is not None and least > 0:
+                    return bracket(f"{self.index(left, 11)} {SPELLED.get(op, op)} {self.index(right, 12)}", 11, level)
+                return f"{self.library.floored(op, self.index_type, 1)}({self.index(left)}, {self.index(right)})"
+            case Binary("min" | "max" as op, left, right):
+                cast = "(long)" if self.index_bits == 64 else ""
+                level = UNARY if cast else ANY
+                return f"{op}({cast}{self.index(left, level)}, {cast}{self.index(right, level)})"
+            case Binary(op, left, right) if op in PRECEDENCE and op not in COMPARISONS:
+                own = PRECEDENCE[op]
+                return bracket(f"{self.index(left, own)} {op} {self.index(right, own + 1)}", own, level)
+            case Unary("-" | "~" as op, operand):
+                return bracket(f"{op}{self.index(operand, POSTFIX)}", UNARY, level)
+            case Select(condition, then, otherwise):
+                text = f"{self.condition(condition, 2)} ? {self.index(then, 2)} : {self.index(otherwise, TERNARY)}"
+                return bracket(text, TERNARY, level)
+            case Cast(operand, _) if operand.dtype.is_integer:
+                same = value_type(operand.dtype) == self.index_type
+                return (
+                    self.value(operand, level)
+                    if same
+                    else bracket(f"({self.index_type}){self.value(operand, UNARY)}", UNARY, level)
+                )
+            case _:
+                return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
+
+    def pure(self, e: Expr) -> bool:
+        """Whether an integer is made of indices and constants alone, so that it may be computed in the index type."""
+        found = self._pure.get(e)
+        if found is None:
+            match e:
+                case Const(type=t):
+                    found = t is dt.int64
+                case Var(type=t):
+                    found = t is dt.int64 and self._variable_type(e) == self.index_type
+                case Ramp(base, _):
+                    found = self.pure(base)
+                case Binary(op, left, right):
+                    found = op != "pow" and self.pure(left) and self.pure(right)
+                case Unary("-", operand):
+                    found = self.pure(operand)
+                case Cast(operand, type):
+                    found = (
+                        type is dt.int64
+                        and operand.dtype.is_integer
+                        and operand.dtype.bits + (operand.dtype.kind == "uint") <= 32
+                    )
+                    found = found and lanes(operand) == 1
+                case _:
+                    found = False
+            self._pure[e] = found
+        return found
+
+    def small(self, e: Expr) -> bool:
+        """Whether an index certainly fits the index type."""
+        low, high = interval(e)
+        limit = 2 ** (self.index_bits - 1)
+        return low is not None and high is not None and -limit <= low and high < limit
+
+    def value(self, e: Expr, level: int = ANY) -> str:
+        """An expression in its own type."""
+        raise NotImplementedError
+
+    def condition(self, e: Expr, level: int = ANY) -> str:
+        """A scalar condition, 0 or 1."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ memory
+
+    def offset(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """The element's number in its buffer."""
+        total: Expr = index(0)
+        for i, stride in zip(indices, buffer.strides, strict=True):
+            total = Binary("+", total, Binary("*", i, index(stride)))
+        return total
+
+    def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        offset = self.index(self.offset(buffer, indices), 10)
+        return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        return f"{self.names[buffer]}[{self.index(self.offset(buffer, indices))}]"
+
+    def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
+        """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
+        scalar, size = memory_type(buffer.dtype), memory_bytes(buffer.dtype)
+        terms, constant = linear(self.offset(buffer, indices))
+        known = gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
+        type = vector(scalar, n) if known % (size * n) == 0 else self.library.unaligned(scalar, n)
+        space = self.dialect.spaces[buffer.memory]
+        words = " ".join(w for w in (space, "const" if const else "", type) if w)
+        return f"*({words}*)({self.pointer(buffer, indices)})"
+
+    def pieces(self, buffer: Buffer, indices: tuple[Expr, ...], n: int) -> list[tuple[str, int, int]]:
+        """The named variables that hold n elements of a promoted register buffer: name, first lane, lanes."""
+        width, numbers = buffer.vector, []
+        for i in indices:
+            terms, constant = linear(i)
+            assert not terms, f"{buffer.name} is kept in named variables, so its indices must be constants; got {i}"
+            numbers.append(constant)
+        first = numbers.pop() if numbers else 0
+        found = []
+        while n > 0:
+            lane = first % width
+            taken = min(n, width - lane)
+            found.append((self.register(buffer, (*numbers, first // width)), lane, taken))
+            first, n = first + taken, n - taken
+        return found
+
+    def register(self, buffer: Buffer, group: tuple[int, ...]) -> str:
+        """The name of one variable of a promoted buffer; dimensions of one group do not show."""
+        counts = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
+        return "_".join([self.names[buffer], *(str(g) for g, count in zip(group, counts, strict=True) if count > 1)])
+
+    def part(self, name: str, width: int, lane: int, n: int) -> str:
+        """Lanes of a variable."""
+        return name if n == width else f"{name}.s{''.join(LANE_DIGITS[lane : lane + n])}"

@@ -1,0 +1,260 @@
+"""The emitter, by what its kernels do to memory on the OpenCL device here, and by how its text looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.lowering.c_family_cases import run, same, splat
+from tilelang import dtype as dt
+from tilelang.errors import DeviceError, Span
+from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Const, Expr, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.ir import Barrier, Buffer, For, If, Kernel, Let, Load, Pack, Prefetch, Program, Seq, Store, seq
+from tilelang.lowering.targets import c_family, opencl
+from tilelang.lowering.targets.c_functions import ULPS
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(
+    "type", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "uint32", "int64", "bool"]
+)
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int) -> None:
+    t = dt.dtype(type)
+    count = np.concatenate([np.arange(-1, lanes + 2), [lanes]]).astype(np.int32)
+    rounds = len(count)
+    x = np.random.default_rng(1).integers(0, 2 if t.kind == "bool" else 100, rounds * lanes).astype(t.numpy)
+    counts = Buffer("counts", dt.int32, (rounds,), "global", "input")
+    source, loaded, stored = (Buffer(n, t, (rounds, lanes), "global", "input") for n in ("source", "loaded", "stored"))
+    i, n = Var("i", dt.int64, 0, rounds - 1), Var("n", dt.int64, -1, lanes + 2)
+    fill = Const(True, t) if t.kind == "bool" else Const(3.0 if t.is_float else 3, t)
+    body = seq(
+        Let(n, Cast(Load(counts, (i,)), dt.int64)),
+        Store(loaded, (i, index(0)), Load(source, (i, index(0)), lanes, n, fill)),
+        Store(stored, (i, index(0)), Load(source, (i, index(0)), lanes), n),
+    )
+    arrays = {"counts": count, "source": x, "loaded": np.zeros(x.shape, t.numpy), "stored": np.zeros(x.shape, t.numpy)}
+    run(Kernel("partial", (1, 1, 1), 1, (counts, source, loaded, stored), For(i, index(rounds), body)), arrays)
+    exists = np.arange(lanes)[None, :] < count[:, None]
+    same(arrays["loaded"].reshape(rounds, lanes), np.where(exists, x.reshape(rounds, lanes), np.asarray(fill.value, t.numpy)))
+    same(arrays["stored"].reshape(rounds, lanes), np.where(exists, x.reshape(rounds, lanes), np.zeros((), t.numpy)))
+
+
+def test_the_ends_of_an_allocation_are_safe() -> None:
+    """Masked access next to memory that does not belong to the process: a fault would end the test run."""
+    import mmap
+
+    page = mmap.PAGESIZE
+    area = mmap.mmap(-1, 2 * page)
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    assert libc.mprotect(ctypes.c_void_p(address + page), page, 0) == 0
+    tail = np.frombuffer(area, np.float32, 5, page - 20)
+    tail[:] = [1, 2, 3, 4, 5]
+    x, y = Buffer("x", dt.float32, (5,), "global", "input"), Buffer("y", dt.float32, (5,), "global", "output")
+    for lanes in (4, 8, 16):
+        count = index(5) if lanes > 4 else index(3)
+        load = Load(x, (index(0 if lanes > 4 else 2),), lanes, count, Const(0.0, dt.float32))
+        result = np.zeros(5, np.float32)
+        run(Kernel("tail", (1, 1, 1), 1, (x, y), Store(y, (index(0),), load, count)), {"x": tail, "y": result})
+        same(result[: 5 if lanes > 4 else 3], tail if lanes > 4 else tail[2:])
+
+
+def test_promoted_registers_are_read_and_written_in_parts() -> None:
+    x = np.arange(64, dtype=np.float32)
+    source, out = Buffer("source", dt.float32, (64,), "global", "input"), Buffer("out", dt.float32, (64,), "global", "output")
+    wide = Buffer("wide", dt.float32, (2, 32), "register", vector=8)
+    single = Buffer("single", dt.float32, (4,), "register", vector=1)
+    body = seq(
+        *(Store(wide, (index(r), index(0)), Load(source, (index(r * 32),), 16)) for r in range(2)),
+        *(
+            Store(wide, (index(r), index(16 + 4 * v)), Load(source, (index(r * 32 + 16 + 4 * v),), 4))
+            for r in range(2)
+            for v in range(4)
+        ),
+        Store(single, (index(0),), Load(wide, (index(1), index(6)), 4)),
+        Store(out, (index(0),), Load(wide, (index(0), index(4)), 16)),
+        Store(out, (index(16),), Load(single, (index(0),), 4)),
+        Store(out, (index(20),), Load(wide, (index(1), index(31)))),
+        Store(wide, (index(0), index(0)), splat(Const(9.0, dt.float32), 8), index(3)),
+        Store(out, (index(24),), Load(wide, (index(0), index(0)), 8)),
+    )
+    result = np.zeros(64, np.float32)
+    text = run(Kernel("parts", (1, 1, 1), 1, (source, out, wide, single), body), {"source": x, "out": result})
+    same(result[:16], x[4:20])
+    same(result[16:21], np.append(x[38:42], x[63]))
+    same(result[24:32], np.array([9, 9, 9, 3, 4, 5, 6, 7], np.float32))
+    assert "float8 wide_0_0" in text and "single_3" in text and "wide[" not in text
+
+
+def test_a_variable_that_carries_a_value_round_a_loop_is_declared_outside() -> None:
+    """The first store stands under a condition, so the loop's body must not be its scope."""
+    out = Buffer("out", dt.float32, (4,), "global", "output")
+    state = Buffer("state", dt.float32, (1,), "register", vector=1)
+    i = Var("i", dt.int64, 0, 3)
+    load = Load(state, (index(0),))
+    body = seq(
+        If(Binary("==", i, index(0)), Store(state, (index(0),), Const(1.0, dt.float32))),
+        Store(state, (index(0),), load + load),
+        Store(out, (i,), load),
+    )
+    result = np.zeros(4, np.float32)
+    run(Kernel("carry", (1, 1, 1), 1, (out, state), For(i, index(4), body)), {"out": result})
+    same(result, np.array([2, 4, 8, 16], np.float32))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_shared_memory_and_barriers(overlap: bool) -> None:
+    """Threads hand values to their neighbours, through two buffers that may lie in the same bytes."""
+    x = np.arange(32, dtype=np.float32)
+    source, out = Buffer("source", dt.float32, (32,), "global", "input"), Buffer("out", dt.float32, (32,), "global", "output")
+    first = Buffer("first", dt.float32, (32,), "shared", offset=0)
+    second = Buffer("second", dt.float32, (32,), "shared", offset=0 if overlap else 128)
+    t, held = Var("thread", dt.int64, 0, 31), Buffer("held", dt.float32, (1,), "register", vector=1)
+    met = Barrier(("shared",), ("first[thread] written, read by another thread",))
+    body = seq(
+        Store(first, (t,), Load(source, (t,))), met,
+        Store(held, (index(0),), Load(first, (Binary("%", t + 1, index(32)),))), met,
+        Store(second, (t,), Load(held, (index(0),)) * Const(2.0, dt.float32)), met,
+        Store(out, (t,), Load(second, (Binary("%", t + 1, index(32)),))),
+    )  # fmt: skip
+    result = np.zeros(32, np.float32)
+    text = run(Kernel("ring", (1, 1, 1), 32, (source, out, first, second, held), body), {"source": x, "out": result})
+    same(result, 2 * np.roll(x, -2))
+    assert ("uchar arena[128]" in text) == overlap
+    assert text.count("barrier(CLK_LOCAL_MEM_FENCE);  // first[thread] written") == 3
+
+
+def test_private_arrays_streaming_stores_and_prefetches() -> None:
+    x = np.arange(48, dtype=np.float32)
+    source, out = Buffer("source", dt.float32, (48,), "global", "input"), Buffer("out", dt.float32, (49,), "global", "output")
+    kept = Buffer("kept", dt.float32, (3, 16), "register")
+    i = Var("i", dt.int64, 0, 2)
+    body = seq(
+        For(i, index(3), seq(Prefetch(source, (i * 16 + 1000000,)), Store(kept, (i, index(0)), Load(source, (i * 16,), 16)))),
+        For(i, index(3), Store(out, (i * 16 + 1,), Load(kept, (Binary("-", index(2), i), index(0)), 16), streaming=True)),
+        For(i, index(1), Store(out, (i,), Load(kept, (i, index(5))), streaming=True)),
+    )
+    result = np.zeros(49, np.float32)
+    text = run(Kernel("reversed", (1, 1, 1), 1, (source, out, kept), body), {"source": x, "out": result})
+    same(result, np.concatenate([x[5:6], x.reshape(3, 16)[::-1].ravel()]))
+    assert "__builtin_nontemporal_store" in text and "PREFETCH(source + i * 16 + 1000000)" in text
+
+
+def test_the_grid_and_zero_extents() -> None:
+    out = Buffer("out", dt.int32, (2, 3, 4), "global", "output")
+    z, y, x = (Var(f"block_{d}", dt.int64, 0, n - 1) for d, n in zip("zyx", (2, 3, 4), strict=True))
+    result = np.zeros(24, np.int32)
+    body = Store(out, (z, y, x), Cast(z * 100 + y * 10 + x, dt.int32))
+    run(Kernel("grid", (4, 3, 2), 1, (out,), body), {"out": result})
+    same(result.reshape(2, 3, 4), np.fromfunction(lambda a, b, c: a * 100 + b * 10 + c, (2, 3, 4), dtype=np.int32))
+    run(Kernel("grid", (0, 3, 2), 1, (out,), body), {"out": np.zeros(24, np.int32)})
+
+
+def test_contraction_follows_the_kernel() -> None:
+    a = np.float32(1 + 2.0**-12)
+    x = np.full(16, a, np.float32)
+    out = Buffer("out", dt.float32, (16,), "global", "output")
+    source = Buffer("x", dt.float32, (16,), "global", "input")
+    v = Load(source, (index(0),), 16)
+    kernel = Kernel(
+        "rounding", (1, 1, 1), 1, (source, out), Store(out, (index(0),), v * v - Const(float(a * a), dt.float32)), contract=False
+    )
+    result = np.ones(16, np.float32)
+    run(kernel, {"x": x, "out": result})
+    same(result, np.zeros(16, np.float32))
+
+
+# ---------------------------------------------------------------- text
+
+
+def _text(body: ir.Stmt, *buffers: Buffer, lines: bool = False, **fields: Any) -> str:
+    kernel = Kernel("k", (1, 1, 1), 1, buffers, body, **fields)
+    return c_family.emit(Program((kernel,), kernel.arguments), opencl.DIALECT, lines)
+
+
+def test_names_give_way_to_the_language_and_to_helpers() -> None:
+    buffers = [
+        Buffer(n, dt.float32, (4,), "global", "input")
+        for n in ("kernel", "float4", "exp", "maximum_float", "a-b", "a_b", "acc_1")
+    ]
+    acc = Buffer("acc", dt.float32, (2,), "register", vector=1)
+    out = Buffer("out", dt.float32, (4,), "global", "output")
+    i = Var("out", dt.int64, 0, 3)
+    total: Expr = Load(buffers[0], (i,))
+    for b in buffers[1:]:
+        total = Binary("max", total, Load(b, (i,)))
+    body = seq(
+        *(Store(acc, (index(j),), Const(float(j), dt.float32)) for j in range(2)),
+        For(i, index(4), Store(out, (i,), total + Load(acc, (index(1),)))),
+    )
+    arrays = {b.name: np.full(4, k, np.float32) for k, b in enumerate(buffers)} | {"out": np.zeros(4, np.float32)}
+    run(Kernel("main", (1, 1, 1), 1, (*buffers, out, acc), body), arrays)
+    same(arrays["out"], np.full(4, 7, np.float32))
+
+
+def test_variables_of_one_name_in_nested_loops_stay_apart() -> None:
+    out = Buffer("out", dt.int32, (2, 3), "global", "output")
+    outer, inner = Var("i", dt.int64, 0, 1), Var("i", dt.int64, 0, 2)
+    body = For(outer, index(2), For(inner, index(3), Store(out, (outer, inner), Cast(outer * 10 + inner, dt.int32))))
+    result = np.zeros(6, np.int32)
+    run(Kernel("k", (1, 1, 1), 1, (out,), body), {"out": result})
+    same(result.reshape(2, 3), np.array([[0, 1, 2], [10, 11, 12]]))
+
+
+def test_lines_lead_to_the_schedule() -> None:
+    out = Buffer("out", dt.float32, (4,), "global", "output")
+    zero = Const(0.0, dt.float32)
+    body = Seq((Store(out, (index(0),), zero, span=Span("gemm.py", 12)), Store(out, (index(1),), zero, span=Span("gemm.py", 14))))
+    assert '#line 12 "gemm.py"\n    out[0] = 0.0f;\n#line 14 "gemm.py"\n    out[1] = 0.0f;' in _text(body, out, lines=True)
+    assert "#line" not in _text(body, out)
+
+
+def test_a_whole_text() -> None:
+    A = Buffer("A", dt.float32, (8, 16), "global", "input")
+    C = Buffer("C", dt.float32, (8, 16), "global", "output")
+    acc = Buffer("acc", dt.float32, (16,), "register", vector=16)
+    i = Var("i", dt.int64, 0, 7)
+    body = seq(
+        Store(acc, (index(0),), Pack((Const(0.0, dt.float32),) * 16)),
+        For(i, index(8), Store(acc, (index(0),), Load(acc, (index(0),), 16) + Load(A, (i, index(0)), 16))),
+        Store(C, (index(0), index(0)), Load(acc, (index(0),), 16)),
+    )
+    assert (
+        _text(body, A, C, acc)
+        == """\
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+// 1 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void k(
+    __global const float* restrict A,
+    __global float* restrict C)
+{
+    float16 acc = (float16)(0.0f);
+    for (int i = 0; i < 8; ++i) {
+        acc = acc + *(__global const float16_u*)(A + i * 16);
+    }
+    *(__global float16_u*)(C) = acc;
+}
+"""
+    )
+
+
+def test_asynchronous_copies_are_refused() -> None:
+    x, y = Buffer("x", dt.float32, (4,), "global", "input"), Buffer("y", dt.float32, (4,), "shared")
+    with pytest.raises(DeviceError) as caught:
+        _text(ir.Copy(y, (index(0),), x, (index(0),), 4), x, y)
+    assert caught.value.code == "no-asynchronous-copy"
+
+
+def test_the_table_of_errors_covers_every_function() -> None:
+    stated = c_family.ulps(opencl.DIALECT)
+    assert set(stated) >= {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, "pow", "/"}
+    assert all(stated[name] == ULPS[name] for name in opencl.DIALECT.own)
