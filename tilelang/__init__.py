@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as _dtype
@@ -26,6 +28,7 @@ from tilelang.dtype import (
     uint64,
 )
 from tilelang.errors import ComputationError, DeviceError, ParseError, Refusal, TileLangError
+from tilelang.expr import Axis
 from tilelang.functions import (
     abs,
     all,
@@ -87,23 +90,19 @@ from tilelang.schedule import Move, Schedule, blocks, extent, hole, move, schedu
 from tilelang.tensor import Layout, layout
 
 if TYPE_CHECKING:
-    from tilelang.instruction import instruction, use
+    from tilelang.instruction import computes, fragment, instruction, moves, operand, updates, use
     from tilelang.runtime import Kernel, Target, compile, devices, kernel, simulate, target
 
 bool = _dtype.bool_
 
 _LAZY = {
     "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "runtime", "simulate": "runtime",
-    "target": "runtime", "use": "instruction",
+    "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction", "moves": "instruction",
+    "operand": "instruction", "updates": "instruction", "use": "instruction",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name == "instruction":  # the module and the function share a name: load the module, then bind the function
-        import importlib
-
-        globals()[name] = importlib.import_module("tilelang.instruction").instruction
-        return globals()[name]
     if name in _LAZY:
         import importlib
 
@@ -112,13 +111,24 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'tilelang' has no attribute {name!r}")
 
 
+class _Package(ModuleType):
+    """A submodule sets itself on its package when it is imported; where a public function has its name, the function stays."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _LAZY and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
 __all__ = [
-    "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options", "ParseError",
-    "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax", "argmin", "axes", "bfloat16",
-    "block", "blocks", "bool", "cast", "ceil", "cluster", "compile", "computation", "cos", "define", "devices", "equal", "erf", "exp",
-    "exp2", "expm1", "extent", "float16", "float32", "float64", "float8_e4m3", "float8_e5m2", "floor", "gelu", "gelu_tanh", "global_",
-    "hole", "image", "input", "instruction", "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "l1", "l2", "layout", "load_profile",
-    "log", "log1p", "log2", "max", "maximum", "min", "minimum", "move", "not_equal", "pad", "prod", "reduce", "register", "relu",
-    "round", "rsqrt", "schedule", "shared", "sigmoid", "simulate", "sin", "sqrt", "sum", "symbol", "tanh", "target", "thread",
-    "threads", "uint16", "uint32", "uint4", "uint64", "uint8", "use", "warp", "warpgroup", "warpgroups", "warps", "where",
+    "Axis", "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options",
+    "ParseError", "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax", "argmin",
+    "axes", "bfloat16", "block", "blocks", "bool", "cast", "ceil", "cluster", "compile", "computation", "computes", "cos", "define",
+    "devices", "equal", "erf", "exp", "exp2", "expm1", "extent", "float16", "float32", "float64", "float8_e4m3", "float8_e5m2",
+    "floor", "fragment", "gelu", "gelu_tanh", "global_", "hole", "image", "input", "instruction", "int16", "int32", "int4", "int64",
+    "int8", "isnan", "kernel", "l1", "l2", "layout", "load_profile", "log", "log1p", "log2", "max", "maximum", "min", "minimum",
+    "move", "moves", "not_equal", "operand", "pad", "prod", "reduce", "register", "relu", "round", "rsqrt", "schedule", "shared",
+    "sigmoid", "simulate", "sin", "sqrt", "sum", "symbol", "tanh", "target", "thread", "threads", "uint16", "uint32", "uint4",
+    "uint64", "uint8", "updates", "use", "warp", "warpgroup", "warpgroups", "warps", "where",
 ]  # fmt: skip
