@@ -8,7 +8,6 @@ whose values[i] is exactly Reduce(..., member=i) of one shared combiner, values,
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import keyword
 from collections.abc import Iterable, Iterator
@@ -397,6 +396,8 @@ class Computation:
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of `text`, in hexadecimal."""
+        import hashlib
+
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def evaluate(self, **arrays: Any) -> Any:

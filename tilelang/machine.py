@@ -8,17 +8,17 @@ learns at run time is merged by `with_queried`, which gives a new one. A number'
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
-import tomllib
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelang.dtype import DType
 from tilelang.errors import DeviceError, Refusal, TileLangError
 from tilelang.node import Node, node
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 SCHEMA = 1
 
@@ -223,6 +223,8 @@ def _name(value: Level | Memory | str) -> str:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
+    import difflib
+
     known = list(known)
     near = difflib.get_close_matches(name, known, 1)
     return f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(f"`{k}`" for k in known)
@@ -233,8 +235,13 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 def shipped_profiles() -> tuple[str, ...]:
     """The names of the profiles that come with the package."""
-    folder = resources.files("tilelang").joinpath("profiles")
-    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _profiles().iterdir() if entry.name.endswith(".toml")))
+
+
+def _profiles() -> Traversable:
+    from importlib import resources
+
+    return resources.files("tilelang").joinpath("profiles")
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -262,12 +269,14 @@ def _load(name: str) -> Profile:
         raise DeviceError(
             "profile-not-found", f"there is no profile `{name}`", mend=_near(name, shipped_profiles()) + " Or a path."
         )
-    text = resources.files("tilelang").joinpath("profiles", f"{name}.toml").read_text(encoding="utf-8")
+    text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_profile(text, f"profiles/{name}.toml")
 
 
 def parse_profile(text: str, origin: str = "profile") -> Profile:
     """A profile from TOML text; `origin` names the file in errors. Raises as `load_profile`."""
+    import tomllib
+
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

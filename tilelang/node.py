@@ -13,7 +13,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Self, TypeVar, dataclass_transform
+from typing import Any, NoReturn, Self, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -120,24 +120,32 @@ def node(cls: type[T]) -> type[T]:
     if "span" in cls.__annotations__ and not isinstance(cls.__dict__.get("span"), dataclasses.Field):
         default = cls.__dict__.get("span", dataclasses.MISSING)
         setattr(cls, "span", dataclasses.field(default=default, compare=False, repr=False))
-    return dataclasses.dataclass(frozen=True, slots=True)(cls)
+    made, fields, setters = _slotted(cls)
+    compared = _getter(tuple(f.name for f in fields if f.compare))
+
+    def start(self: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs or len(args) != len(fields):
+            args = _completed(made, fields, args, kwargs)
+        for setter, value in zip(setters, args, strict=True):
+            setter(self, value)
+
+    def equal(self: Any, other: Any) -> Any:
+        return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
+
+    _add_methods(made, __init__=start, __eq__=equal, __hash__=lambda self: hash(compared(self)))
+    return made
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
 def interned(cls: type[T]) -> type[T]:
     """Like `@node`, but calling the class twice with equal fields gives one object: equality and hash are identity, and copies are
     the object itself. Without a metaclass, because that would slow every `isinstance` of the class, `match` included."""
-    made = dataclasses.dataclass(frozen=True, slots=True, eq=False, init=False)(cls)
-    fields = dataclasses.fields(made)  # type: ignore[arg-type]
-    defaults = tuple(f.default for f in fields)
-    setters = [getattr(made, f.name).__set__ for f in fields]
+    made, fields, setters = _slotted(cls)
     table: dict[tuple[Any, ...], Any] = {}
 
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != len(fields):
-            rest = defaults[len(args) :]
-            simple = not kwargs and len(args) < len(fields) and dataclasses.MISSING not in rest
-            args = (*args, *rest) if simple else _completed(cls, fields, args, kwargs)
+            args = _completed(cls, fields, args, kwargs)
         key = args
         if float in map(type, args):
             key = tuple([_key(a) if type(a) is float else a for a in args])
@@ -149,30 +157,61 @@ def interned(cls: type[T]) -> type[T]:
             found = table.setdefault(key, found)
         return found
 
-    setattr(made, "__new__", new)
-    setattr(made, "__reduce__", _remade)
+    _add_methods(made, __new__=new)
     return made
 
 
-def _completed(
-    cls: type, fields: tuple[dataclasses.Field[Any], ...], args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[Any, ...]:
+Fields = tuple[dataclasses.Field[Any], ...]
+
+
+def _slotted(cls: type[T]) -> tuple[type[T], Fields, list[Callable[[Any, Any], None]]]:
+    """The class with slots and nothing to change them, its fields and the functions that fill them.
+
+    The standard library would compile five methods for each class, half a millisecond; a hundred classes are imported.
+    """
+    made = dataclasses.dataclass(slots=True, init=False, repr=False, eq=False)(cls)
+    fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    assert all(f.init and f.default_factory is dataclasses.MISSING for f in fields), cls
+    _add_methods(made, __setattr__=_refuse, __delattr__=_refuse, __repr__=_text, __reduce__=_remade)
+    return made, fields, [getattr(made, f.name).__set__ for f in fields]
+
+
+def _add_methods(cls: type, **methods: Callable[..., Any]) -> None:
+    """Gives a class the methods that its own body does not define."""
+    for name, method in methods.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, method)
+
+
+def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments in the order of the fields, defaults filled in."""
+    if not named and len(args) < len(fields):
+        rest = tuple(f.default for f in fields[len(args) :])
+        if dataclasses.MISSING not in rest:
+            return (*args, *rest)
     given = dict(zip((f.name for f in fields), args, strict=False))
-    if len(args) > len(fields) or given.keys() & named.keys() or named.keys() - {f.name for f in fields}:
-        raise TypeError(f"{cls.__name__} takes {', '.join(f.name for f in fields)}; got {args} and {named}")
+    unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
+    missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]
+    if len(args) > len(fields) or unknown or missing:
+        raise TypeError(f"{cls.__name__}({', '.join(f.name for f in fields)}) called with {args} and {named}")
     given |= named
-    missing = [f.name for f in fields if f.name not in given and f.default is dataclasses.MISSING]
-    if missing:
-        raise TypeError(f"{cls.__name__} misses {', '.join(missing)}")
     return tuple(given.get(f.name, f.default) for f in fields)
+
+
+def _refuse(self: Any, name: str, value: Any = None) -> NoReturn:
+    raise dataclasses.FrozenInstanceError(f"{type(self).__name__} cannot change: {name}")
+
+
+def _text(self: Any) -> str:
+    fields = dataclasses.fields(self)
+    return f"{type(self).__qualname__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields if f.repr)})"
+
+
+def _remade(self: Any) -> tuple[Any, ...]:
+    """For pickle and copy: call the class; an interned one finds the object of this value."""
+    return type(self), _shape(type(self)).values(self)
 
 
 def _key(value: float) -> tuple[str, str]:
     """Floats by their bits: 0.0 and -0.0 differ, every NaN is one NaN."""
     return ("float", "nan" if math.isnan(value) else value.hex())
-
-
-def _remade(self: Any) -> tuple[Any, ...]:
-    """For pickle and copy: call the class, which finds or makes the one object of this value."""
-    return type(self), _shape(type(self)).values(self)

@@ -7,7 +7,6 @@ environment, the environment over the default. An unknown `TILELANG_...` name in
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -57,6 +56,8 @@ class Options:
         found: dict[str, Any] = {}
         for name in sorted(n for n in source if n.startswith(PREFIX)):
             if name not in by_name:
+                import difflib
+
                 near = difflib.get_close_matches(name, by_name, 1)
                 mend = f"did you mean {near[0]}?" if near else "one of " + ", ".join(sorted(by_name))
                 raise TileLangError("unknown-option", f"the environment sets {name}, which is no option", mend=mend)

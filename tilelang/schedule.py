@@ -7,7 +7,6 @@ Nodes that a target does not lower yet are in the data model and refused by the 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -375,7 +374,9 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
             )
     for name in ("ahead", "behind"):
         if fields.get(name, 0) < 0:
-            raise Refusal("bad-size", f"`{name} {fields[name]}`: less than no iterations", span=span, mend="zero or more iterations")
+            raise Refusal(
+                "bad-size", f"`{name} {fields[name]}`: less than no iterations", span=span, mend="zero or more iterations"
+            )
     if isinstance(what, Tensor):
         what = what.name
     if isinstance(steps, Move):
@@ -383,7 +384,9 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     elif steps is None or steps is ...:
         given = None
     else:
-        raise Refusal("bad-steps", f"`{verb}`: steps={steps!r} is no move", span=span, mend="a tl.move() with steps, or ... for a hole")
+        raise Refusal(
+            "bad-steps", f"`{verb}`: steps={steps!r} is no move", span=span, mend="a tl.move() with steps, or ... for a hole"
+        )
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
 
@@ -417,6 +420,8 @@ class Schedule(Builder):
     @property
     def hash(self) -> str:
         """Identity for caching: of the computation's and the schedule's canonical text."""
+        import hashlib
+
         return hashlib.sha256((self.computation.text + "\n" + self.text).encode()).hexdigest()
 
     def explain(self) -> str:
@@ -446,7 +451,9 @@ def schedule(computation: Computation | Tensor) -> Schedule:
 def _team(level: str) -> Any:
     def team(count: int) -> Team:
         if count < 1:
-            raise Refusal("bad-size", f"`{count} {level}`: nothing is made of {count} units", span=caller_span(), mend="at least 1")
+            raise Refusal(
+                "bad-size", f"`{count} {level}`: nothing is made of {count} units", span=caller_span(), mend="at least 1"
+            )
         return Team(count, level)
 
     team.__doc__ = f"`count` units of level {level}, for Schedule.units."
