@@ -67,8 +67,12 @@ class TileLangError(Exception):
         notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(code, message)
-        self.code, self.message, self.span = code, message, span
+        self.code, self.message, self.span = code, message, span or self._default_span()
         self.counterexample, self.mend, self.proven, self.notes = counterexample, mend, proven, notes
+
+    def _default_span(self) -> Span | None:
+        """The place of an error for which none was given."""
+        return None
 
     def __str__(self) -> str:
         return self.render()
@@ -113,7 +117,10 @@ class ParseError(TileLangError):
 
 
 class ComputationError(TileLangError):
-    """A definition, or arguments to it, that do not fit."""
+    """A definition, or arguments to it, that do not fit. Without another place it points to the caller's line."""
+
+    def _default_span(self) -> Span | None:
+        return caller_span()
 
 
 class DeviceError(TileLangError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang.computation import Computation, Tensor, as_computation, input
-from tilelang.errors import ComputationError, DeviceError, Refusal
+from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
 from tilelang.lowering.drivers import opencl as driver
@@ -99,6 +99,7 @@ def compile(
         raise Refusal(
             "not-lowered-yet",
             f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet",
+            span=caller_span(),
             mend="trials=0",
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target or "opencl")
@@ -109,7 +110,7 @@ def compile(
         plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), tuple(schedule))
         if plan.computation.hash != as_computation(what).hash:
             raise Refusal("schedule-of-another", f"the schedule is for {plan.computation.name}, not for this computation",
-                          mend="schedule the computation that is compiled")  # fmt: skip
+                          span=caller_span(), mend="schedule the computation that is compiled")  # fmt: skip
     else:
         computation = as_computation(what)
         plan = Schedule(computation, default_steps(main_task(computation, ()), chosen.profile))
