@@ -257,7 +257,7 @@ class Kernel:
             return list(arrays)
         names = [t.name for t, _ in self._inputs]
         if len(arrays) > len(names):
-            takes = f"{self.computation.name} takes {len(names)} inputs ({', '.join(names)})"
+            takes = f"the computation {self.computation.name} takes {len(names)} inputs ({', '.join(names)})"
             raise ComputationError(
                 "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
             )
@@ -265,7 +265,7 @@ class Kernel:
         for name, value in named.items():
             if name not in self._names:
                 raise ComputationError(
-                    "arguments", f"{self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names)
+                    "arguments", f"the computation {self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names)
                 )
             if name in found:
                 raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
@@ -273,7 +273,7 @@ class Kernel:
         missing = [n for n in names if n not in found]
         if missing:
             raise ComputationError(
-                "arguments", f"{self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input"
+                "arguments", f"the computation {self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input"
             )
         return [found[n] for n in names]
 
@@ -307,7 +307,9 @@ class Kernel:
             return [out]
         if not isinstance(out, (tuple, list)) or len(out) != count:
             raise ComputationError(
-                "arguments", f"out= must have {count} arrays", mend="one array for each output, in definition order"
+                "arguments",
+                f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
+                mend="one array for each output, in definition order: " + ", ".join(t.name for t, _ in self._outputs),
             )
         return list(out)
 

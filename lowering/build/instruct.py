@@ -126,7 +126,11 @@ class Instructions(FragmentMoves):
         leaf = MatchedLeaf(asked.means, tuple(extents.items()), self._level(spec, steps),
                            (*(described(r, asked.residents[r]) for r in asked.reads), target))  # fmt: skip
         binding = dict(step.binding)
-        found = matching.match(semantics, leaf, binding)
+        try:
+            found = matching.match(semantics, leaf, binding)
+        except Refusal as error:
+            error.span = error.span or step.span
+            raise
         whole = set() if into else set(extents) - cut  # a tail of a whole axis is filled, a piece that was cut must fit
         wrong = [
             m
