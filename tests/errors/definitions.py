@@ -1,0 +1,85 @@
+"""Definitions that mean nothing."""
+
+from typing import Any, cast
+
+import tilelang as tl
+from tests.errors._computations import copy, matmul
+from tilelang.computation import Tensor
+
+
+def expression_as_a_condition() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define("Y", X[i] if X[i] > 0 else 0.0, i)
+
+
+def tensor_in_a_loop() -> None:
+    i = tl.axes(i=8)
+    sum(tl.input("X", tl.float32, i))
+
+
+def text_in_an_expression() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.float32, i)[i] + cast(Any, "one"), i)
+
+
+def names_without_expressions() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define(("Y", "Z"), (X[i],), i)
+
+
+def axis_that_is_none() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.float32, i)[i], cast(Any, "i"))
+
+
+def reduction_over_a_name() -> None:
+    i = tl.axes(i=8)
+    tl.sum(tl.input("X", tl.float32, i)[i], over=cast(Any, "i"))
+
+
+def reduction_over_an_axis_twice() -> None:
+    i = tl.axes(i=8)
+    tl.sum(tl.input("X", tl.float32, i)[i], over=(i, i))
+
+
+def reduction_with_too_few_identities() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), (0.0,), (X[i], X[i]), over=i)
+
+
+def combiner_with_too_few_members() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.reduce(lambda a, b: (a[0] + b[0],), (0.0, 0.0), (X[i], X[i]), over=i)
+
+
+def combiner_that_is_not_associative() -> None:
+    i = tl.axes(i=8)
+    tl.reduce(lambda a, b: a - b, 0.0, tl.input("X", tl.float32, i)[i], over=i)
+
+
+def root_of_whole_numbers() -> None:
+    i = tl.axes(i=8)
+    tl.sqrt(tl.input("X", tl.int32, i)[i])
+
+
+def read_outside() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define("Y", X[i + 1], i)
+
+
+def computation_of_a_number() -> None:
+    tl.schedule(cast(Tensor, 3))
+
+
+def output_that_is_an_input() -> None:
+    i = tl.axes(i=8)
+    tl.schedule(tl.computation("identity", outputs=(tl.input("X", tl.float32, i),)))
+
+
+def schedule_of_another_computation() -> None:
+    tl.compile(copy(), schedule=tl.schedule(matmul()))

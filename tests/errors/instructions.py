@@ -1,0 +1,77 @@
+"""Instructions that do not fit what is left, or cannot be guarded."""
+
+import tilelang as tl
+from tests.errors._computations import matmul
+from tilelang.expr import Axis
+from tilelang.fragment import fragment
+from tilelang.instruction import instruction, moves, operand, updates, use
+
+
+def cannot_be_guarded() -> None:
+    """A point that does not exist is filled with 0, and exp(0) is not 0."""
+    r, j = tl.axes(r=4, j=8)
+    a, c = operand("a", tl.float32, tl.register, r, j), operand("c", tl.float32, tl.register, j)
+    instruction("exponentials", means=updates(c[j], tl.exp(a[r, j])), operands=(a, c), level=tl.thread)
+    n, k = tl.axes(n=16, k=10)
+    X = tl.input("X", tl.float32, k, n)
+    start = tl.schedule(tl.define("Y", tl.sum(tl.exp(X[k, n]), over=k), n)).tile(n=16).to(tl.block)
+    start.accumulate(tl.register).split(k=8).load("X", tl.register).do("exponentials").check("pocl")
+
+
+def cannot_be_guarded_and_nothing_is_filled() -> None:
+    """An instruction that reads global memory, and a row of 14 elements in pieces of 4."""
+    r = tl.axes(r=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    a, b = (operand(name, tl.float32, tl.global_, r, fragment=run) for name in "ab")
+    c = operand("c", tl.float32, tl.register)
+    instruction("dot_of_global", means=updates(c[()], a[r] * b[r]), level=tl.thread, operands=(a, b, c))
+    i, j = tl.axes(i=3, j=14)
+    X, Y = tl.input("X", tl.float32, i, j), tl.input("Y", tl.float32, i, j)
+    start = tl.schedule(tl.define("Z", tl.sum(X[i, j] * Y[i, j], over=j), i)).tile(i=1).to(tl.block)
+    start.do("dot_of_global").check("pocl")
+
+
+def does_something_else() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_dot4").check("pocl")
+
+
+def binding_of_unknown_axes() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_mad4", q="n").check("pocl")
+
+
+def extent_that_it_has_not() -> None:
+    use("opencl_mad4").resized(n=3)
+
+
+def operands_of_two_sizes() -> None:
+    operand("A", (tl.float32, tl.float16), "register")
+
+
+def text_without_an_operand() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    instruction("copy4", means=moves(C[n], A[n]), operands=(A, C), level="thread", template={"opencl": "{C} = 0;"})
+
+
+def name_taken() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    instruction("opencl_mad4", means=moves(C[n], A[n]), operands=(A, C), level="thread")
+
+
+def meaning_with_two_indices() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    instruction("test_errors_rank", means=moves(C[n], A[n, n]), operands=(A, C), level="thread")
+
+
+def meaning_outside() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    instruction("test_errors_outside", means=moves(C[n], A[n + 1]), operands=(A, C), level="thread")
+
+
+def meaning_with_a_condition() -> None:
+    n, k = Axis("n", 4), Axis("k", 4)
+    A, C = operand("A", tl.float32, "register", n, k), operand("C", tl.float32, "register", n)
+    updates(C[n], tl.sum(A[n, k], over=k, where=k <= n))
