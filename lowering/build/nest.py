@@ -117,10 +117,12 @@ class Nest(Part):
         reduced = frozenset(a.name for a in spec.axes if a.reduction)
         first_reduced = next(iter(plan.sizes)) in reduced
         again = self.build.variable(f"{next(iter(plan.sizes))}_round", plan.repeats) if plan.repeats > 1 else None
-        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, again), step.level)
+        met = frame.finishing and reduced >= set(plan.sizes)  # the rounds of a reduction are over: no loop, and no variable of it
+        number = index(0) if met and again is not None else again
+        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, number), step.level)
         idle = [d for d, *_ in plan.reduced_digits(reduced, spec.lane, units)] if frame.finishing else []
         inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per)), idle=(*frame.idle, *idle))
-        if again is None or (frame.finishing and reduced >= set(plan.sizes)):
+        if again is None or met:
             return self.chain(inner, i + 1)
         if first_reduced:
             inner = inner.but(walks=(*frame.walks, again))
