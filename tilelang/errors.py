@@ -42,6 +42,8 @@ def caller_span() -> Span | None:
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib"):  # what the package says of itself while it is imported has no caller
+            return None
         if not name.startswith((_PACKAGE + os.sep, *_INSIDE)):
             return Span(name, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]

@@ -436,7 +436,7 @@ def _register(made: Instruction, replace: bool) -> None:
             f"`{made.name}` is an instruction already: {old}",
             span=made.span,
             mend="take another name, or pass replace=True",
-            notes=(f"defined at {old.span}",) if old.span else (),
+            notes=(f"defined at {old.span}" if old.span else "it comes with the package",),
         )
     _KNOWN[made.name] = made
 
