@@ -1,0 +1,363 @@
+"""`do`: leaves that are one instruction, by a thread and by a warp, in the main chain and in moves; right, or refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang.errors import Refusal
+from tilelang.fragment import fragment
+from tilelang.instruction import Instruction, instruction, operand, updates
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c_family import emit
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_prefixes, check_schedule
+
+SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
+MMA = "simulated_mma_m16n8k8"
+SIZES = [(32, 32, 16), (64, 32, 32), (13, 37, 11), (3, 2, 1), (40, 33, 20), (5, 4, 0), (1, 1, 40)]
+
+
+def matmul(m: int, n: int, k: int, type: Any = tl.float32) -> Any:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", type, i, r), tl.input("B", type, r, j)
+    return tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j)
+
+
+def linear(m: int, n: int, k: int) -> Any:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B, bias = tl.input("A", tl.float32, i, r), tl.input("B", tl.float32, j, r), tl.input("bias", tl.float32, j)
+    return tl.define("C", tl.relu(tl.sum(A[i, r] * B[j, r], over=r) + bias[j]), i, j)
+
+
+def check(plan: Schedule, profile: Profile, opencl: bool = False) -> None:
+    """It is right on random numbers within the derived bound, and to the bit on small integers."""
+    for data in ("random", "integers"):
+        given = arrays(plan.computation, data)
+        assert check_schedule(plan, given, profile=profile, opencl=opencl, exactly=data == "integers") == []
+
+
+def issued(plan: Schedule, profile: Profile) -> list[ir.Instruction]:
+    """The instructions of a schedule's final kernels."""
+    program = lower(plan.computation, plan.steps, profile)
+    return [s for kernel in program.kernels for s in ir.statements(kernel.body) if isinstance(s, ir.Instruction)]
+
+
+def refused(plan: Callable[[], Schedule], profile: Profile = SIMULATED) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        plan().check(profile)
+    assert caught.value.mend and caught.value.span is not None
+    return caught.value
+
+
+# ---------------------------------------------------------------- by one thread, on the device
+
+
+def by_vectors(c: tl.Tensor) -> Schedule:
+    return (
+        tl.schedule(c).tile(m=12, n=64).to(tl.block).split(k=8)
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 32, k, n % 32)), steps=tl.move().vectorize(n=16))
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m // 4, k, m % 4)))
+        .split(n=32, m=4).accumulate(tl.register).split(k=4).split(k=1, unroll=True)
+        .load("B", tl.register, steps=tl.move().vectorize(n=16))
+        .split(m=1, unroll=True).load("A", tl.register).do("opencl_mad16", n="n")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(12, 32, 8), (13, 37, 5), (5, 4, 0)], ids=str)
+def test_vector_instruction_on_the_device(size: tuple[int, int, int]) -> None:
+    check(by_vectors(matmul(*size)), POCL, opencl=True)
+
+
+def test_vector_instruction_works_on_named_vectors() -> None:
+    plan = by_vectors(matmul(24, 64, 16))
+    assert {s.semantics.name for s in issued(plan, POCL)} == {"opencl_mad16"}
+    source = emit(lower(plan.computation, plan.steps, POCL), opencl.DIALECT)
+    assert "C_state_0_0 += A_register * B_register_0;" in source
+    assert "[" not in source.split("+=")[1].split(";")[0]
+
+
+def test_dot_product_of_a_row() -> None:
+    i, j = tl.axes(i=5, j=22)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, i, j)
+    c = tl.define("C", tl.sum(A[i, j] * B[i, j], over=j), i)
+    plan = (
+        tl.schedule(c).tile(i=1).to(tl.block).accumulate(tl.register).split(j=8)
+        .load("A", tl.register, steps=tl.move().vectorize(j=4)).load("B", tl.register).do("opencl_dot4")
+    )  # fmt: skip
+    check(plan, POCL, opencl=True)
+
+
+# ---------------------------------------------------------------- by a warp, in the simulator
+
+
+def by_warps(c: tl.Tensor) -> Schedule:
+    return (
+        tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=16)
+        .load("A", tl.shared).load("B", tl.shared).tile(m=32, n=16).to(tl.warp)
+        .load("A", tl.register).load("B", tl.register).do(MMA, m="m", n="n", k="k")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_matrix_instruction(size: tuple[int, int, int]) -> None:
+    check(by_warps(matmul(*size)), SIMULATED)
+
+
+def test_every_prefix_of_a_schedule_with_do_runs() -> None:
+    plan = operands(
+        tl.schedule(matmul(13, 9, 11)).tile(m=16, n=16).to(tl.block).accumulate(tl.register).split(k=8).tile(n=8).to(tl.warp)
+    )
+    assert check_prefixes(plan, arrays(plan.computation), SIMULATED) == []
+
+
+def test_each_instruction_is_issued_once_per_tile() -> None:
+    found = issued(by_warps(matmul(32, 32, 8)), SIMULATED)
+    assert {s.width for s in found} == {32}
+    assert len({s.operands[0] for s in found}) == 4 == len(found) // 2  # 32 x 16 of a warp in tiles of 16 x 8, k twice
+
+
+def start(c: tl.Tensor, m: int = 32) -> Schedule:
+    return tl.schedule(c).tile(m=m, n=32).to(tl.block)
+
+
+def operands(plan: Schedule) -> Schedule:
+    return plan.load("A", tl.register).load("B", tl.register).do(MMA, m="m", n="n", k="k")
+
+
+FORMS: dict[str, Callable[[int, int, int], Schedule]] = {
+    "epilogue": lambda *s: operands(start(linear(*s)).accumulate(tl.register).split(k=16).load("A", tl.shared).load("B", tl.shared)
+                                    .tile(m=16, n=16).to(tl.warp)),
+    "results through shared": lambda *s: operands(
+        start(linear(*s))
+        .accumulate(tl.register, steps=tl.move().via(tl.shared, layout=tl.layout("m", "n").pad(1)).tile(m=1, n=4).to(tl.thread)
+                    .vectorize(n=4))
+        .split(k=16).tile(m=16, n=16).to(tl.warp)),
+    "state of the block in shared": lambda *s: operands(
+        start(matmul(*s)).accumulate(tl.shared).split(k=16).tile(m=16, n=16).to(tl.warp).accumulate(tl.register)),
+    "rounds outside the state": lambda *s: operands(start(matmul(*s)).split(k=8).tile(m=16, n=16).to(tl.warp).accumulate(tl.register)),
+    "reduction over warps": lambda *s: operands(start(matmul(*s)).accumulate(tl.register).split(k=32).tile(k=8).to(tl.warp, 4)),
+    "interleaved tiles": lambda *s: operands(
+        start(matmul(*s), 64).accumulate(tl.register).split(k=16).split(m=32, n=16).tile(m=16, n=8).to(tl.warp)),
+    "operands loaded above the warps": lambda *s: start(matmul(*s), 64).accumulate(tl.register).split(k=16).load("A", tl.register)
+    .load("B", tl.register).split(m=32, n=16).tile(m=16, n=8).to(tl.warp).do(MMA, m="m", n="n", k="k"),
+    "operands at their walks": lambda *s: start(matmul(*s)).accumulate(tl.register).split(k=16).tile(m=32, n=16).to(tl.warp)
+    .split(m=16).load("A", tl.register).split(n=8).load("B", tl.register).do(MMA),
+    "rings": lambda *s: start(matmul(*s)).accumulate(tl.register).split(k=16).load("A", tl.shared, ahead=2)
+    .load("B", tl.shared, ahead=1).tile(m=16, n=16).to(tl.warp).split(k=8).load("A", tl.register, ahead=1)
+    .load("B", tl.register).do(MMA),
+    "stored in pairs": lambda *s: operands(
+        start(matmul(*s)).accumulate(tl.register, steps=tl.move().vectorize(n=2)).split(k=16).tile(m=16, n=16).to(tl.warp)),
+    "idle warps": lambda *s: operands(
+        tl.schedule(matmul(*s)).units(block=tl.warps(8)).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=16)
+        .tile(m=16, n=16).to(tl.warp)),
+    "a block of one warp": lambda *s: operands(tl.schedule(matmul(*s)).units(block=tl.warps(1)).tile(m=16, n=8).to(tl.block)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(32, 32, 16), (13, 37, 11)], ids=str)
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form: str, size: tuple[int, int, int]) -> None:
+    check(FORMS[form](*size), SIMULATED)
+
+
+def test_an_axis_that_stands_still() -> None:
+    b, m, n, k = tl.axes(b=3, m=20, n=12, k=9)
+    A, B = tl.input("A", tl.float32, b, m, k), tl.input("B", tl.float32, b, k, n)
+    c = tl.define("C", tl.sum(A[b, m, k] * B[b, k, n], over=k), b, m, n)
+    plan = tl.schedule(c).tile(b=2, m=32, n=16).to(tl.block).accumulate(tl.register).split(k=8).tile(m=16, n=16).to(tl.warp)
+    check(operands(plan), SIMULATED)
+
+
+def test_a_user_s_instruction_reads_shared_memory() -> None:
+    """Eight neighbours of a row of shared memory against one number; the address must be a multiple of 32 bytes."""
+    j = tl.axes(j=8)
+    a = operand("a", tl.float32, tl.register)
+    b = operand("b", tl.float32, tl.shared, j, fragment=fragment(1, 8, lambda lane, slot: slot), alignment_bytes=32)
+    c = operand("c", tl.float32, tl.register, j)
+    row: Instruction = instruction("row_of_shared", means=updates(c[j], a[()] * b[j]), operands=(a, b, c),
+                                   level=tl.thread, replace=True,
+                                   template={"opencl": "{c} += {a} * vload8(0, {b.address});"})  # fmt: skip
+
+    def plan(columns: int) -> Schedule:
+        return (
+            tl.schedule(matmul(7, 21, 9)).tile(m=8, n=columns).to(tl.block).accumulate(tl.register).split(k=4).load("B", tl.shared)
+            .tile(m=1).to(tl.thread).split(k=1).load("A", tl.register).do(row, j="n")
+        )  # fmt: skip
+
+    check(plan(16), POCL, opencl=True)
+    error = refused(lambda: plan(20), POCL)
+    assert error.code == "instruction-mismatch" and "shape of n: has j = 8, the step asks n = 20" in str(error)
+    error = refused(lambda: Schedule(plan(16).computation, tuple(
+        s.replace(layout=tl.layout().pad(1)) if getattr(s, "memory", "") == "shared" else s
+        for s in plan(16).steps)), POCL)  # fmt: skip
+    assert "alignment of B: has 32 bytes, the step asks element (1, 0) at byte 68" in str(error)
+
+
+# ---------------------------------------------------------------- moves
+
+
+def ampere(c: tl.Tensor, ahead: int = 2, registers: int = 1, copy: str = "cp_async_16") -> Schedule:
+    """The form of gemm_ampere, with smaller tiles."""
+    return (
+        tl.schedule(c).tile(m=64, n=32).to(tl.block, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
+        .accumulate(tl.register, steps=tl.move().via(tl.shared, layout=tl.layout(lambda m, n: (m, (n // 8) ^ (m % 4), n % 8)))
+                    .tile(m=1, n=8).to(tl.thread).vectorize(n=8))
+        .split(k=32)
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m, (k // 8) ^ ((m // 2) % 4), k % 8)), ahead=ahead,
+              steps=tl.move().tile(m=1, k=8).to(tl.thread).do(copy))
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (k, (n // 8) ^ (k % 4), n % 8)), ahead=ahead,
+              steps=tl.move().tile(k=1, n=8).to(tl.thread).do(copy))
+        .tile(m=32, n=16).to(tl.warp).split(k=16)
+        .load("A", tl.register, ahead=registers, steps=tl.move().do("ldmatrix_x4"))
+        .load("B", tl.register, ahead=registers, steps=tl.move().do("ldmatrix_x4_trans"))
+        .do("mma_m16n8k16", m="m", n="n", k="k")
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ahead", [(0, 0), (1, 1), (2, 1), (3, 0)], ids=str)
+@pytest.mark.parametrize("size", [(64, 32, 96), (72, 40, 40)], ids=str)
+def test_copies_fragments_and_products_of_half_precision(size: tuple[int, int, int], ahead: tuple[int, int]) -> None:
+    check(ampere(matmul(*size, tl.float16), *ahead), SIMULATED)
+
+
+def test_an_asynchronous_copy_waits_no_longer_than_it_must() -> None:
+    plan = ampere(matmul(64, 32, 256, tl.float16), 2, 0)
+    (kernel,) = lower(plan.computation, plan.steps, SIMULATED).kernels
+    waits = [s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait)]
+    assert waits == [1]
+    assert sum(isinstance(s, ir.Commit) for s in ir.statements(kernel.body)) == 5  # two rounds of two loads, and one in the loop
+
+
+def test_a_copy_whose_rows_begin_between_16_bytes_is_refused() -> None:
+    error = refused(lambda: ampere(matmul(64, 32, 36, tl.float16)))
+    assert "alignment of A: has 16 bytes, the step asks element (1, 0) at byte 72" in str(error)
+
+
+def test_a_copy_of_another_size_is_refused_with_the_one_that_fits() -> None:
+    error = refused(lambda: ampere(matmul(64, 32, 32, tl.float16), copy="cp_async_16_of_4_bytes"))
+    assert error.code == "instruction-mismatch"
+    assert "dtype of A: has float32 or int32 or uint32, the step asks float16" in error.notes[0]
+    assert error.notes[1].startswith("cp_async_16:") and error.notes[1].endswith(": fits")
+
+
+def test_fragments_loaded_the_wrong_way_round_are_refused() -> None:
+    plan = ampere(matmul(64, 32, 32, tl.float16), 1, 0)
+    wrong = list(plan.steps)
+    k = next(k for k, s in enumerate(wrong) if str(s) == "load B in register { do ldmatrix_x4_trans }")
+    wrong[k] = wrong[k].replace(steps=tl.move().do("ldmatrix_x4").steps)
+    error = refused(lambda: Schedule(plan.computation, tuple(wrong)))
+    assert error.code == "reader-is-not-owner"
+    assert error.counterexample == "(k, n) = (0, 1) of a tile comes to lane 0 and is wanted by lane 4"
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_on_another_device() -> None:
+    error = refused(lambda: by_warps(matmul(32, 32, 16)), POCL)
+    assert error.code == "instruction-not-here"
+    assert error.message == f"`do {MMA} (m=m, n=n, k=k)`: profile pocl does not have {MMA}"
+
+
+def test_an_operand_that_is_nowhere_near() -> None:
+    error = refused(lambda: start(matmul(32, 32, 16)).accumulate(tl.register).split(k=8).tile(m=16, n=16).to(tl.warp).do(MMA))
+    assert error.counterexample == "memory of A: has register, the step asks global"
+
+
+def test_a_piece_that_is_too_small() -> None:
+    error = refused(lambda: operands(start(matmul(32, 32, 16)).accumulate(tl.register).split(k=4).tile(m=16, n=16).to(tl.warp)))
+    assert error.counterexample == "shape of k: has k = 8, the step asks k = 4, no multiple of it"
+
+
+def test_a_level_that_is_too_narrow_names_what_fits() -> None:
+    error = refused(lambda: start(matmul(32, 32, 16)).accumulate(tl.register).split(k=8).tile(m=16, n=8).to(tl.thread)
+                    .load("A", tl.register).load("B", tl.register).do(MMA))  # fmt: skip
+    assert error.counterexample == "level: has warp, the step asks thread"
+    assert error.notes[1].endswith(": fits")
+
+
+def test_another_meaning() -> None:
+    m, n, k = tl.axes(m=32, n=32, k=16)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    c = tl.define("C", tl.max(A[m, k] * B[k, n], over=k), m, n)
+    error = refused(lambda: operands(start(c).accumulate(tl.register).split(k=8).tile(m=16, n=16).to(tl.warp)))
+    assert error.counterexample is not None and error.counterexample.startswith("means: has C[m, n] += sum[k] A[m, k] * B[k, n]")
+
+
+def test_a_store_wider_than_a_lane_s_run() -> None:
+    error = refused(lambda: operands(start(matmul(32, 32, 16)).accumulate(tl.register, steps=tl.move().vectorize(n=4)).split(k=8)
+                                     .tile(m=16, n=16).to(tl.warp)))  # fmt: skip
+    assert error.code == "store-width" and error.mend == "vectorize n=2"
+
+
+def unfoldable(k: int) -> Schedule:
+    """A sum of exponentials by an instruction: a point that does not exist cannot be filled to contribute nothing."""
+    r, j = tl.axes(r=4, j=8)
+    a, c = operand("a", tl.float32, tl.register, r, j), operand("c", tl.float32, tl.register, j)
+    instruction("exponentials", means=updates(c[j], tl.exp(a[r, j])), operands=(a, c), level=tl.thread, replace=True)
+    n, k_axis = tl.axes(n=16, k=k)
+    X = tl.input("X", tl.float32, k_axis, n)
+    y = tl.define("Y", tl.sum(tl.exp(X[k_axis, n]), over=k_axis), n)
+    return tl.schedule(y).tile(n=16).to(tl.block).accumulate(tl.register).split(k=8).load("X", tl.register).do("exponentials")
+
+
+def test_do_with_a_tail_that_does_not_fold() -> None:
+    assert check_schedule(unfoldable(16), arrays(unfoldable(16).computation), profile=POCL) == []
+    error = refused(lambda: unfoldable(10), POCL)
+    assert error.code == "unguardable-do"
+    assert "what its operands hold there gives exp(0.0), not the identity 0.0" in error.message
+    assert error.counterexample == "k = 10 does not exist, and the piece of 4 that begins at k = 8 takes it in"
+
+
+def test_do_with_a_tail_that_nothing_fills() -> None:
+    r = tl.axes(r=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    a, b = (operand(name, tl.float32, tl.global_, r, fragment=run) for name in "ab")
+    instruction("dot_of_global", means=updates(operand("c", tl.float32, tl.register)[()], a[r] * b[r]), level=tl.thread, replace=True,
+                operands=(a, b, operand("c", tl.float32, tl.register)))  # fmt: skip
+
+    def plan(j: int) -> Schedule:
+        i_axis, j_axis = tl.axes(i=3, j=j)
+        X, Y = tl.input("X", tl.float32, i_axis, j_axis), tl.input("Y", tl.float32, i_axis, j_axis)
+        c = tl.define("Z", tl.sum(X[i_axis, j_axis] * Y[i_axis, j_axis], over=j_axis), i_axis)
+        return tl.schedule(c).tile(i=1).to(tl.block).do("dot_of_global")
+
+    check(plan(16), POCL)
+    error = refused(lambda: plan(14), POCL)
+    assert error.code == "unguardable-do" and "nothing fills X, Y there" in error.message
+
+
+def test_two_reductions_are_no_instruction() -> None:
+    i, j = tl.axes(i=4, j=16)
+    X = tl.input("X", tl.float32, i, j)
+    c = tl.computation("spread", outputs=(tl.define("Y", tl.max(X[i, j], over=j) - tl.min(X[i, j], over=j), i),))
+    error = refused(lambda: tl.schedule(c).tile(i=1).to(tl.block).do("opencl_dot4"), POCL)
+    assert error.code == "instruction-mismatch" and "2 reductions that walk together" in str(error.counterexample)
+
+
+def test_a_pointwise_leaf_is_no_reduction() -> None:
+    i = tl.axes(i=16)
+    c = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
+    assert refused(lambda: tl.schedule(c).tile(i=16).to(tl.block).do("opencl_mad16"), POCL).code == "instruction-mismatch"
+
+
+def test_a_move_by_an_instruction_of_another_meaning() -> None:
+    c = matmul(32, 32, 16)
+    plan = lambda: start(c).accumulate(tl.register).split(k=8).load("A", tl.shared, steps=tl.move().do("opencl_mad16"))  # noqa: E731
+    assert refused(plan, POCL).code == "instruction-mismatch"
+
+
+def test_an_operand_that_something_else_reads() -> None:
+    m, n, k = tl.axes(m=16, n=8, k=8)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    c = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k) + A[m, 0], m, n)
+    plan = lambda: operands(tl.schedule(c).units(block=tl.warps(1)).tile(m=16, n=8).to(tl.block).accumulate(tl.register))  # noqa: E731
+    assert refused(plan).code in ("reads-differ", "reader-is-not-owner")
