@@ -82,9 +82,11 @@ class Layout(Node):
         shape = []
         for term, written in zip(bound, terms if len(bound) == len(terms) else bound, strict=True):
             _, high = interval(term)
-            if high is None:
+            if high is None or not all(isinstance(e, (Var, Const, Binary)) for e in term.walk()):
                 raise Refusal(
-                    "layout-unbounded", f"the layout's `{written}` has no bound", mend="use + * / % ^ of the dimensions"
+                    "layout-unbounded",
+                    f"`{written}` in a layout is not whole-number arithmetic on the dimensions",
+                    mend="use + * // % ^ of the dimensions and whole numbers",
                 )
             shape.append(high + 1)
         shape[-1] += self.padding
@@ -118,7 +120,16 @@ class Placement(Node):
         values = dict(zip(self.variables, [g.ravel() for g in grids], strict=True))
         linear_place = np.zeros(grids[0].size if grids else 1, dtype=np.int64)
         for term, n in zip(self.terms, self.shape, strict=True):
-            linear_place = linear_place * n + evaluate(term, values)
+            place = np.broadcast_to(evaluate(term, values), linear_place.shape)
+            below = np.nonzero(place < 0)[0]
+            if below.size:
+                raise Refusal(
+                    "layout-negative",
+                    f"`{to_text(term)}` in a layout is negative for some element",
+                    counterexample=f"({', '.join(self.dims)}) = {tuple(int(g.ravel()[below[0]]) for g in grids)}",
+                    mend="count places from zero",
+                )
+            linear_place = linear_place * n + place
         order = np.argsort(linear_place, kind="stable")
         same = np.nonzero(np.diff(linear_place[order]) == 0)[0]
         if same.size:
