@@ -41,8 +41,8 @@ class States(Part):
         self._check_partial_rounds(frame, step)
         if step.memory == "register":
             if frame.state is not None and frame.state.memory == "register":
-                raise refuse(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register: the one written before, or"
-                             " the one implied above a spread of the reduction", "write it once, above the first cut of the reduction")  # fmt: skip
+                raise refuse(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register: the one written before,"
+                             " or the one implied above a spread of the reduction", "write it once, above the first cut")  # fmt: skip
             return self._register_accumulator(frame, i, step)
         if step.memory == "shared":
             return self._shared_accumulator(frame, i, step)
