@@ -34,6 +34,12 @@ class Expressions(Places):
 
     def raw(self, load: Load) -> str:
         """What memory holds at a load's place, not unpacked; a primary expression or an lvalue."""
+        found = self._texts.get(load)
+        if found is None:
+            found = self._texts[load] = self._raw(load)
+        return found
+
+    def _raw(self, load: Load) -> str:
         buffer, n = load.buffer, load.lanes
         scalar = memory_type(buffer.dtype)
         if buffer.vector:

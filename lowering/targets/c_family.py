@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang.errors import DeviceError, Span
-from tilelang.expr import Binary, Expr, Select, Var, index
+from tilelang.expr import Binary, Expr, Select, Var, free, index
 from tilelang.instruction import Instruction as InstructionRecord
 from tilelang.instruction import OperandText
 from tilelang.lowering import ir
@@ -95,11 +95,13 @@ class _KernelEmitter:
         for buffer in kernel.buffers:
             self._name_buffer(buffer)
         head = self.dialect.kernel.format(threads=kernel.threads, name=self.name)
-        written = {s.buffer for s in ir.statements(kernel.body) if isinstance(s, Store)}
-        written |= {s.target for s in ir.statements(kernel.body) if isinstance(s, Copy)}
+        written: set[ir.Buffer] = set()
         for s in ir.statements(kernel.body):
-            if isinstance(s, Instruction):
-                written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
+            match s:
+                case Store(buffer=buffer) | Copy(target=buffer):
+                    written.add(buffer)
+                case Instruction():
+                    written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
         arguments = ",\n".join(INDENT + self._argument(b, b in written) for b in kernel.arguments)
         if not kernel.contract:
             self.put(self.dialect.no_contraction)
@@ -146,7 +148,7 @@ class _KernelEmitter:
         x = self.expressions
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
-        used = {part.name for part in _variables(self.kernel.body)}
+        used = {v.name for s in ir.statements(self.kernel.body) for e in ir.expressions(s) for v in free(e)}
         for wanted, text in spelled.items():
             if wanted in used:
                 x.names[wanted] = self.names.fresh(wanted)
@@ -174,6 +176,7 @@ class _KernelEmitter:
         names, types, bound = dict(x.names), dict(x.types), set(self.names.taken)
         self.statement(stmt, nested=False)
         x.names, x.types = names, types
+        x.forget()
         self.names.release(self.names.taken - bound)
 
     def braces(self, head: str, stmt: Stmt) -> None:
@@ -232,6 +235,7 @@ class _KernelEmitter:
         x = self.expressions
         x.names[var] = x.names[var.name] = name = self.names.fresh(var.name)
         x.types[var] = type
+        x.forget()
         return name
 
     def _is_index(self, var: Var, value: Expr) -> bool:
@@ -264,6 +268,7 @@ class _KernelEmitter:
         _restore(x.names, loop.var, saved[0])
         _restore(x.names, loop.var.name, saved[1])
         _restore(x.types, loop.var, saved[2])
+        x.forget()
 
     def _store(self, store: Store, declared: tuple[str, ...]) -> None:
         x, buffer, value = self.expressions, store.buffer, store.value
@@ -353,8 +358,3 @@ def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
         table.pop(key, None)
     else:
         table[key] = old
-
-
-def _variables(stmt: Stmt) -> set[Var]:
-    """Every variable that a statement tree mentions."""
-    return {part for part in stmt.walk() if isinstance(part, Var)}

@@ -15,7 +15,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import LANE_DIGITS, Dialect, memory_bytes, memory_type, value_type, vector
 from tilelang.lowering.targets.c_library import Library
-from tilelang.simplify import interval, linear
+from tilelang.simplify import Linear, interval, linear, weighted_sum
 
 # C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
 ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
@@ -31,6 +31,11 @@ def bracket(text: str, own: int, wanted: int) -> str:
     return f"({text})" if own < wanted else text
 
 
+def _is_wide(form: Linear) -> bool:
+    """Whether a number in a linear form does not fit 32 bits."""
+    return abs(form[1]) >= 2**31 or any(abs(c) >= 2**31 for _, c in form[0])
+
+
 class Places:
     """Prints the indices of one kernel. `names` holds buffers' and variables' names; the statement emitter fills it."""
 
@@ -42,6 +47,12 @@ class Places:
         self.types: dict[Var, str] = {}  # C type of each variable in scope
         self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
         self._pure: dict[Expr, bool] = {}
+        self._pieces: dict[tuple[Buffer, tuple[Expr, ...], int], list[tuple[str, int, int]]] = {}
+        self._texts: dict[Expr, str] = {}  # of memory reads, while no name changes
+
+    def forget(self) -> None:
+        """To be called when a variable gets another name."""
+        self._texts.clear()
 
     # ------------------------------------------------------------ names
 
@@ -59,10 +70,12 @@ class Places:
 
     def index(self, e: Expr, level: int = ANY) -> str:
         """An integer in the kernel's index type."""
-        terms, constant = linear(e)
-        if any(abs(c) >= 2**31 for _, c in terms) or abs(constant) >= 2**31:
-            return self._index_atom(e, level)
-        parts = sorted(((atom, c) for atom, c in terms), key=lambda t: (t[1] < 0, -abs(t[1])))
+        form = linear(e)
+        return self._index_atom(e, level) if _is_wide(form) else self._sum(form, level)
+
+    def _sum(self, form: Linear, level: int) -> str:
+        terms, constant = form
+        parts = sorted(terms, key=lambda t: (t[1] < 0, -abs(t[1])))
         if not parts:
             return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
         texts = []
@@ -156,24 +169,27 @@ class Places:
 
     # ------------------------------------------------------------ memory
 
-    def offset(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    def offset(self, buffer: Buffer, indices: tuple[Expr, ...], level: int = ANY) -> str:
         """The element's number in its buffer."""
+        form = weighted_sum(indices, buffer.strides)
+        if not _is_wide(form):
+            return self._sum(form, level)
         total: Expr = index(0)
         for i, stride in zip(indices, buffer.strides, strict=True):
             total = Binary("+", total, Binary("*", i, index(stride)))
-        return total
+        return self._index_atom(total, level)
 
     def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        offset = self.index(self.offset(buffer, indices), 10)
+        offset = self.offset(buffer, indices, 10)
         return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        return f"{self.names[buffer]}[{self.index(self.offset(buffer, indices))}]"
+        return f"{self.names[buffer]}[{self.offset(buffer, indices)}]"
 
     def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
         """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
         scalar, size = memory_type(buffer.dtype), memory_bytes(buffer.dtype)
-        terms, constant = linear(self.offset(buffer, indices))
+        terms, constant = weighted_sum(indices, buffer.strides)
         known = gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
         type = vector(scalar, n) if known % (size * n) == 0 else self.library.unaligned(scalar, n)
         space = self.dialect.spaces[buffer.memory]
@@ -182,6 +198,12 @@ class Places:
 
     def pieces(self, buffer: Buffer, indices: tuple[Expr, ...], n: int) -> list[tuple[str, int, int]]:
         """The named variables that hold n elements of a promoted register buffer: name, first lane, lanes."""
+        found = self._pieces.get((buffer, indices, n))
+        if found is None:
+            found = self._pieces[buffer, indices, n] = self._pieces_of(buffer, indices, n)
+        return found
+
+    def _pieces_of(self, buffer: Buffer, indices: tuple[Expr, ...], n: int) -> list[tuple[str, int, int]]:
         width, numbers = buffer.vector, []
         for i in indices:
             terms, constant = linear(i)

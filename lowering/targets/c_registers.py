@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from tilelang.expr import Expr
-from tilelang.lowering.ir import Buffer, For, If, Instruction, Let, Load, Seq, Stmt, Store, lanes
+from tilelang.lowering.ir import Buffer, For, If, Instruction, Let, Seq, Stmt, Store, expressions, lanes, loads
 from tilelang.lowering.targets.c_expressions import Expressions
 
 
@@ -61,16 +60,6 @@ class _Walk:
         self.uses: dict[str, _Use] = {}
         self.count = 0
         self.blocks = 0
-        self._loads: dict[Expr, tuple[Load, ...]] = {}
-
-    def loads(self, e: Expr) -> tuple[Load, ...]:
-        """The loads from promoted buffers in an expression."""
-        found = self._loads.get(e)
-        if found is None:
-            own = (e,) if isinstance(e, Load) and e.buffer.vector else ()
-            found = own + tuple(x for child in e.children() if isinstance(child, Expr) for x in self.loads(child))
-            self._loads[e] = found
-        return found
 
     def event(self, name: str, buffer: Buffer, whole: bool, number: int, block: tuple[int, ...]) -> None:
         use = self.uses.get(name)
@@ -83,8 +72,9 @@ class _Walk:
             use.common = block[:same]
 
     def reads(self, e: Expr, number: int, block: tuple[int, ...]) -> None:
-        for load in self.loads(e):
-            for name, _, _ in self.expressions.pieces(load.buffer, load.indices, load.lanes):
+        for load in loads(e):
+            pieces = self.expressions.pieces(load.buffer, load.indices, load.lanes) if load.buffer.vector else ()
+            for name, _, _ in pieces:
                 self.event(name, load.buffer, False, number, block)
 
     def inner(self, block: tuple[int, ...]) -> tuple[int, ...]:
@@ -94,7 +84,7 @@ class _Walk:
     def statement(self, stmt: Stmt, block: tuple[int, ...]) -> None:
         number = self.count
         self.count += 1
-        for child in children_expressions(stmt):
+        for child in expressions(stmt):
             self.reads(child, number, block)
         match stmt:
             case Seq(body):
@@ -114,12 +104,6 @@ class _Walk:
                 for _, buffer, _ in operands:
                     for name in registers(buffer, self.expressions) if buffer.vector else ():
                         self.event(name, buffer, False, number, block)
-
-
-def children_expressions(stmt: Any) -> Iterator[Expr]:
-    for child in stmt.children():
-        if isinstance(child, Expr):
-            yield child
 
 
 def registers(buffer: Buffer, expressions: Expressions) -> Iterator[str]:
