@@ -2,6 +2,8 @@
 
 from typing import Any, cast
 
+import numpy as np
+
 import tilelang as tl
 from tests.errors._computations import copy, matmul
 from tilelang.computation import Tensor
@@ -83,3 +85,17 @@ def output_that_is_an_input() -> None:
 
 def schedule_of_another_computation() -> None:
     tl.compile(copy(), schedule=tl.schedule(matmul()))
+
+
+def kernel_that_returns_its_argument() -> None:
+    @tl.kernel
+    def same(x: Tensor) -> tuple[Tensor, ...]:
+        return (x,)
+
+    same(np.ones(4, np.float32))
+
+
+def check_of_an_empty_range() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.int32, i, range=(5, 5))
+    tl.compile(tl.define("Y", X[i] + 1, i)).check()

@@ -2,6 +2,8 @@
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
+from tilelang.expr import Axis
+from tilelang.instruction import instruction, operand, updates
 
 
 def unknown_dialect() -> None:
@@ -31,3 +33,13 @@ def instruction_of_another_device() -> None:
 
 def instruction_unknown() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).do("opencl_mad").check("pocl")
+
+
+def instruction_without_a_text() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register"), operand("C", tl.float32, "register", n)
+    instruction("add4", means=updates(C[n], A[()] * 2.0), operands=(A, C), level="thread")
+    m, n4, k = tl.axes(m=4, n=4, k=4)
+    X = tl.input("X", tl.float32, m, k)
+    start = tl.schedule(tl.define("Y", tl.sum(X[m, k] * 2.0, over=k), m, n4)).tile(m=4, n=4).to(tl.block)
+    tl.compile(start.accumulate(tl.register).split(m=1).split(k=1).load("X", tl.register).do("add4")).source  # noqa: B018

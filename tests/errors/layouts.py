@@ -50,3 +50,13 @@ def staged_by_access_and_read_twice() -> None:
 
 def by_access_of_another_axis() -> None:
     tl.schedule(copy()).tile(i=4, j=4).to(tl.block).load("X", tl.shared, layout=tl.layout("i", "j", "q")).check()
+
+
+def term_without_a_bound() -> None:
+    layout = tl.layout(lambda m, k: (m, tl.where(k > 0, k, 0)))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=layout).check()
+
+
+def place_below_zero() -> None:
+    layout = tl.layout(lambda m, k: (m - 1, k))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=layout).check()

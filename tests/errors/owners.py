@@ -39,3 +39,9 @@ def owners_store_in_wider_vectors_than_they_own() -> None:
 
 def via_of_a_reduction() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).via(tl.shared).check()
+
+
+def store_of_an_instruction_by_other_tiles() -> None:
+    start = tl.schedule(matmul(8, 8, 8)).tile(m=8, n=8).to(tl.block)
+    state = start.accumulate(tl.register, steps=tl.move().tile(n=8).to(tl.thread)).split(m=1, k=1)
+    state.load("A", tl.register).load("B", tl.register).do("opencl_mad4").check("pocl")

@@ -43,3 +43,18 @@ def state_kept_over_blocks() -> None:
 
 def stage_in_a_cache() -> None:
     tl.schedule(linear()).tile(m=16, n=16).to(tl.block).compute("C_sum", tl.l1).check()
+
+
+def register_inside_register() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).split(k=8)
+    start.accumulate(tl.register).check()
+
+
+def stage_that_nobody_reads() -> None:
+    """Z alone reads `twice`, in a kernel of its own."""
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    twice = tl.define("twice", X[i, j] * 2.0, i, j)
+    Y, Z = tl.define("Y", X[i, j] + 1.0, i, j), tl.define("Z", tl.sum(twice[i, j], over=j), i)
+    both = tl.computation("both", outputs=(Y, Z))
+    tl.schedule(both).tile(i=4, j=8).to(tl.block).compute("twice", tl.shared).check()

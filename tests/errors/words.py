@@ -109,3 +109,7 @@ def inline_of_an_input() -> None:
 
 def three_lanes() -> None:
     tl.schedule(copy()).tile(i=1).to(tl.block).vectorize(j=3)
+
+
+def repacked_definition() -> None:
+    tl.schedule(softmax()).load("peak", tl.global_).tile(i=1).to(tl.block).check()
