@@ -330,7 +330,7 @@ def _assign(part: Part, buffers: tuple[ir.Buffer, ...], at: tuple[Expr, ...], re
     """buffers[k][at] = results[k], all at once: later members must not see earlier ones' new values."""
     if len(buffers) == 1:
         return ir.Store(buffers[0], at, stored(results[0], buffers[0]), None, False, span)
-    held = [part.build.buffer(f"{b.name}_next", b.dtype, b.shape[-1:], "register") for b in buffers]
+    held = [part.build.buffer(f"{b.name}_next", b.dtype, b.shape[-1:], "register", "temporary") for b in buffers]
     first = [ir.Store(h, at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
     then = [ir.Store(b, at, ir.Load(h, at[-1:]), None, False, span) for b, h in zip(buffers, held, strict=True)]
     return ir.seq(*first, *then)
@@ -345,7 +345,7 @@ def _combined(part: Part, reduce: Reduce, into: list[ir.Buffer], at: tuple[Expr,
     results = [substitute(r, mapping) for r in combiner.result]
     if len(into) == 1:
         return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)
-    held = [part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register") for b, m in zip(into, mine, strict=True)]
+    held = [part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register", "temporary") for b, m in zip(into, mine, strict=True)]
     first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
     then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]
     return ir.seq(*first, *then)

@@ -219,7 +219,7 @@ class States(Part):
             results = [stored(substitute(r, mapping), sc) for r, sc in zip(combiner.result, scratch, strict=True)]
             if len(scratch) == 1:
                 return ir.Store(scratch[0], (row, thread), results[0], None, False, step.span)
-            held = [self.build.buffer(f"{b.name}_next", b.dtype, (1,), "register") for b in members]
+            held = [self.build.buffer(f"{b.name}_next", b.dtype, (1,), "register", "temporary") for b in members]
             zero = (index(0),)
             return ir.seq(*[ir.Store(h, zero, r, None, False, step.span) for h, r in zip(held, results, strict=True)],
                           *[ir.Store(sc, (row, thread), ir.Load(h, zero), None, False, step.span)

@@ -33,7 +33,7 @@ def _statement(stmt: ir.Stmt, most: int) -> ir.Stmt:
     return stmt.map_children(lambda c: _statement(c, most) if isinstance(c, ir.Stmt) else c)
 
 
-class _Mixed(Exception):  # noqa: N818 - the caller writes one statement per lane
+class _Mixed(Exception):
     pass
 
 
@@ -150,6 +150,8 @@ class _Widening:
         if self.contiguous(stmt.indices):
             at = self.first(stmt.indices)
             if self.count is None:
+                return stmt.replace(indices=at, value=value)
+            if stmt.buffer.role == "temporary":  # read under the same count only
                 return stmt.replace(indices=at, value=value)
             if stmt.buffer.memory == "register":
                 exists = Binary("<", ir.Ramp(index(0), self.width), self.count)
