@@ -167,11 +167,23 @@ def root_spec(task: Task) -> Spec:
 # ---------------------------------------------------------------- what a schedule leaves unsaid
 
 
+def axis_extents(computation: Computation) -> dict[str, int]:
+    """The extent of every axis that a `when` may ask for; where definitions share a name, the output's axis has it."""
+    found: dict[str, int] = {}
+    for d in computation.definitions:
+        reduced = d.reduction.axes if d.reduction is not None else ()
+        found.update({a.name: a.extent for a in (*d.axes, *reduced)})
+    return found
+
+
 def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int]) -> tuple[Step, ...]:
     """The steps with every `when` decided by the extents."""
     out: list[Step] = []
     for step in steps:
         if isinstance(step, When):
+            for v in step.condition.walk():
+                if isinstance(v, Var) and v.name not in extents:
+                    raise _unknown_axis(step, v.name, tuple(extents))
             chosen = evaluate(step.condition, {Var(n, INDEX): e for n, e in extents.items()})
             out += resolve_when(step.then if chosen else step.otherwise, extents)
         elif isinstance(step, Place) and step.steps is not None:
@@ -360,15 +372,19 @@ def _refuse(step: Step, code: str, message: str, mend: str, counterexample: str 
     return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
 
 
-def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
+def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
     import difflib
 
+    near = difflib.get_close_matches(axis, known, 1)
+    return _refuse(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({', '.join(known)})",
+                   f"did you mean `{near[0]}`?" if near else "name one of the spec's axes")  # fmt: skip
+
+
+def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for axis, _ in sizes:
         if axis not in spec.names:
-            near = difflib.get_close_matches(axis, spec.names, 1)
-            raise _refuse(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({', '.join(spec.names)})",
-                          f"did you mean `{near[0]}`?" if near else "name one of the spec's axes")  # fmt: skip
+            raise _unknown_axis(step, axis, spec.names)
         if axis in seen:
             raise _refuse(step, "axis-twice", f"`{step}` cuts `{axis}` twice", "one size for each axis")
         seen.add(axis)
@@ -456,7 +472,7 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
     kinds = tensor_kinds(computation)
     specs = [spec]
     seen_other, leaf = False, None
-    for step in resolve_when(steps, {a.name: a.extent for a in (*task.axes, *task.reduction_axes)}):
+    for step in resolve_when(steps, axis_extents(computation)):
         if leaf is not None:
             raise _refuse(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
                           "vectorize and do come last")  # fmt: skip

@@ -43,8 +43,7 @@ def build_program(computation: Computation, steps: tuple[Step, ...], profile: Pr
 class _Assembly:
     def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
         self.computation, self.profile = computation, profile
-        extents = {a.name: a.extent for d in computation.definitions for a in d.axes}
-        steps = resolve_when(steps, extents)
+        steps = resolve_when(steps, axis_extents(computation))
         check_lowered(steps, profile)
         first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
