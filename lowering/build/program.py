@@ -21,7 +21,7 @@ from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
-from tilelang.spec import LEVELS, complete, resolve_when, root_spec
+from tilelang.spec import LEVELS, axis_extents, complete, resolve_when, root_spec
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
