@@ -9,6 +9,7 @@ import difflib
 import math
 from collections.abc import Callable
 
+from tilelang.check import axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
@@ -21,7 +22,7 @@ from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
 from tilelang.machine import Profile
 from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
-from tilelang.spec import LEVELS, axis_extents, complete, resolve_when, root_spec
+from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
@@ -177,7 +178,7 @@ class _Assembly:
         largest = max((b.elements for b in self.buffers.values()), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         body = _plain_roles(body)
-        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, 64 if largest >= 2**31 else 32))  # type: ignore[arg-type]
+        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, 64 if largest >= 2**30 else 32))  # type: ignore[arg-type]
 
     def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""
