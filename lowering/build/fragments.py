@@ -263,15 +263,22 @@ def tile_of(found: Match, name: str, read: Read) -> tuple[tuple[int, ...], tuple
 def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:
     """Which tile begins at an offset."""
     terms, constant = linear(offset)
-    if constant % extent or any(c % extent for _, c in terms):
-        raise refuse(step, "fragment-between-tiles", f"`{step}`: a piece of {extent} begins at {offset}, between"
-                     " the tiles that lanes hold",
-                     "keep the tensor in shared, or cut it in multiples of the instruction's shape",
-                     f"an offset that is no multiple of {extent}")  # fmt: skip
+    loose = next((f"{_plain_name(atom)} = 1" for atom, c in terms if c % extent), "0")
+    if constant % extent or loose != "0":
+        first = constant + sum(c for _, c in terms if c % extent)
+        raise refuse(step, "fragment-between-tiles", f"`{step}`: pieces of {extent} begin between the tiles that lanes hold",
+                     "keep the tensor in shared, load it at each piece, or cut it in multiples of the instruction's shape",
+                     f"at {loose}, a piece begins at element {first} of the region" if constant % extent == 0
+                     else f"the first piece begins at element {constant} of the region")  # fmt: skip
     total: Expr = index(constant // extent)
     for atom, c in terms:
         total = total + atom * (c // extent)
     return simplify(total)
+
+
+def _plain_name(atom: Expr) -> str:
+    """A walk's variable of the look-ahead by its axis."""
+    return str(atom).lstrip("?").rstrip("0123456789")
 
 
 def _moved(a: AxisState, shift: Expr) -> AxisState:

@@ -279,7 +279,7 @@ class Instructions(FragmentMoves):
             for b in a.bounds:
                 if a.reduction and self._fold(frame, 0, a.name, b.key):
                     continue
-                if not a.reduction and all(_safe(w, r, b) or not _depends(frame, w, a) for w, r in operands):
+                if not a.reduction and all(_harmless(frame, w, r, a, b) for w, r in operands):
                     continue
                 if a.extent > 1 or not self._shared_by(b.offset, width):
                     raise self._unguardable(frame, step, a, b)
@@ -319,6 +319,14 @@ class Instructions(FragmentMoves):
         return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do not"
                       f" exist: {reason}", "load the operands, so that their fills fold it away, or leave the `do` to plain loops",
                       example)  # fmt: skip
+
+
+def _harmless(frame: Frame, whole: Read | Pad, source: Residence, a: AxisState, b: Bound) -> bool:
+    """Whether an operand may be read at points beyond a bound of an output axis, whose results are not stored.
+
+    Every slot of a fragment holds something: an element of the tensor or the fill.
+    """
+    return isinstance(source, FragmentShare) or _safe(whole, source, b) or not _depends(frame, whole, a)
 
 
 def _bases(frame: Frame) -> dict[str, Expr]:

@@ -194,20 +194,19 @@ class Places(Part):
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
         out: list[ir.Stmt] = []
-        while i < len(frame.steps):
-            step = frame.steps[i]
-            if not isinstance(step, Place) or step not in slots:
-                break
-            region, uses = self.region(frame, i, step)
+        mine = [(k, s) for k, s in enumerate(frame.steps) if k >= i and isinstance(s, Place) and s in slots]
+        for k, step in mine:
+            region, uses = self.region(frame, k, step)
             out.append(moves[step])
             if step.memory == "register":
-                share = self.share_of(frame, i, step, region, uses)
+                share = self.share_of(frame, k, step, region, uses)
                 residence: Residence = dataclasses.replace(share, buffer=self.register_rings[id(step)][0])
             else:
                 residence = self._box_for(frame, step, region, slots[step])
             frame = frame.but(residences=(*frame.residences, residence))
-            i += 1
-        return ir.seq(*out, self.chain(frame, i))
+        done = {k for k, _ in mine}  # other loads may stand between those that run ahead
+        rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)
+        return ir.seq(*out, self.chain(frame.but(steps=rest), i))
 
     # ------------------------------------------------------------ stages
 

@@ -176,6 +176,36 @@ def test_an_axis_that_stands_still() -> None:
     check(operands(plan), SIMULATED)
 
 
+def windows(p: int, c: int, f: int) -> Any:
+    """A convolution along one dimension: the product's rows overlap."""
+    p_, f_, c_, r_ = tl.axes(p=p, f=f, c=c, r=3)
+    X, W = tl.input("X", tl.float32, h=p + 2, c=c), tl.input("W", tl.float32, r=3, c=c, f=f)
+    return tl.define("Z", tl.sum(X[p_ + r_, c_] * W[r_, c_, f_], over=(r_, c_)), p_, f_)
+
+
+@pytest.mark.parametrize("size", [(32, 8, 8), (21, 10, 5)], ids=str)
+def test_overlapping_rows(size: tuple[int, int, int]) -> None:
+    plan = (
+        tl.schedule(windows(*size)).tile(p=32, f=8).to(tl.block).accumulate(tl.register).load("X", tl.shared).split(r=1, c=8)
+        .tile(p=16, f=8).to(tl.warp).load("X", tl.register).load("W", tl.register).do(MMA, m="p", n="f", k="c")
+    )  # fmt: skip
+    check(plan, SIMULATED)
+
+
+def test_overlapping_rows_do_not_share_fragments() -> None:
+    error = refused(lambda: tl.schedule(windows(32, 8, 8)).tile(p=32, f=8).to(tl.block).accumulate(tl.register).tile(p=16, f=8)
+                    .to(tl.warp).load("X", tl.register).load("W", tl.register).split(r=1, c=8)
+                    .do(MMA, m="p", n="f", k="c"))  # fmt: skip
+    assert error.code == "fragment-between-tiles"
+    assert error.counterexample == "at r = 1, a piece begins at element 1 of the region"
+
+
+def test_a_load_that_does_not_run_ahead_stands_between() -> None:
+    plan = start(matmul(13, 37, 22)).accumulate(tl.register).split(k=8).load("A", tl.shared).load("B", tl.shared, ahead=1)
+    check(plan.tile(m=4, n=4).to(tl.thread), SIMULATED)
+    check(operands(plan.tile(m=16, n=16).to(tl.warp)), SIMULATED)
+
+
 def test_a_user_s_instruction_reads_shared_memory() -> None:
     """Eight neighbours of a row of shared memory against one number; the address must be a multiple of 32 bytes."""
     j = tl.axes(j=8)
