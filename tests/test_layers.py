@@ -16,7 +16,7 @@ ROWS = [
     "computation fragment meaning instruction matching instructions",
     "bound evaluator exactness reference",
     "schedule task",
-    "spec check",
+    "spec check explain",
     "grammar lowering autoschedule",
     "runtime",
     "testing demo cli",
@@ -25,7 +25,7 @@ RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.sp
 ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "lowering"), ("autoschedule.database", "grammar")}
 
 # Methods that are the other way round for the reader's sake, `computation.evaluate(...)`: imported when they are called.
-LATE = {("computation", "reference"), ("schedule", "spec"), ("schedule", "runtime")}
+LATE = {("computation", "reference"), ("schedule", "spec"), ("schedule", "check"), ("schedule", "explain"), ("schedule", "runtime")}
 
 
 def modules() -> Iterator[tuple[Path, str]]:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
 from tilelang.lowering import ir
@@ -26,7 +27,6 @@ from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.machine import Profile, load_profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
-from tilelang.spec import main_task
 
 if TYPE_CHECKING:
     from tilelang.lowering.simulate import Report

@@ -395,7 +395,7 @@ class Schedule(Builder):
     """A computation and the steps that refine it. Immutable; made by `tl.schedule`."""
 
     def __init__(self, computation: Computation, steps: tuple[Step, ...] = ()) -> None:
-        from tilelang.spec import advance_all  # the builder checks each step as it is made; spec.py knows what a step means
+        from tilelang.check import advance_all  # the builder checks each step as it is made
 
         self.computation, self.steps = computation, steps
         self.specs: tuple[Spec, ...] = advance_all(computation, steps)
@@ -426,7 +426,7 @@ class Schedule(Builder):
 
     def explain(self) -> str:
         """The spec after each step, as text."""
-        from tilelang.spec import explain
+        from tilelang.explain import explain
 
         return explain(self)
 

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from tilelang import matching
+from tilelang.check import advance
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
@@ -17,7 +18,7 @@ from tilelang.lowering.build.frame import Box, ByAccess, Residence
 from tilelang.meaning import MOVE, UPDATE, Means
 from tilelang.schedule import Fuse, Place, Split, Step, Tile, Unfuse
 from tilelang.simplify import interval, simplify
-from tilelang.spec import Spec, advance, point
+from tilelang.spec import Spec, point
 from tilelang.task import Task, reads
 from tilelang.tensor import Layout, Placement
 

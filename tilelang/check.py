@@ -1,0 +1,266 @@
+"""Each step as far as it can be checked when it is written: axes, levels, orders, names; what the language has and no target lowers.
+
+`advance` gives the spec after one step or raises the Refusal of a step that contradicts the spec it meets; `advance_all` does so for a
+whole schedule. What depends on a device, or on everything below a step, is known when the schedule is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tilelang.computation import Computation
+from tilelang.errors import Refusal
+from tilelang.expr import INDEX, Var, free, index
+from tilelang.schedule import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
+from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
+from tilelang.task import Task, placed_names, plan
+from tilelang.tensor import check_order, evaluate
+
+
+def axis_extents(computation: Computation) -> dict[str, int]:
+    """The extent of every axis that a `when` may ask for; where definitions share a name, the output's axis has it."""
+    found: dict[str, int] = {}
+    for d in computation.definitions:
+        reduced = d.reduction.axes if d.reduction is not None else ()
+        found.update({a.name: a.extent for a in (*d.axes, *reduced)})
+    return found
+
+
+def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int]) -> tuple[Step, ...]:
+    """The steps with every `when` decided by the extents."""
+    out: list[Step] = []
+    for step in steps:
+        if isinstance(step, When):
+            for v in step.condition.walk():
+                if isinstance(v, Var) and v.name not in extents:
+                    raise _unknown_axis(step, v.name, tuple(extents))
+            chosen = evaluate(step.condition, {Var(n, INDEX): e for n, e in extents.items()})
+            out += resolve_when(step.then if chosen else step.otherwise, extents)
+        elif isinstance(step, Place) and step.steps is not None:
+            out.append(step.replace(steps=resolve_when(step.steps, extents)))
+        else:
+            out.append(step)
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- one step, as far as it can be checked alone
+
+
+def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Spec:
+    """The spec after a step. inputs: "input" or "definition" per tensor name.
+
+    Raises Refusal where the step contradicts the spec it meets.
+    """
+    match step:
+        case Tile(sizes=sizes, level=level):
+            _check_axes(spec, step, sizes)
+            _check_level(spec, step, level)
+            _check_order(spec, step)
+            for axis, _ in sizes:
+                if spec.axis(axis).reduction and level == "cluster":
+                    raise refuse_step(
+                        step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
+                    )
+            if level == "block" and any(r.startswith(f"{spec.title}:") for r in spec.residences):
+                raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: a state that blocks share is accepted by"
+                              " the language, not lowered yet for this target", "accumulate below the blocks")  # fmt: skip
+            if level == "cluster":
+                later(step, "a cluster of blocks")
+            return _cut(spec, sizes).replace(level=level)
+        case Split(sizes=sizes):
+            _check_axes(spec, step, sizes)
+            if step.of:
+                later(step, "a walk shared by several reductions")
+            return _cut(spec, sizes)
+        case Fuse(name, axes):
+            _check_axes(spec, step, tuple((a, 1) for a in axes))
+            if name in spec.names:
+                raise refuse_step(
+                    step, "axis-exists", f"there is an axis `{name}` already", "take another name for the fused axis"
+                )
+            if len({spec.axis(a).reduction for a in axes}) > 1:
+                raise refuse_step(
+                    step, "fuse-mixed", f"`{step}` fuses a reduction's axis with an output's", "fuse axes of one kind"
+                )
+            for a in axes:
+                if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
+                    raise refuse_step(
+                        step, "fuse-after-cut", f"`{a}` was cut before `{step}`", "fuse before any cut of these axes"
+                    )
+            return spec.fuse(name, axes)
+        case Unfuse(axis, parts):
+            _check_axes(spec, step, ((axis, 1),))
+            product = 1
+            for _, extent in parts:
+                product *= extent
+            if product != spec.axis(axis).extent:
+                raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, {axis} has {spec.axis(axis).extent}",
+                              "extents whose product is the axis' extent")  # fmt: skip
+            return spec.unfuse(axis, parts)
+        case Place():
+            return _place(spec, step, task, inputs)
+        case Vectorize(axis, lanes):
+            _check_axes(spec, step, ((axis, lanes),))
+            if isinstance(lanes, int) and lanes & (lanes - 1):
+                raise refuse_step(step, "vector-width", f"`{step}`: {lanes} lanes", "a power of two")
+            return spec
+        case Units(level=level):
+            if level not in LEVELS:
+                raise refuse_step(step, "unknown-level", f"`{step}`: no level `{level}`", "one of " + ", ".join(LEVELS))
+            return spec
+        case Inline(tensor):
+            if inputs.get(tensor) != "definition":
+                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", "name a pointwise definition")
+            return spec
+        case Do() | Open() | When():
+            return spec
+        case _:
+            raise AssertionError(step)
+
+
+def later(step: Step, what: str) -> None:
+    """Refuses what the data model has and no target lowers yet."""
+    raise refuse_step(step, "not-lowered-yet", f"`{step}`: {what} is accepted by the language, not lowered yet for this target",
+                  "write the schedule without it for now")  # fmt: skip
+
+
+def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
+    import difflib
+
+    near = difflib.get_close_matches(axis, known, 1)
+    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({', '.join(known)})",
+                   f"did you mean `{near[0]}`?" if near else "name one of the spec's axes")  # fmt: skip
+
+
+def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for axis, _ in sizes:
+        if axis not in spec.names:
+            raise _unknown_axis(step, axis, spec.names)
+        if axis in seen:
+            raise refuse_step(step, "axis-twice", f"`{step}` cuts `{axis}` twice", "one size for each axis")
+        seen.add(axis)
+
+
+def _check_level(spec: Spec, step: Step, level: str) -> None:
+    if level not in LEVELS:
+        return  # the profile may know it; the lowering asks
+    if level == "kernel" or LEVELS.index(level) < LEVELS.index(spec.level):
+        raise refuse_step(step, "level-goes-up", f"`{step}`: this spec is executed by a {spec.level}, a {level} is above it",
+                      "levels go down: block, warpgroup, warp, thread; any may be skipped")  # fmt: skip
+    if level == spec.level == "thread":
+        raise refuse_step(
+            step, "level-goes-up", f"`{step}`: this spec is executed by one thread already", "walk with split, or vectorize"
+        )
+
+
+def _check_order(spec: Spec, step: Tile) -> None:
+    """An order must number the tiles so that each has a unit of its own; below the block it is not lowered yet."""
+    if step.order is None:
+        return
+    if step.level != "block":
+        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of {step.level}s is accepted by the language, not lowered yet"
+                      " for this target", "write the axes in the wanted order: neighbouring units differ in the last one")  # fmt: skip
+    sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
+    if len(sizes) < len(step.sizes):
+        return  # a hole: checked when it is filled
+    try:
+        check_order(step.order, {a: -(-spec.axis(a).extent // n) for a, n in sizes.items()})
+    except Refusal as refusal:
+        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
+
+
+def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
+    numbers = {a: n for a, n in sizes if isinstance(n, int)}
+    indices = {}
+    for a, n in numbers.items():
+        rounds = max(1, -(-spec.axis(a).extent // n))
+        number = 1 + sum(isinstance(v, Var) for v in free(spec.axis(a).base))
+        indices[a] = Var(f"{a}_{number}", INDEX, 0, rounds - 1) if rounds > 1 else index(0)
+    return spec.cut(numbers, indices)
+
+
+def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
+    import difflib
+
+    if step.memory == "image":
+        later(step, "image memory")
+    if step.verb == "accumulate":
+        if not task.states:
+            raise refuse_step(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",
+                          "leave it out; for a pointwise result use via or compute")  # fmt: skip
+        return spec.replace(residences=(*spec.residences, f"{spec.title}:{step.memory}"))
+    if step.verb == "via":
+        return spec
+    name = step.tensor_name
+    if name not in kinds:
+        near = difflib.get_close_matches(name, list(kinds), 1)
+        raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",
+                      f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(kinds))  # fmt: skip
+    if step.verb == "compute" and kinds[name] == "input":
+        raise refuse_step(step, "compute-of-input", f"`{step}`: {name} is an input", f"load {name} in {step.memory}")
+    if spec.level == "kernel" and step.memory in ("register", "shared"):
+        raise refuse_step(step, "memory-above-block", f"`{step}` stands above the first block, where nobody owns {step.memory} memory",
+                      "first give tiles to blocks: .tile(...).to(tl.block)")  # fmt: skip
+    return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
+
+
+def tensor_kinds(computation: Computation) -> dict[str, str]:
+    """ "input" or "definition" for every tensor, by name."""
+    kinds = {t.name: "input" for t in computation.inputs}
+    kinds.update({t.name: "definition" for d in computation.definitions for t in d.tensors})
+    return kinds
+
+
+def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
+    """The task that a schedule's steps refine."""
+    return plan(computation, placed_names(computation, steps))[-1]
+
+
+def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
+    """The spec before the first step and after each one. Raises the Refusal of the first step that contradicts its spec."""
+    task = main_task(computation, steps)
+    spec = root_spec(task)
+    kinds = tensor_kinds(computation)
+    specs = [spec]
+    seen_other, leaf = False, None
+    for step in resolve_when(steps, axis_extents(computation)):
+        if leaf is not None:
+            raise refuse_step(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
+                          "vectorize and do come last")  # fmt: skip
+        if isinstance(step, Inline) and seen_other:
+            raise refuse_step(
+                step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
+            )
+        seen_other |= not isinstance(step, (Inline, Units))
+        leaf = step if isinstance(step, (Vectorize, Do)) else None
+        if isinstance(step, Place) and step.steps:
+            _check_braces(computation, spec, step)
+        spec = advance(spec, step, task, kinds)
+        specs.append(spec)
+    return tuple(specs)
+
+
+def _check_braces(computation: Computation, spec: Spec, step: Place) -> None:
+    """The axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it is lowered."""
+    tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
+    tensor = tensors.get(step.tensor_name)
+    axes: list[tuple[str, int]] = []
+    if step.verb in ("accumulate", "via"):
+        axes = [(a.name, a.extent) for a in spec.axes if not a.reduction]
+    elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
+        axes = [(d.name, d.extent) for d in tensor.dims] + [(a.name, a.extent) for a in spec.axes]
+    elif tensor is not None and tensor.definition is not None:
+        reduction = tensor.definition.reduction
+        axes = [(a.name, a.extent) for a in (*tensor.definition.axes, *(reduction.axes if reduction is not None else ()))]
+    inner = spec.replace(
+        title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
+    )
+    for s in step.steps or ():
+        if isinstance(s, (Fuse, Unfuse)) or not axes:
+            return
+        if isinstance(s, (Tile, Split, Vectorize)):
+            inner = advance(inner, s, _NO_TASK, {})
+
+
+_NO_TASK = Task("", (), (), ())

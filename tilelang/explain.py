@@ -1,0 +1,44 @@
+"""The spec after each step as text, with what the schedule leaves unsaid."""
+
+from __future__ import annotations
+
+from tilelang.check import advance, main_task, resolve_when, tensor_kinds
+from tilelang.schedule import Do, Schedule, Step
+from tilelang.spec import Spec, complete, root_spec
+from tilelang.task import placed_names, plan
+
+
+def explain(schedule: Schedule) -> str:
+    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect."""
+    computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
+    placed = placed_names(computation, schedule.steps)
+    tasks = plan(computation, placed)
+    own = [t.name for other in tasks[:-1] for t in other.outputs]
+    lines = [f"(a kernel of its own, before: {name})" for name in own]
+    lines += [
+        f"(inline {t.name})"
+        for d in computation.definitions
+        for t in d.tensors
+        if d.reduction is None and t.name not in placed and t.name not in own and t not in computation.outputs
+    ]
+    spec = root_spec(task)
+    lines.append(f"{'':40}  {spec}")
+    steps = resolve_when(schedule.steps, {a.name: a.extent for a in spec.axes})
+    kinds = tensor_kinds(computation)
+    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, schedule.specs[-1])):
+        spec = advance(spec, step, task, kinds)
+        text = f"({step})" if getattr(step, "implied", False) else str(step)
+        lines.append(f"{text:40}  {spec}")
+    return "\n".join(lines)
+
+
+def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
+    """What a `do` takes of each axis, by the names it binds; all that is left where it binds none. Empty without a `do`."""
+    leaf = steps[-1] if steps else None
+    if not isinstance(leaf, Do):
+        return {}
+    from tilelang.instruction import use
+
+    shape = use(leaf.instruction).shape
+    bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
+    return {a.name: bound.get(a.name, a.extent) for a in last.axes}
