@@ -101,9 +101,9 @@ void Y(
             mean_state = mean_state_next;
             squares_state = squares_state_next;
         } else {
-            count_state_next = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? count_state + 1.0f : count_state_next;
-            mean_state_next = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? mean_state + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f)) : mean_state_next;
-            squares_state_next = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? squares_state + 0.0f + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * count_state * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f)) : squares_state_next;
+            count_state_next = count_state + 1.0f;
+            mean_state_next = mean_state + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+            squares_state_next = squares_state + 0.0f + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * count_state * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
             count_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? count_state_next : count_state;
             mean_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? mean_state_next : mean_state;
             squares_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? squares_state_next : squares_state;

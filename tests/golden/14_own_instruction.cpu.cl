@@ -1,0 +1,324 @@
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __global float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __local float16_u*)p;
+    float16 v = others;
+    if (count > 0) v.s0 = p[0];
+    if (count > 1) v.s1 = p[1];
+    if (count > 2) v.s2 = p[2];
+    if (count > 3) v.s3 = p[3];
+    if (count > 4) v.s4 = p[4];
+    if (count > 5) v.s5 = p[5];
+    if (count > 6) v.s6 = p[6];
+    if (count > 7) v.s7 = p[7];
+    if (count > 8) v.s8 = p[8];
+    if (count > 9) v.s9 = p[9];
+    if (count > 10) v.sa = p[10];
+    if (count > 11) v.sb = p[11];
+    if (count > 12) v.sc = p[12];
+    if (count > 13) v.sd = p[13];
+    if (count > 14) v.se = p[14];
+    if (count > 15) v.sf = p[15];
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__global float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 2 x 1 x 1 blocks of 1 thread, 2560 bytes of shared memory
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void C(
+    __global const float* restrict A,
+    __global const float* restrict B,
+    __global float* restrict C)
+{
+    __local float B_shared[512] __attribute__((aligned(64)));
+    __local float A_shared[128] __attribute__((aligned(64)));
+    const int block_x = (int)get_group_id(0);
+    for (int k = 0; k < 2; ++k) {
+        for (int n = 0; n < 2; ++n) {
+            for (int k_1 = 0; k_1 < 8; ++k_1) {
+                for (int n_1 = 0; n_1 < 2; ++n_1) {
+                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, -n * 32 - n_1 * 16 + 37, (float16)(0.0f)) : (float16)(0.0f);
+                }
+            }
+        }
+        if (block_x * 16 < 2 && k * 8 < 4) {
+            for (int m_2 = 0; m_2 < 4; ++m_2) {
+                for (int k_4 = 0; k_4 < 8; ++k_4) {
+                    for (int m_3 = 0; m_3 < 4; ++m_3) {
+                        A_shared[m_2 * 32 + k_4 * 4 + m_3] = A[block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_4];
+                    }
+                }
+            }
+        } else {
+            for (int m = 0; m < 4; ++m) {
+                for (int k_3 = 0; k_3 < 8; ++k_3) {
+                    for (int m_1 = 0; m_1 < 4; ++m_1) {
+                        A_shared[m * 32 + k_3 * 4 + m_1] = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_3 < 11 ? A[block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_3] : 0.0f;
+                    }
+                }
+            }
+        }
+        for (int n_4 = 0; n_4 < 2; ++n_4) {
+            for (int m_4 = 0; m_4 < min(4, -block_x * 4 + 5); ++m_4) {
+                if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
+                    float16 C_state_1_0_0 = (float16)(0.0f);
+                    float16 C_state_1_0_1 = (float16)(0.0f);
+                    float16 C_state_1_1_0 = (float16)(0.0f);
+                    float16 C_state_1_1_1 = (float16)(0.0f);
+                    float16 C_state_1_2_0 = (float16)(0.0f);
+                    float16 C_state_1_2_1 = (float16)(0.0f);
+                    float16 C_state_1_3_0 = (float16)(0.0f);
+                    float16 C_state_1_3_1 = (float16)(0.0f);
+                    for (int k_6 = 0; k_6 < 8; ++k_6) {
+                        float A_register_1_1_0 = block_x * 16 + m_4 * 4 < 17 ? A_shared[m_4 * 32 + k_6 * 4] : 0.0f;
+                        float A_register_1_1_1 = block_x * 16 + m_4 * 4 < 16 ? A_shared[m_4 * 32 + k_6 * 4 + 1] : 0.0f;
+                        float A_register_1_1_2 = block_x * 16 + m_4 * 4 < 15 ? A_shared[m_4 * 32 + k_6 * 4 + 2] : 0.0f;
+                        float A_register_1_1_3 = block_x * 16 + m_4 * 4 < 14 ? A_shared[m_4 * 32 + k_6 * 4 + 3] : 0.0f;
+                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32, -n_4 * 32 + 37, (float16)(0.0f));
+                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32 + 16, -n_4 * 32 + 21, (float16)(0.0f));
+                        C_state_1_0_0 = A_register_1_1_0 * B_register_1_1_0 + C_state_1_0_0;
+                        C_state_1_0_1 = A_register_1_1_0 * B_register_1_1_1 + C_state_1_0_1;
+                        C_state_1_1_0 = A_register_1_1_1 * B_register_1_1_0 + C_state_1_1_0;
+                        C_state_1_1_1 = A_register_1_1_1 * B_register_1_1_1 + C_state_1_1_1;
+                        C_state_1_2_0 = A_register_1_1_2 * B_register_1_1_0 + C_state_1_2_0;
+                        C_state_1_2_1 = A_register_1_1_2 * B_register_1_1_1 + C_state_1_2_1;
+                        C_state_1_3_0 = A_register_1_1_3 * B_register_1_1_0 + C_state_1_3_0;
+                        C_state_1_3_1 = A_register_1_1_3 * B_register_1_1_1 + C_state_1_3_1;
+                    }
+                    if (k == 0) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_1_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_1_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_1_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_1_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_1_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_1_3_1;
+                    } else {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_1_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_1_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_1_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_1_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_1_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_1_3_1;
+                    }
+                } else {
+                    float16 C_state_0_0 = (float16)(0.0f);
+                    float16 C_state_0_1 = (float16)(0.0f);
+                    float16 C_state_1_0 = (float16)(0.0f);
+                    float16 C_state_1_1 = (float16)(0.0f);
+                    float16 C_state_2_0 = (float16)(0.0f);
+                    float16 C_state_2_1 = (float16)(0.0f);
+                    float16 C_state_3_0 = (float16)(0.0f);
+                    float16 C_state_3_1 = (float16)(0.0f);
+                    for (int k_5 = 0; k_5 < 8; ++k_5) {
+                        float A_register_0 = A_shared[m_4 * 32 + k_5 * 4];
+                        float A_register_1 = A_shared[m_4 * 32 + k_5 * 4 + 1];
+                        float A_register_2 = A_shared[m_4 * 32 + k_5 * 4 + 2];
+                        float A_register_3 = A_shared[m_4 * 32 + k_5 * 4 + 3];
+                        float16 B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32);
+                        float16 B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32 + 16);
+                        C_state_0_0 = A_register_0 * B_register_0 + C_state_0_0;
+                        C_state_0_1 = A_register_0 * B_register_1 + C_state_0_1;
+                        C_state_1_0 = A_register_1 * B_register_0 + C_state_1_0;
+                        C_state_1_1 = A_register_1 * B_register_1 + C_state_1_1;
+                        C_state_2_0 = A_register_2 * B_register_0 + C_state_2_0;
+                        C_state_2_1 = A_register_2 * B_register_1 + C_state_2_1;
+                        C_state_3_0 = A_register_3 * B_register_0 + C_state_3_0;
+                        C_state_3_1 = A_register_3 * B_register_1 + C_state_3_1;
+                    }
+                    if (k == 0) {
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                    } else {
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_0_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_0_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_1_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_1_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_2_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_2_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n_4 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_3_0, -n_4 * 32 + 37);
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n_4 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
+                            } else {
+                                if (n_4 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_3_1, -n_4 * 32 + 21);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
