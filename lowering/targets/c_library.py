@@ -224,7 +224,7 @@ class Library:
 
     def load_first(self, scalar: str, lanes: int, memory: str) -> str:
         """A load of the first elements of a vector."""
-        each = "".join(f"    if (count > {i}) v.s{LANE_DIGITS[i]} = p[{i}];\n" for i in range(lanes))
+        each = "".join(f"    v.s{LANE_DIGITS[i]} = count > {i} ? p[{i}] : others.s{LANE_DIGITS[i]};\n" for i in range(lanes))
         return self._add(f"load_first_{memory}_{vector(scalar, lanes)}", _LOAD_FIRST, lanes=each,
                          **_masked(scalar, lanes, False), **self._place(scalar, lanes, memory))  # fmt: skip
 

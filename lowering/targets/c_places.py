@@ -78,17 +78,16 @@ class Places:
         parts = sorted(terms, key=lambda t: (t[1] < 0, -abs(t[1])))
         if not parts:
             return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
-        texts = []
-        for position, (atom, c) in enumerate(parts):
-            sign = "-" if c < 0 else "+"
-            factor = abs(c)
-            text = self._index_atom(atom, 11 if factor != 1 else 11 if c < 0 or position else 10)
-            text = text if factor == 1 else f"{text} * {factor}"
-            texts.append(text if not position and sign == "+" else f"-{text}" if not position else f" {sign} {text}")
-        if constant:
+        if len(parts) == 1 and parts[0][1] == 1 and not constant:
+            return self._index_atom(parts[0][0], level)
+        texts = [str(constant)] if constant > 0 and parts[0][1] < 0 else []  # nothing begins with a minus that need not
+        for atom, c in parts:
+            text = self._index_atom(atom, 11)
+            text = text if abs(c) == 1 else f"{text} * {abs(c)}"
+            texts.append(f" {'-' if c < 0 else '+'} {text}" if texts else f"-{text}" if c < 0 else text)
+        if constant and (constant < 0 or parts[0][1] > 0):
             texts.append(f" {'-' if constant < 0 else '+'} {abs(constant)}")
-        single = len(texts) == 1
-        own = 10 if not single or parts[0][1] < 0 else 11 if parts[0][1] != 1 else level
+        own = 10 if len(texts) > 1 else UNARY if parts[0][1] == -1 else 11
         return bracket("".join(texts), own, level)
 
     def _index_atom(self, e: Expr, level: int) -> str:
@@ -181,6 +180,8 @@ class Places:
 
     def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         offset = self.offset(buffer, indices, 10)
+        if " - " in offset:  # one step from the buffer's beginning, so that no pointer leaves the buffer on the way
+            offset = f"({offset})"
         return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:

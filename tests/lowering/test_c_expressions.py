@@ -171,6 +171,12 @@ def test_indices_as_values(lanes: int, index_bits: int) -> None:
         "quotient": (Binary("//", shifted, index(5)), (n - 37) // 5),
         "remainder_": (Binary("%", shifted, index(5)), (n - 37) % 5),
         "chosen": (Select(Binary("<", where, index(100)), Const(1, dt.int64), where), np.where(n < 100, 1, n)),
+        "nested": (Binary("//", index(90), Binary("+", Binary("%", where, index(7)), index(1))), 90 // (n % 7 + 1)),
+        "quotient_of": (
+            Binary("-", index(5), Binary("//", where * where + 3, Binary("*", i + 1, i + 1))),
+            5 - (n * n + 3) // (n // lanes + 1) ** 2,
+        ),
+        "remainder_by": (Binary("%", index(90), Binary("*", i + 1, i + 2)), 90 % ((n // lanes + 1) * (n // lanes + 2))),
         "most": (Binary("max", where, index(50)), np.maximum(n, 50)),
     }
     found = together({name: e for name, (e, _) in cases.items()}, inputs, lanes, index_bits)
