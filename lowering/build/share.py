@@ -138,7 +138,7 @@ class Shares(Part):
         whole = region.task.values[0]
         assert isinstance(whole, (Read, Pad))
         read = whole.read if isinstance(whole, Pad) else whole
-        return next(r for r in reversed(frame.residences) if r.serves(read, region.read or read))
+        return next(r for r in reversed(frame.residences) if r.serves(read, read if region.read is None else region.read))
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
