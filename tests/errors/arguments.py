@@ -72,6 +72,7 @@ def function_with_too_few() -> None:
     @tl.kernel
     def double(x: tl.Tensor) -> tl.Tensor:
         i = x.dims[0]
-        return tl.define("Y", x[i] * 2.0, i)
+        made: tl.Tensor = tl.define("Y", x[i] * 2.0, i)
+        return made
 
     double()

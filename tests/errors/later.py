@@ -42,7 +42,7 @@ def image_inside_a_block() -> None:
 
 
 def extent_known_at_launch() -> None:
-    tl.axes(m=tl.symbol("M"))  # type: ignore[attr-defined]
+    tl.axes(m=tl.symbol("M"))
 
 
 def float8() -> None:

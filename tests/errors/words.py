@@ -7,7 +7,7 @@ from tests.errors._computations import copy, matmul, softmax
 
 
 def tile_without_level() -> None:
-    tl.schedule(matmul()).tile(m=16).split(k=4)  # type: ignore[attr-defined]
+    tl.schedule(matmul()).tile(m=16).split(k=4)
 
 
 def split_of_nothing() -> None:
