@@ -30,6 +30,9 @@ class FragmentMoves(InstructionMoves):
         """One instruction per tile of the move."""
         do = step.steps[-1] if step.steps else None
         assert isinstance(do, Do)
+        if region.points:
+            raise refuse(do, "not-lowered-yet", f"`{do}` from what is staged by access is accepted by the language, not lowered"
+                         " yet for this target", "leave the braces out")  # fmt: skip
         spec = region.spec.replace(level=share.level)
         self.leaf_shape(region.task, spec, (do,), frame.residences, "register")
         inner = Frame(region.task, (do,), spec, Target((share,)), frame.residences)

@@ -15,7 +15,7 @@ from tilelang.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
+from tilelang.lowering.build.frame import Fixed, Frame, Residence, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.place import Places
@@ -23,7 +23,7 @@ from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.share import Shares, dim_share
 from tilelang.lowering.build.state import States
 from tilelang.matching import Match
-from tilelang.schedule import Do, Place, Step, Vectorize
+from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
 
@@ -44,6 +44,7 @@ class FragmentShare(Share):
     operand: str = ""
     lane: Expr = index(0)
     level: str = ""
+    points: tuple[Var, ...] = ()  # by access: the axes that stand for the dimensions
 
     def first(self, indices: tuple[Expr, ...], step: Step) -> tuple[Expr, ...]:
         """Where the slots of the tile that begins at an element are. Raises NotOwner."""
@@ -129,6 +130,14 @@ class Fragments(Places, Shares, States, Leaf):
 
     # ------------------------------------------------------------ operands
 
+    def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
+        """As for other loads; what an instruction reads may be staged by access too."""
+        spread = any(isinstance(s, (Tile, Split)) for s in step.steps or ())
+        if region.points and not spread and self._operand_loaded(frame, region, uses) is not None:
+            share = self.share_of(frame, i, step, region, uses)
+            return self._fetch_share(frame, step, region, share), share
+        return super().register_load(frame, i, step, region, uses)
+
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What an instruction reads is given out by its operand's map, anything else by who reads it."""
         wanted = self._operand_loaded(frame, region, uses)
@@ -169,16 +178,32 @@ class Fragments(Places, Shares, States, Leaf):
         held = found.instruction.fragment(name)
         assert held is not None
         tensor = region.task.outputs[0]
-        tile, along = tile_of(found, name, read)
         leaf = leaf_spec(frame, i + 1, self.build.profile)
         ((_, begins),) = self.reader_indices(frame, i, uses)
+        if region.points:
+            axes = tuple(Axis(a.name, a.extent) for a in region.spec.axes)
+            read, begins = Read(read.tensor, axes), tuple(leaf.axis(a.name).base for a in axes)
+        tile, along = self._tile_of(found, name, read, step)
         tiles = [_tile_number(simplify(e - low), n, step) for e, low, n in zip(begins, region.low, tile, strict=True)]
         dims = tuple(dim_share([t], step, tensor.name) for t in tiles)
         shape = (*[d.size for d in dims if d.size > 1], held.slots)
         buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
         filled = region.filled | _beyond(frame.spec, leaf, region, read)
         return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims, tile=tile,
-                             along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level)  # fmt: skip
+                             along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level, points=region.points)  # fmt: skip
+
+    @staticmethod
+    def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
+        operand, binding = found.instruction.operand(name), dict(found.binding)
+        mentioned = [{a.name for a in unique(i) if isinstance(a, Axis)} for i in read.indices]
+        along = tuple(next((p for p, names in enumerate(mentioned) if binding[d.name] in names), -1) for d in operand.dims)
+        if -1 in along:
+            axis = binding[operand.dims[along.index(-1)].name]
+            raise refuse(step, "not-lowered-yet", f"`{step}`: staging one element along {axis} for an instruction that takes several is"
+                         " accepted by the language, not lowered yet", f"leave the `do` out where {axis} has one element")  # fmt: skip
+        extents = dict(zip(along, (d.extent for d in operand.dims), strict=True))
+        return tuple(extents.get(p, 1) for p in range(len(read.indices))), along
 
     def _fetch_fragments(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
         """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""
@@ -249,15 +274,6 @@ def runs(held: Fragment) -> tuple[int, int]:
             if (steps == wanted).all():
                 return n, d
     return 1, 0
-
-
-def tile_of(found: Match, name: str, read: Read) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
-    operand, binding = found.instruction.operand(name), dict(found.binding)
-    mentioned = [{a.name for a in unique(i) if isinstance(a, Axis)} for i in read.indices]
-    along = tuple(next(p for p, names in enumerate(mentioned) if binding[d.name] in names) for d in operand.dims)
-    extents = dict(zip(along, (d.extent for d in operand.dims), strict=True))
-    return tuple(extents.get(p, 1) for p in range(len(read.indices))), along
 
 
 def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:

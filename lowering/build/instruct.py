@@ -150,7 +150,10 @@ class Instructions(FragmentMoves):
     def _asked(
         self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str, step: Do
     ) -> Seen:
-        loads = {s.tensor_name: s for s in steps if isinstance(s, Place) and s.verb in ("load", "compute")}
+        loads: dict[str, list[Place]] = {}
+        for s in steps:
+            if isinstance(s, Place) and s.verb in ("load", "compute"):
+                loads.setdefault(s.tensor_name, []).append(s)
 
         def find(whole: Read | Pad) -> Resident:
             read = whole.read if isinstance(whole, Pad) else whole
@@ -247,6 +250,8 @@ class Instructions(FragmentMoves):
         read = whole.read if isinstance(whole, Pad) else whole
         points = self.first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
         indices = tuple(self.index_value(frame, i, points) for i in read.indices)
+        if isinstance(residence, FragmentShare) and residence.points:
+            indices = tuple(points[p.name[1:]] for p in residence.points)
         try:
             if isinstance(residence, FragmentShare):
                 self._check_map(step, name, held, residence)

@@ -29,7 +29,7 @@ from tilelang.expr import (
 )
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
-from tilelang.lowering.build.frame import ByAccess, Frame, NotOwner, Residence, Staging, StatePlace, Whole
+from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Staging, StatePlace, Whole
 from tilelang.schedule import Do, Step, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound
@@ -188,7 +188,7 @@ class Leaf(Part):
         axes = frame.coordinates(points)
         output = frame.task.outputs[k]
         named = {a.name: v for a, v in axes.items() if isinstance(a, Axis)}
-        if isinstance(place, (ByAccess, Staging)):
+        if isinstance(place, (ByAccess, Fixed, Staging)):
             return place.at((), axes)
         coordinates = tuple(named[a.name] for a in output.dims)
         return place.at(coordinates, axes)
@@ -345,7 +345,10 @@ def _combined(part: Part, reduce: Reduce, into: list[ir.Buffer], at: tuple[Expr,
     results = [substitute(r, mapping) for r in combiner.result]
     if len(into) == 1:
         return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)
-    held = [part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register", "temporary") for b, m in zip(into, mine, strict=True)]
+    held = [
+        part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register", "temporary")
+        for b, m in zip(into, mine, strict=True)
+    ]
     first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
     then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]
     return ir.seq(*first, *then)

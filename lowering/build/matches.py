@@ -14,7 +14,7 @@ from tilelang.check import advance
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
-from tilelang.lowering.build.frame import Box, ByAccess, Residence
+from tilelang.lowering.build.frame import Box, Residence
 from tilelang.meaning import MOVE, UPDATE, Means
 from tilelang.schedule import Fuse, Place, Split, Step, Tile, Unfuse
 from tilelang.simplify import interval, simplify
@@ -80,8 +80,8 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
     read = whole.read if isinstance(whole, Pad) else whole
     indices = tuple(simplify(substitute(i, mapping)) for i in read.indices)
     if found.by_access:
-        if isinstance(found.residence, ByAccess):
-            used = [axes[p.name[1:]] for p in found.residence.points]
+        if found.residence is not None:
+            used = [axes[p.name[1:]] for p in points_of(found.residence)]
         else:
             mentioned = {e for i in indices for e in unique(i) if isinstance(e, Axis)}
             used = [a for a in axes.values() if a in mentioned]
@@ -92,18 +92,24 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
 
 def resident(whole: Read | Pad, residence: Residence) -> Resident:
     """How a residence that exists serves a read."""
-    fills = isinstance(residence, ByAccess)
+    fills = by_access = bool(points_of(residence))
     if isinstance(whole, Pad) and residence.outside and residence.fill is not None:
         fills |= residence.fill.value == whole.value.value
-    return Resident(residence.buffer.memory, residence.buffer.dtype, residence, isinstance(residence, ByAccess), fills)
+    return Resident(residence.buffer.memory, residence.buffer.dtype, residence, by_access, fills)
 
 
-def promised(whole: Read | Pad, step: Place) -> Resident:
-    """How a load that stands below will serve a read."""
+def points_of(residence: Residence) -> tuple[Var, ...]:
+    """The axes whose points are staged; none for a residence by region."""
+    points: tuple[Var, ...] = getattr(residence, "points", ())
+    return points
+
+
+def promised(whole: Read | Pad, loads: list[Place]) -> Resident:
+    """How loads that stand below, the innermost last, will serve a read."""
     read = whole.read if isinstance(whole, Pad) else whole
     dims = {d.name for d in read.tensor.dims}
-    by_access = step.layout is not None and bool(step.layout.terms) and not set(step.layout.dims) <= dims
-    return Resident(step.memory, read.dtype, None, by_access, True)
+    layouts = [s.layout for s in loads if s.layout is not None and s.layout.terms]
+    return Resident(loads[-1].memory, read.dtype, None, any(not set(x.dims) <= dims for x in layouts), True)
 
 
 def described(read: Read, found: Resident) -> matching.Residence:

@@ -200,6 +200,29 @@ def test_overlapping_rows_do_not_share_fragments() -> None:
     assert error.counterexample == "at r = 1, a piece begins at element 1 of the region"
 
 
+def convolution(batch: int, channels: int, side: int, filters: int, stride: int, pad: int) -> Any:
+    out = (side + 2 * pad - 3) // stride + 1
+    n, f, p, q, c, r, s = tl.axes(n=batch, f=filters, p=out, q=out, c=channels, r=3, s=3)
+    X = tl.input("X", tl.float32, n=batch, h=side, w=side, c=channels)
+    W = tl.input("W", tl.float32, f=filters, r=3, s=3, c=channels)
+    terms = tl.pad(X[n, stride * p + r - pad, stride * q + s - pad, c], 0) * W[f, r, s, c]
+    return tl.define("Z", tl.sum(terms, over=(r, s, c)), n, p, q, f)
+
+
+@pytest.mark.parametrize("size", [(1, 8, 6, 8, 1, 1), (2, 9, 7, 5, 2, 1), (1, 1, 5, 3, 1, 0)], ids=str)
+def test_points_staged_by_access(size: tuple[int, int, int, int, int, int]) -> None:
+    """An implicit matrix product: rows are pixels, gathered with padding and stride."""
+    plan = (
+        tl.schedule(convolution(*size)).fuse(npq=("n", "p", "q")).tile(npq=32, f=8).to(tl.block).accumulate(tl.register)
+        .split(r=1, s=1, c=8).load("X", tl.shared, layout=tl.layout("npq", "c")).load("W", tl.shared)
+        .tile(npq=16, f=8).to(tl.warp).load("X", tl.register).load("W", tl.register).do(MMA, m="npq", n="f", k="c")
+    )  # fmt: skip
+    check(plan, SIMULATED)
+    (kernel,) = lower(plan.computation, plan.steps, SIMULATED).kernels
+    loads = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Store) and s.buffer.name == "X_register"]
+    assert loads and {load.buffer.name for s in loads for e in ir.expressions(s) for load in ir.loads(e)} == {"X_shared"}
+
+
 def test_a_load_that_does_not_run_ahead_stands_between() -> None:
     plan = start(matmul(13, 37, 22)).accumulate(tl.register).split(k=8).load("A", tl.shared).load("B", tl.shared, ahead=1)
     check(plan.tile(m=4, n=4).to(tl.thread), SIMULATED)
