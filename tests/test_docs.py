@@ -1,7 +1,8 @@
 """The guide and the README do what they say: every Python block runs, and prints what is shown after it.
 
 The blocks of a file run in order in one namespace, as a reader would type them. A `text` block directly after a `python` block is what
-that block prints, `...` standing for anything. Errors and sources name places as `example.py:LINE`, counted from the block's first line.
+that block prints, `...` standing for anything. Errors and sources name places as `example.py:LINE`, counted from the block's first
+line.
 `pytest --update-golden` writes the outputs anew, except those with `...`.
 """
 
