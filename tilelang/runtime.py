@@ -324,6 +324,11 @@ class Kernel:
             value = device_array.empty(queue or connection.queue, tensor.shape, type)
         if driver.is_device_array(value):
             _check_array(tensor, type, value, "output")
+            if not value.flags.c_contiguous:
+                raise _wrong(tensor, "is not contiguous", "pass a contiguous array as out=")
+            for (other, _), array in zip(self._inputs, inputs, strict=True):
+                if driver.is_device_array(array) and driver.overlap(value, array):
+                    raise _wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
             return value, driver.device_buffer(connection, value), None
         if value is None:
             value = np.empty(tensor.shape, type)

@@ -254,6 +254,13 @@ def is_device_array(value: Any) -> bool:
     return hasattr(value, "base_data") and any(c.__module__ == "pyopencl.array" for c in kind.__mro__)
 
 
+def overlap(a: Any, b: Any) -> bool:
+    """Whether two pyopencl arrays have bytes in common; both contiguous."""
+    if a.base_data is None or a.base_data != b.base_data:
+        return False
+    return bool(a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes)
+
+
 def device_buffer(connection: Connection, array: Any) -> Any:
     """The buffer behind a pyopencl array that begins where the array begins.
 
