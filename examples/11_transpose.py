@@ -20,11 +20,13 @@ def transpose(M: int, N: int) -> tl.Tensor:
 
 
 def cpu(y: tl.Tensor, tile: int = 32) -> tl.Schedule:
-    """A core as a block: vectors in along j, vectors out along i."""
+    """A core as a block: vectors in along j, vectors out along i and past the cache."""
     return (
         tl.schedule(y)
         .tile(j=tile, i=tile).to(tl.block)
+        .via(tl.register, stream=True)
         .load("X", tl.shared, steps=tl.move().vectorize(j=16))
+        .split(j=1)
         .vectorize(i=16)
     )  # fmt: skip
 

@@ -21,16 +21,17 @@ def causal(M: int, D: int) -> tl.Tensor:
 
 
 def cpu(o: tl.Tensor, i: int = 96, d: int = 96, j: int = 64, rows: int = 8, columns: int = 48) -> tl.Schedule:
-    """A core as a block: the packed panels and register tile of a matrix product."""
+    """A core as a block: packed panels of V, and the register tile of a matrix product."""
     return (
         tl.schedule(o)
         .tile(i=i, d=d).to(tl.block)
         .split(j=j)
         .load("V", tl.shared, layout=tl.layout(lambda j, d: (d // columns, j, d % columns)), steps=tl.move().vectorize(d=16))
-        .load("P", tl.shared, layout=tl.layout(lambda i, j: (i // rows, j, i % rows)))
-        .split(d=columns, i=rows)
+        .split(i=rows)
+        .split(d=columns)
         .accumulate(tl.register)
-        .split(j=1)
+        .split(j=4, peel=True)
+        .split(j=1, unroll=True)
         .load("V", tl.register, steps=tl.move().vectorize(d=16))
         .split(i=1, unroll=True)
         .vectorize(d=16)

@@ -17,7 +17,11 @@ from tilelang.instruction import operand, updates
 def multiply_accumulate(lanes: int) -> Any:
     """C[n] += A B[n] on one thread: A a number, B and C vectors of `lanes` float32."""
     n = tl.axes(n=lanes)
-    A, B, C = operand("A", tl.float32, "register"), operand("B", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    A, B, C = (
+        operand("A", tl.float32, "register"),
+        operand("B", tl.float32, "register", n),
+        operand("C", tl.float32, "register", n),
+    )
     return tl.instruction(
         f"own_multiply_accumulate_{lanes}",
         means=updates(C[n], A[()] * B[n]),

@@ -6,22 +6,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -32,22 +32,22 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #else
     if (count >= 16) return *(const __local float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -94,7 +94,7 @@ void C(
         for (int n = 0; n < 2; ++n) {
             for (int k_1 = 0; k_1 < 8; ++k_1) {
                 for (int n_1 = 0; n_1 < 2; ++n_1) {
-                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, -n * 32 - n_1 * 16 + 37, (float16)(0.0f)) : (float16)(0.0f);
+                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
                 }
             }
         }
@@ -116,7 +116,7 @@ void C(
             }
         }
         for (int n_4 = 0; n_4 < 2; ++n_4) {
-            for (int m_4 = 0; m_4 < min(4, -block_x * 4 + 5); ++m_4) {
+            for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
                 if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
                     float16 C_state_1_0_0 = (float16)(0.0f);
                     float16 C_state_1_0_1 = (float16)(0.0f);
@@ -127,8 +127,8 @@ void C(
                     float16 C_state_1_3_0 = (float16)(0.0f);
                     float16 C_state_1_3_1 = (float16)(0.0f);
                     for (int k_7 = 0; k_7 < 2; ++k_7) {
-                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128, -n_4 * 32 + 37, (float16)(0.0f));
-                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 16, -n_4 * 32 + 21, (float16)(0.0f));
+                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128, 37 - n_4 * 32, (float16)(0.0f));
+                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 16, 21 - n_4 * 32, (float16)(0.0f));
                         C_state_1_0_0 = C_state_1_0_0 + A_shared[m_4 * 32 + k_7 * 16] * B_register_1_1_0;
                         C_state_1_0_1 = C_state_1_0_1 + A_shared[m_4 * 32 + k_7 * 16] * B_register_1_1_1;
                         C_state_1_1_0 = C_state_1_1_0 + A_shared[m_4 * 32 + k_7 * 16 + 1] * B_register_1_1_0;
@@ -137,8 +137,8 @@ void C(
                         C_state_1_2_1 = C_state_1_2_1 + A_shared[m_4 * 32 + k_7 * 16 + 2] * B_register_1_1_1;
                         C_state_1_3_0 = C_state_1_3_0 + A_shared[m_4 * 32 + k_7 * 16 + 3] * B_register_1_1_0;
                         C_state_1_3_1 = C_state_1_3_1 + A_shared[m_4 * 32 + k_7 * 16 + 3] * B_register_1_1_1;
-                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 32, -n_4 * 32 + 37, (float16)(0.0f));
-                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 48, -n_4 * 32 + 21, (float16)(0.0f));
+                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 32, 37 - n_4 * 32, (float16)(0.0f));
+                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 48, 21 - n_4 * 32, (float16)(0.0f));
                         C_state_1_0_0 = C_state_1_0_0 + A_shared[m_4 * 32 + k_7 * 16 + 4] * B_register_1_1_0;
                         C_state_1_0_1 = C_state_1_0_1 + A_shared[m_4 * 32 + k_7 * 16 + 4] * B_register_1_1_1;
                         C_state_1_1_0 = C_state_1_1_0 + A_shared[m_4 * 32 + k_7 * 16 + 5] * B_register_1_1_0;
@@ -147,8 +147,8 @@ void C(
                         C_state_1_2_1 = C_state_1_2_1 + A_shared[m_4 * 32 + k_7 * 16 + 6] * B_register_1_1_1;
                         C_state_1_3_0 = C_state_1_3_0 + A_shared[m_4 * 32 + k_7 * 16 + 7] * B_register_1_1_0;
                         C_state_1_3_1 = C_state_1_3_1 + A_shared[m_4 * 32 + k_7 * 16 + 7] * B_register_1_1_1;
-                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 64, -n_4 * 32 + 37, (float16)(0.0f));
-                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 80, -n_4 * 32 + 21, (float16)(0.0f));
+                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 64, 37 - n_4 * 32, (float16)(0.0f));
+                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 80, 21 - n_4 * 32, (float16)(0.0f));
                         C_state_1_0_0 = C_state_1_0_0 + A_shared[m_4 * 32 + k_7 * 16 + 8] * B_register_1_1_0;
                         C_state_1_0_1 = C_state_1_0_1 + A_shared[m_4 * 32 + k_7 * 16 + 8] * B_register_1_1_1;
                         C_state_1_1_0 = C_state_1_1_0 + A_shared[m_4 * 32 + k_7 * 16 + 9] * B_register_1_1_0;
@@ -157,8 +157,8 @@ void C(
                         C_state_1_2_1 = C_state_1_2_1 + A_shared[m_4 * 32 + k_7 * 16 + 10] * B_register_1_1_1;
                         C_state_1_3_0 = C_state_1_3_0 + A_shared[m_4 * 32 + k_7 * 16 + 11] * B_register_1_1_0;
                         C_state_1_3_1 = C_state_1_3_1 + A_shared[m_4 * 32 + k_7 * 16 + 11] * B_register_1_1_1;
-                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 96, -n_4 * 32 + 37, (float16)(0.0f));
-                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 112, -n_4 * 32 + 21, (float16)(0.0f));
+                        B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 96, 37 - n_4 * 32, (float16)(0.0f));
+                        B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_7 * 128 + 112, 21 - n_4 * 32, (float16)(0.0f));
                         C_state_1_0_0 = C_state_1_0_0 + A_shared[m_4 * 32 + k_7 * 16 + 12] * B_register_1_1_0;
                         C_state_1_0_1 = C_state_1_0_1 + A_shared[m_4 * 32 + k_7 * 16 + 12] * B_register_1_1_1;
                         C_state_1_1_0 = C_state_1_1_0 + A_shared[m_4 * 32 + k_7 * 16 + 13] * B_register_1_1_0;
@@ -243,7 +243,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
@@ -251,7 +251,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -259,7 +259,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
@@ -267,7 +267,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -275,7 +275,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
@@ -283,7 +283,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -291,7 +291,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
@@ -299,7 +299,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -308,7 +308,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_0_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, 37 - n_4 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
@@ -316,7 +316,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_0_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, 21 - n_4 * 32, (float16)(0.0f)) + C_state_0_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -324,7 +324,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_1_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, 37 - n_4 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
@@ -332,7 +332,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_1_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, 21 - n_4 * 32, (float16)(0.0f)) + C_state_1_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -340,7 +340,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_2_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, 37 - n_4 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
@@ -348,7 +348,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_2_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, 21 - n_4 * 32, (float16)(0.0f)) + C_state_2_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -356,7 +356,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_3_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, 37 - n_4 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
@@ -364,7 +364,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_3_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, 21 - n_4 * 32, (float16)(0.0f)) + C_state_3_1, 21 - n_4 * 32);
                                 }
                             }
                         }

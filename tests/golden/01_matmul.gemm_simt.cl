@@ -6,10 +6,10 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
@@ -97,19 +97,19 @@ void C(
         A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 204] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s3;
     }
     for (int k_round = 0; k_round < 2; ++k_round) {
-        *(__local float4*)(B_shared + k_round * 128 + thread * 4) = load_first_global_float4(B + k_round * 148 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, -block_x * 32 - thread % 8 * 4 + 37, (float4)(0.0f));
+        *(__local float4*)(B_shared + k_round * 128 + thread * 4) = load_first_global_float4(B + k_round * 148 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, 37 - block_x * 32 - thread % 8 * 4, (float4)(0.0f));
     }
     for (int k = 0; k < 2; ++k) {
         if (k < 1) {
             const int k_next = k + 1;
-            A_staged_0 = load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4, -k_next * 8 - thread % 2 * 4 + 11, (float4)(0.0f));
-            A_staged_1 = thread / 2 < 1 ? load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4 + 176, -k_next * 8 - thread % 2 * 4 + 11, (float4)(0.0f)) : (float4)(0.0f);
+            A_staged_0 = load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4, 11 - k_next * 8 - thread % 2 * 4, (float4)(0.0f));
+            A_staged_1 = thread / 2 < 1 ? load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4 + 176, 11 - k_next * 8 - thread % 2 * 4, (float4)(0.0f)) : (float4)(0.0f);
             A_staged_2 = (float4)(0.0f);
             A_staged_3 = (float4)(0.0f);
         }
         if (k < 1) {
             const int k_next_1 = k + 1;
-            B_staged_0 = k_next_1 * 8 + thread / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, -block_x * 32 - thread % 8 * 4 + 37, (float4)(0.0f)) : (float4)(0.0f);
+            B_staged_0 = k_next_1 * 8 + thread / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, 37 - block_x * 32 - thread % 8 * 4, (float4)(0.0f)) : (float4)(0.0f);
             B_staged_1 = (float4)(0.0f);
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // write of A_shared[(k - 1 + 1) % 2, thread % 2 * 4 + lane_3, m_round_2 * 16 + thread // 2] at examples/01_matmul.py, one round of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 4 * 4 + lane_6] at examples/01_matmul.py

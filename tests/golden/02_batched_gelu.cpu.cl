@@ -6,22 +6,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -32,22 +32,22 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #else
     if (count >= 16) return *(const __local float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -121,7 +121,7 @@ void C(
     const int block_x = (int)get_group_id(0);
     for (int n = 0; n < 2; ++n) {
         for (int k = 0; k < 8; ++k) {
-            *(__local float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, -n * 16 + 19, (float16)(0.0f)) : (float16)(0.0f);
+            *(__local float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     for (int m = 0; m < 4; ++m) {
@@ -139,22 +139,22 @@ void C(
                 float16 C_state_1_1_2 = (float16)(0.0f);
                 float16 C_state_1_1_3 = (float16)(0.0f);
                 for (int k_6 = 0; k_6 < 2; ++k_6) {
-                    float16 W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64, -n_2 * 16 + 19, (float16)(0.0f));
+                    float16 W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64, 19 - n_2 * 16, (float16)(0.0f));
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 1] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 2] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 3] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 16, -n_2 * 16 + 19, (float16)(0.0f));
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 16, 19 - n_2 * 16, (float16)(0.0f));
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 4] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 5] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 6] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 7] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 32, -n_2 * 16 + 19, (float16)(0.0f));
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 32, 19 - n_2 * 16, (float16)(0.0f));
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 8] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 9] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 10] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 11] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 48, -n_2 * 16 + 19, (float16)(0.0f));
+                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 48, 19 - n_2 * 16, (float16)(0.0f));
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 12] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 13] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 14] * W_register_1;
@@ -195,28 +195,28 @@ void C(
                     if (n_2 * 16 < 4) {
                         *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16) = C_state_0;
                     } else {
-                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16, C_state_0, -n_2 * 16 + 19);
+                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16, C_state_0, 19 - n_2 * 16);
                     }
                 }
                 if (m_4 * 4 < 10) {
                     if (n_2 * 16 < 4) {
                         *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_state_1;
                     } else {
-                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 32, C_state_1, -n_2 * 16 + 19);
+                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 32, C_state_1, 19 - n_2 * 16);
                     }
                 }
                 if (m_4 * 4 < 9) {
                     if (n_2 * 16 < 4) {
                         *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_state_2;
                     } else {
-                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 64, C_state_2, -n_2 * 16 + 19);
+                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 64, C_state_2, 19 - n_2 * 16);
                     }
                 }
                 if (m_4 * 4 < 8) {
                     if (n_2 * 16 < 4) {
                         *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_state_3;
                     } else {
-                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 96, C_state_3, -n_2 * 16 + 19);
+                        store_first_shared_float16(C_state_shared + m_4 * 128 + n_2 * 16 + 96, C_state_3, 19 - n_2 * 16);
                     }
                 }
             }
@@ -227,7 +227,7 @@ void C(
             if (n_3 * 16 < 4) {
                 *(__global float16_u*)(C + block_x * 209 + m_9 * 19 + n_3 * 16) = *(__local const float16*)(C_state_shared + m_9 * 32 + n_3 * 16);
             } else {
-                store_first_global_float16(C + block_x * 209 + m_9 * 19 + n_3 * 16, load_first_shared_float16(C_state_shared + m_9 * 32 + n_3 * 16, -n_3 * 16 + 19, (float16)(0.0f)), -n_3 * 16 + 19);
+                store_first_global_float16(C + block_x * 209 + m_9 * 19 + n_3 * 16, load_first_shared_float16(C_state_shared + m_9 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)), 19 - n_3 * 16);
             }
         }
     }

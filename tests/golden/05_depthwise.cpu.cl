@@ -6,22 +6,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -67,18 +67,18 @@ void Z(
     const int block_z = (int)get_group_id(2);
     for (int h = 0; h < 3; ++h) {
         for (int w = 0; w < 7; ++w) {
-            *(__local float16*)(X_shared + h * 112 + w * 16) = block_y + h < 6 && 1 <= block_y + h && w < 6 && 1 <= w ? load_first_global_float16(X + block_z * 475 + block_y * 95 + h * 95 + w * 19 + block_x * 16 - 114, -block_x * 16 + 19, (float16)(0.0f)) : (float16)(0.0f);
+            *(__local float16*)(X_shared + h * 112 + w * 16) = block_y + h < 6 && 1 <= block_y + h && w < 6 && 1 <= w ? load_first_global_float16(X + (block_z * 475 + block_y * 95 + h * 95 + w * 19 + block_x * 16 - 114), 19 - block_x * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
-    float16 W_register_0_0 = load_first_global_float16(W + block_x * 16, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_1_0 = load_first_global_float16(W + block_x * 16 + 57, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_2_0 = load_first_global_float16(W + block_x * 16 + 114, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_0_1 = load_first_global_float16(W + block_x * 16 + 19, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_1_1 = load_first_global_float16(W + block_x * 16 + 76, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_2_1 = load_first_global_float16(W + block_x * 16 + 133, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_0_2 = load_first_global_float16(W + block_x * 16 + 38, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_1_2 = load_first_global_float16(W + block_x * 16 + 95, -block_x * 16 + 19, (float16)(0.0f));
-    float16 W_register_2_2 = load_first_global_float16(W + block_x * 16 + 152, -block_x * 16 + 19, (float16)(0.0f));
+    float16 W_register_0_0 = load_first_global_float16(W + block_x * 16, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_1_0 = load_first_global_float16(W + block_x * 16 + 57, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_2_0 = load_first_global_float16(W + block_x * 16 + 114, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_0_1 = load_first_global_float16(W + block_x * 16 + 19, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_1_1 = load_first_global_float16(W + block_x * 16 + 76, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_2_1 = load_first_global_float16(W + block_x * 16 + 133, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_0_2 = load_first_global_float16(W + block_x * 16 + 38, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_1_2 = load_first_global_float16(W + block_x * 16 + 95, 19 - block_x * 16, (float16)(0.0f));
+    float16 W_register_2_2 = load_first_global_float16(W + block_x * 16 + 152, 19 - block_x * 16, (float16)(0.0f));
     for (int q = 0; q < 3; ++q) {
         if (q * 2 < 4 && block_x * 16 < 4) {
             float16 Z_state_1_1_0 = (float16)(0.0f);
@@ -145,13 +145,13 @@ void Z(
             if (block_x * 16 < 4) {
                 *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16) = Z_state_0;
             } else {
-                store_first_global_float16(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16, Z_state_0, -block_x * 16 + 19);
+                store_first_global_float16(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16, Z_state_0, 19 - block_x * 16);
             }
             if (q * 2 < 4) {
                 if (block_x * 16 < 4) {
                     *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16 + 19) = Z_state_1;
                 } else {
-                    store_first_global_float16(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16 + 19, Z_state_1, -block_x * 16 + 19);
+                    store_first_global_float16(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16 + 19, Z_state_1, 19 - block_x * 16);
                 }
             }
         }

@@ -1,3 +1,11 @@
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if __has_builtin(__builtin_prefetch) && !defined(__SPIR__) && !defined(__SPIRV__)
+#define PREFETCH(pointer) __builtin_prefetch((__global const void*)(pointer))
+#else
+#define PREFETCH(pointer) prefetch(pointer, 1)
+#endif
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
@@ -6,86 +14,50 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
 
-// 3 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
+// 5 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void Y(
     __global const float* restrict X,
     __global float* restrict Y)
 {
     const int block_x = (int)get_group_id(0);
-    if (block_x * 2 < 4) {
-        float16 Y_state_1_1_0 = (float16)(0.0f);
-        float16 Y_state_1_1_1 = (float16)(0.0f);
-        for (int j_1 = 0; j_1 < 3; ++j_1) {
-            if (j_1 * 16 < 22) {
-                Y_state_1_1_0 = Y_state_1_1_0 + *(__global const float16_u*)(X + block_x * 74 + j_1 * 16);
-            } else {
-                Y_state_1_1_0 = (int16)(j_1 * 16, j_1 * 16 + 1, j_1 * 16 + 2, j_1 * 16 + 3, j_1 * 16 + 4, j_1 * 16 + 5, j_1 * 16 + 6, j_1 * 16 + 7, j_1 * 16 + 8, j_1 * 16 + 9, j_1 * 16 + 10, j_1 * 16 + 11, j_1 * 16 + 12, j_1 * 16 + 13, j_1 * 16 + 14, j_1 * 16 + 15) < (int16)(37) ? Y_state_1_1_0 + load_first_global_float16(X + block_x * 74 + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)) : Y_state_1_1_0;
-            }
-            if (j_1 * 16 < 22) {
-                Y_state_1_1_1 = Y_state_1_1_1 + *(__global const float16_u*)(X + block_x * 74 + j_1 * 16 + 37);
-            } else {
-                Y_state_1_1_1 = (int16)(j_1 * 16, j_1 * 16 + 1, j_1 * 16 + 2, j_1 * 16 + 3, j_1 * 16 + 4, j_1 * 16 + 5, j_1 * 16 + 6, j_1 * 16 + 7, j_1 * 16 + 8, j_1 * 16 + 9, j_1 * 16 + 10, j_1 * 16 + 11, j_1 * 16 + 12, j_1 * 16 + 13, j_1 * 16 + 14, j_1 * 16 + 15) < (int16)(37) ? Y_state_1_1_1 + load_first_global_float16(X + block_x * 74 + j_1 * 16 + 37, -j_1 * 16 + 37, (float16)(0.0f)) : Y_state_1_1_1;
-            }
-        }
-        float8 Y_fold_4_0 = Y_state_1_1_0.s01234567 + Y_state_1_1_0.s89abcdef;
-        float8 Y_fold_4_1 = Y_state_1_1_1.s01234567 + Y_state_1_1_1.s89abcdef;
-        float4 Y_fold_5_0 = Y_fold_4_0.s0123 + Y_fold_4_0.s4567;
-        float4 Y_fold_5_1 = Y_fold_4_1.s0123 + Y_fold_4_1.s4567;
-        float2 Y_fold_6_0 = Y_fold_5_0.s01 + Y_fold_5_0.s23;
-        float2 Y_fold_6_1 = Y_fold_5_1.s01 + Y_fold_5_1.s23;
-        float Y_fold_7_0 = Y_fold_6_0.s0 + Y_fold_6_0.s1;
-        float Y_fold_7_1 = Y_fold_6_1.s0 + Y_fold_6_1.s1;
-        Y[block_x * 2] = Y_fold_7_0;
-        Y[block_x * 2 + 1] = Y_fold_7_1;
-    } else {
-        float16 Y_state_0 = (float16)(0.0f);
-        float16 Y_state_1 = (float16)(0.0f);
-        for (int j = 0; j < 3; ++j) {
-            if (j * 16 < 22) {
-                Y_state_0 = Y_state_0 + *(__global const float16_u*)(X + block_x * 74 + j * 16);
-            } else {
-                Y_state_0 = (int16)(j * 16, j * 16 + 1, j * 16 + 2, j * 16 + 3, j * 16 + 4, j * 16 + 5, j * 16 + 6, j * 16 + 7, j * 16 + 8, j * 16 + 9, j * 16 + 10, j * 16 + 11, j * 16 + 12, j * 16 + 13, j * 16 + 14, j * 16 + 15) < (int16)(37) ? Y_state_0 + load_first_global_float16(X + block_x * 74 + j * 16, -j * 16 + 37, (float16)(0.0f)) : Y_state_0;
-            }
-            if (block_x * 2 < 4) {
-                if (j * 16 < 22) {
-                    Y_state_1 = Y_state_1 + *(__global const float16_u*)(X + block_x * 74 + j * 16 + 37);
-                } else {
-                    Y_state_1 = (int16)(j * 16, j * 16 + 1, j * 16 + 2, j * 16 + 3, j * 16 + 4, j * 16 + 5, j * 16 + 6, j * 16 + 7, j * 16 + 8, j * 16 + 9, j * 16 + 10, j * 16 + 11, j * 16 + 12, j * 16 + 13, j * 16 + 14, j * 16 + 15) < (int16)(37) ? Y_state_1 + load_first_global_float16(X + block_x * 74 + j * 16 + 37, -j * 16 + 37, (float16)(0.0f)) : Y_state_1;
-                }
-            }
-        }
-        float8 Y_fold_0 = Y_state_0.s01234567 + Y_state_0.s89abcdef;
-        float8 Y_fold_1 = Y_state_1.s01234567 + Y_state_1.s89abcdef;
-        float4 Y_fold_1_1_0 = Y_fold_0.s0123 + Y_fold_0.s4567;
-        float4 Y_fold_1_1_1 = Y_fold_1.s0123 + Y_fold_1.s4567;
-        float2 Y_fold_2_0 = Y_fold_1_1_0.s01 + Y_fold_1_1_0.s23;
-        float2 Y_fold_2_1 = Y_fold_1_1_1.s01 + Y_fold_1_1_1.s23;
-        float Y_fold_3_0 = Y_fold_2_0.s0 + Y_fold_2_0.s1;
-        float Y_fold_3_1 = Y_fold_2_1.s0 + Y_fold_2_1.s1;
-        Y[block_x * 2] = Y_fold_3_0;
-        if (block_x * 2 < 4) {
-            Y[block_x * 2 + 1] = Y_fold_3_1;
-        }
-    }
+    float16 Y_state_0 = (float16)(0.0f);
+    float16 Y_state_1 = (float16)(0.0f);
+    float16 Y_state_2 = (float16)(0.0f);
+    float16 Y_state_3 = (float16)(0.0f);
+    PREFETCH(X + block_x * 37);
+    PREFETCH(X + block_x * 37 + 16);
+    PREFETCH(X + block_x * 37 + 32);
+    PREFETCH(X + block_x * 37 + 48);
+    Y_state_0 = Y_state_0 + *(__global const float16_u*)(X + block_x * 37);
+    Y_state_1 = Y_state_1 + *(__global const float16_u*)(X + block_x * 37 + 16);
+    Y_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? Y_state_2 + load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) : Y_state_2;
+    float16 Y_fold_0 = Y_state_0 + Y_state_2;
+    float16 Y_fold_1 = Y_state_1 + Y_state_3;
+    float16 Y_fold_1_1 = Y_fold_0 + Y_fold_1;
+    float8 Y_fold_2 = Y_fold_1_1.s01234567 + Y_fold_1_1.s89abcdef;
+    float4 Y_fold_3 = Y_fold_2.s0123 + Y_fold_2.s4567;
+    float2 Y_fold_4 = Y_fold_3.s01 + Y_fold_3.s23;
+    float Y_fold_5 = Y_fold_4.s0 + Y_fold_4.s1;
+    Y[block_x] = Y_fold_5;
 }

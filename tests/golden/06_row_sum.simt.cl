@@ -6,10 +6,10 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
@@ -29,7 +29,7 @@ void Y(
             Y_state = Y_state + *(__global const float4_u*)(X + block_x * 37 + j_round * 16 + thread * 4);
         } else {
             if (j_round * 16 + thread * 4 < 37) {
-                Y_state = (int4)(0, 1, 2, 3) < (int4)(-j_round * 16 - thread * 4 + 37) ? Y_state + load_first_global_float4(X + block_x * 37 + j_round * 16 + thread * 4, -j_round * 16 - thread * 4 + 37, (float4)(0.0f)) : Y_state;
+                Y_state = (int4)(0, 1, 2, 3) < (int4)(37 - j_round * 16 - thread * 4) ? Y_state + load_first_global_float4(X + block_x * 37 + j_round * 16 + thread * 4, 37 - j_round * 16 - thread * 4, (float4)(0.0f)) : Y_state;
             }
         }
     }

@@ -1,3 +1,11 @@
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if __has_builtin(__builtin_prefetch) && !defined(__SPIR__) && !defined(__SPIRV__)
+#define PREFETCH(pointer) __builtin_prefetch((__global const void*)(pointer))
+#else
+#define PREFETCH(pointer) prefetch(pointer, 1)
+#endif
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
@@ -6,22 +14,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -34,21 +42,50 @@ void Y(
 {
     const int block_x = (int)get_group_id(0);
     const int block_y = (int)get_group_id(1);
-    float16 Y_state = (float16)(0.0f);
-    for (int j = 0; j < min(2, -block_x * 2 + 5); ++j) {
-        if (block_x * 32 + j * 16 < 62) {
-            Y_state = Y_state + *(__global const float16_u*)(X + block_y * 77 + block_x * 32 + j * 16) * *(__global const float16_u*)(X + block_y * 77 + block_x * 32 + j * 16);
+    float16 Y_state_0 = (float16)(0.0f);
+    float16 Y_state_1 = (float16)(0.0f);
+    float16 Y_state_2 = (float16)(0.0f);
+    float16 Y_state_3 = (float16)(0.0f);
+    for (int j = 0; j < 2; ++j) {
+        PREFETCH(X + block_y * 333 + block_x * 128 + j * 64 + 1024);
+        PREFETCH(X + block_y * 333 + block_x * 128 + j * 64 + 1040);
+        PREFETCH(X + block_y * 333 + block_x * 128 + j * 64 + 1056);
+        PREFETCH(X + block_y * 333 + block_x * 128 + j * 64 + 1072);
+        if (block_x * 128 + j * 64 < 318) {
+            Y_state_0 = Y_state_0 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64);
         } else {
-            if (block_x * 32 + j * 16 < 77) {
-                Y_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-block_x * 32 - j * 16 + 77) ? Y_state + load_first_global_float16(X + block_y * 77 + block_x * 32 + j * 16, -block_x * 32 - j * 16 + 77, (float16)(0.0f)) * load_first_global_float16(X + block_y * 77 + block_x * 32 + j * 16, -block_x * 32 - j * 16 + 77, (float16)(0.0f)) : Y_state;
+            Y_state_0 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(333 - block_x * 128 - j * 64) ? Y_state_0 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64, 333 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64, 333 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_0;
+        }
+        if (block_x * 128 + j * 64 < 302) {
+            Y_state_1 = Y_state_1 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 16) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 16);
+        } else {
+            if (block_x * 128 + j * 64 < 317) {
+                Y_state_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(317 - block_x * 128 - j * 64) ? Y_state_1 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 16, 317 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 16, 317 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_1;
+            }
+        }
+        if (block_x * 128 + j * 64 < 286) {
+            Y_state_2 = Y_state_2 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 32) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 32);
+        } else {
+            if (block_x * 128 + j * 64 < 301) {
+                Y_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(301 - block_x * 128 - j * 64) ? Y_state_2 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 32, 301 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 32, 301 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_2;
+            }
+        }
+        if (block_x * 128 + j * 64 < 270) {
+            Y_state_3 = Y_state_3 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 48) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 48);
+        } else {
+            if (block_x * 128 + j * 64 < 285) {
+                Y_state_3 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(285 - block_x * 128 - j * 64) ? Y_state_3 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 48, 285 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 48, 285 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_3;
             }
         }
     }
-    float8 Y_fold = Y_state.s01234567 + Y_state.s89abcdef;
-    float4 Y_fold_1 = Y_fold.s0123 + Y_fold.s4567;
-    float2 Y_fold_2 = Y_fold_1.s01 + Y_fold_1.s23;
-    float Y_fold_3 = Y_fold_2.s0 + Y_fold_2.s1;
-    Y_partial[block_x * 3 + block_y] = Y_fold_3;
+    float16 Y_fold_0 = Y_state_0 + Y_state_2;
+    float16 Y_fold_1 = Y_state_1 + Y_state_3;
+    float16 Y_fold_1_1 = Y_fold_0 + Y_fold_1;
+    float8 Y_fold_2 = Y_fold_1_1.s01234567 + Y_fold_1_1.s89abcdef;
+    float4 Y_fold_3 = Y_fold_2.s0123 + Y_fold_2.s4567;
+    float2 Y_fold_4 = Y_fold_3.s01 + Y_fold_3.s23;
+    float Y_fold_5 = Y_fold_4.s0 + Y_fold_4.s1;
+    Y_partial[block_x * 3 + block_y] = Y_fold_5;
 }
 
 // 1 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory

@@ -6,15 +6,15 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
 
-// 3 x 3 x 1 blocks of 4 threads, 16 bytes of shared memory
+// 11 x 3 x 1 blocks of 4 threads, 16 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(4, 1, 1)))
 void Y(
     __global const float* restrict X,
@@ -26,11 +26,11 @@ void Y(
     const int thread = (int)get_local_id(0);
     float4 Y_state = (float4)(0.0f);
     for (int j_round = 0; j_round < 2; ++j_round) {
-        if (block_x * 32 + j_round * 16 + thread * 4 < 74) {
-            Y_state = Y_state + *(__global const float4_u*)(X + block_y * 77 + block_x * 32 + j_round * 16 + thread * 4) * *(__global const float4_u*)(X + block_y * 77 + block_x * 32 + j_round * 16 + thread * 4);
+        if (block_x * 32 + j_round * 16 + thread * 4 < 330) {
+            Y_state = Y_state + *(__global const float4_u*)(X + block_y * 333 + block_x * 32 + j_round * 16 + thread * 4) * *(__global const float4_u*)(X + block_y * 333 + block_x * 32 + j_round * 16 + thread * 4);
         } else {
-            if (block_x * 32 + j_round * 16 + thread * 4 < 77) {
-                Y_state = (int4)(0, 1, 2, 3) < (int4)(-block_x * 32 - j_round * 16 - thread * 4 + 77) ? Y_state + load_first_global_float4(X + block_y * 77 + block_x * 32 + j_round * 16 + thread * 4, -block_x * 32 - j_round * 16 - thread * 4 + 77, (float4)(0.0f)) * load_first_global_float4(X + block_y * 77 + block_x * 32 + j_round * 16 + thread * 4, -block_x * 32 - j_round * 16 - thread * 4 + 77, (float4)(0.0f)) : Y_state;
+            if (block_x * 32 + j_round * 16 + thread * 4 < 333) {
+                Y_state = (int4)(0, 1, 2, 3) < (int4)(333 - block_x * 32 - j_round * 16 - thread * 4) ? Y_state + load_first_global_float4(X + block_y * 333 + block_x * 32 + j_round * 16 + thread * 4, 333 - block_x * 32 - j_round * 16 - thread * 4, (float4)(0.0f)) * load_first_global_float4(X + block_y * 333 + block_x * 32 + j_round * 16 + thread * 4, 333 - block_x * 32 - j_round * 16 - thread * 4, (float4)(0.0f)) : Y_state;
             }
         }
     }
@@ -60,7 +60,7 @@ void Y_combine_1(
 {
     for (int i = 0; i < 3; ++i) {
         float Y_state = 0.0f;
-        for (int j_part = 0; j_part < 3; ++j_part) {
+        for (int j_part = 0; j_part < 11; ++j_part) {
             Y_state = Y_state + Y_partial[j_part * 3 + i];
         }
         Y[i] = Y_state;

@@ -1,3 +1,14 @@
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if __has_builtin(__builtin_prefetch) && !defined(__SPIR__) && !defined(__SPIRV__)
+#define PREFETCH(pointer) __builtin_prefetch((__global const void*)(pointer))
+#else
+#define PREFETCH(pointer) prefetch(pointer, 1)
+#endif
 
 static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
     const float16 r = a > b ? a : b;
@@ -11,22 +22,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -101,24 +112,34 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #else
     if (count >= 16) return *(const __local float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
+}
+
+static inline void store_streaming_float16(__global float* p, float16 v) {  // past the caches where the place is aligned
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)p & 63) == 0) {
+        __builtin_nontemporal_store(v, (__global float16*)p);
+        return;
+    }
+#endif
+    *(__global float16_u*)p = v;
 }
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
@@ -157,44 +178,44 @@ void Y(
 {
     __local float shifted_shared[37] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
-    float16 peak_state = (float16)(-INFINITY);
-    for (int j = 0; j < 3; ++j) {
-        if (j * 16 < 22) {
-            peak_state = maximum_float16(peak_state, *(__global const float16_u*)(X + block_x * 37 + j * 16));
-        } else {
-            peak_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? maximum_float16(peak_state, load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f))) : peak_state;
-        }
-    }
-    float8 peak_fold = maximum_float8(peak_state.s01234567, peak_state.s89abcdef);
-    float4 peak_fold_1 = maximum_float4(peak_fold.s0123, peak_fold.s4567);
-    float2 peak_fold_2 = maximum_float2(peak_fold_1.s01, peak_fold_1.s23);
-    float peak_fold_3 = maximum_float(peak_fold_2.s0, peak_fold_2.s1);
-    float peak_register = peak_fold_3;
-    for (int j_1 = 0; j_1 < 3; ++j_1) {
-        if (j_1 * 16 < 22) {
-            *(__local float16*)(shifted_shared + j_1 * 16) = exp_float16(*(__global const float16_u*)(X + block_x * 37 + j_1 * 16) - peak_register);
-        } else {
-            store_first_shared_float16(shifted_shared + j_1 * 16, exp_float16(load_first_global_float16(X + block_x * 37 + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)) - peak_register), -j_1 * 16 + 37);
-        }
-    }
-    float16 total_state = (float16)(0.0f);
-    for (int j_2 = 0; j_2 < 3; ++j_2) {
-        if (j_2 * 16 < 22) {
-            total_state = total_state + *(__local const float16*)(shifted_shared + j_2 * 16);
-        } else {
-            total_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j_2 * 16 + 37) ? total_state + load_first_shared_float16(shifted_shared + j_2 * 16, -j_2 * 16 + 37, (float16)(0.0f)) : total_state;
-        }
-    }
-    float8 total_fold = total_state.s01234567 + total_state.s89abcdef;
-    float4 total_fold_1 = total_fold.s0123 + total_fold.s4567;
-    float2 total_fold_2 = total_fold_1.s01 + total_fold_1.s23;
-    float total_fold_3 = total_fold_2.s0 + total_fold_2.s1;
-    float total_register = total_fold_3;
-    for (int j_3 = 0; j_3 < 3; ++j_3) {
-        if (j_3 * 16 < 22) {
-            *(__global float16_u*)(Y + block_x * 37 + j_3 * 16) = *(__local const float16*)(shifted_shared + j_3 * 16) / total_register;
-        } else {
-            store_first_global_float16(Y + block_x * 37 + j_3 * 16, load_first_shared_float16(shifted_shared + j_3 * 16, -j_3 * 16 + 37, (float16)(0.0f)) / total_register, -j_3 * 16 + 37);
-        }
-    }
+    float16 peak_state_0 = (float16)(-INFINITY);
+    float16 peak_state_1 = (float16)(-INFINITY);
+    float16 peak_state_2 = (float16)(-INFINITY);
+    float16 peak_state_3 = (float16)(-INFINITY);
+    peak_state_0 = maximum_float16(peak_state_0, *(__global const float16_u*)(X + block_x * 37));
+    peak_state_1 = maximum_float16(peak_state_1, *(__global const float16_u*)(X + block_x * 37 + 16));
+    peak_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? maximum_float16(peak_state_2, load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f))) : peak_state_2;
+    float16 peak_fold_0 = maximum_float16(peak_state_0, peak_state_2);
+    float16 peak_fold_1 = maximum_float16(peak_state_1, peak_state_3);
+    float16 peak_fold_1_1 = maximum_float16(peak_fold_0, peak_fold_1);
+    float8 peak_fold_2 = maximum_float8(peak_fold_1_1.s01234567, peak_fold_1_1.s89abcdef);
+    float4 peak_fold_3 = maximum_float4(peak_fold_2.s0123, peak_fold_2.s4567);
+    float2 peak_fold_4 = maximum_float2(peak_fold_3.s01, peak_fold_3.s23);
+    float peak_fold_5 = maximum_float(peak_fold_4.s0, peak_fold_4.s1);
+    float peak_register = peak_fold_5;
+    PREFETCH(X + block_x * 37);
+    PREFETCH(X + block_x * 37 + 16);
+    PREFETCH(X + block_x * 37 + 32);
+    PREFETCH(X + block_x * 37 + 48);
+    *(__local float16*)(shifted_shared) = exp_float16(*(__global const float16_u*)(X + block_x * 37) - peak_register);
+    *(__local float16*)(shifted_shared + 16) = exp_float16(*(__global const float16_u*)(X + block_x * 37 + 16) - peak_register);
+    store_first_shared_float16(shifted_shared + 32, exp_float16(load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - peak_register), 5);
+    float16 total_state_0 = (float16)(0.0f);
+    float16 total_state_1 = (float16)(0.0f);
+    float16 total_state_2 = (float16)(0.0f);
+    float16 total_state_3 = (float16)(0.0f);
+    total_state_0 = total_state_0 + *(__local const float16*)(shifted_shared);
+    total_state_1 = total_state_1 + *(__local const float16*)(shifted_shared + 16);
+    total_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? total_state_2 + load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) : total_state_2;
+    float16 total_fold_0 = total_state_0 + total_state_2;
+    float16 total_fold_1 = total_state_1 + total_state_3;
+    float16 total_fold_1_1 = total_fold_0 + total_fold_1;
+    float8 total_fold_2 = total_fold_1_1.s01234567 + total_fold_1_1.s89abcdef;
+    float4 total_fold_3 = total_fold_2.s0123 + total_fold_2.s4567;
+    float2 total_fold_4 = total_fold_3.s01 + total_fold_3.s23;
+    float total_fold_5 = total_fold_4.s0 + total_fold_4.s1;
+    float total_register = total_fold_5;
+    store_streaming_float16(Y + block_x * 37, *(__local const float16*)(shifted_shared) / total_register);
+    store_streaming_float16(Y + block_x * 37 + 16, *(__local const float16*)(shifted_shared + 16) / total_register);
+    store_first_global_float16(Y + block_x * 37 + 32, load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) / total_register, 5);
 }

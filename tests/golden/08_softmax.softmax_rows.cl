@@ -6,10 +6,10 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
@@ -63,8 +63,8 @@ void Y(
     const int block_x = (int)get_group_id(0);
     const int thread = (int)get_local_id(0);
     float4 shifted_register_0, shifted_register_1;
-    float4 X_register_0 = load_first_global_float4(X + block_x * 37 + thread * 4, -thread * 4 + 37, (float4)(0.0f));
-    float4 X_register_1 = load_first_global_float4(X + block_x * 37 + thread * 4 + 32, -thread * 4 + 5, (float4)(0.0f));
+    float4 X_register_0 = load_first_global_float4(X + block_x * 37 + thread * 4, 37 - thread * 4, (float4)(0.0f));
+    float4 X_register_1 = load_first_global_float4(X + block_x * 37 + thread * 4 + 32, 5 - thread * 4, (float4)(0.0f));
     float peak_state = -INFINITY;
     peak_state = maximum_float(peak_state, X_register_0.s0);
     peak_state = maximum_float(peak_state, X_register_0.s1);
@@ -153,7 +153,7 @@ void Y(
         *(__global float4_u*)(Y + block_x * 37 + thread * 4 + 32) = shifted_register_1 / total_register;
     } else {
         if (thread * 4 < 5) {
-            store_first_global_float4(Y + block_x * 37 + thread * 4 + 32, shifted_register_1 / total_register, -thread * 4 + 5);
+            store_first_global_float4(Y + block_x * 37 + thread * 4 + 32, shifted_register_1 / total_register, 5 - thread * 4);
         }
     }
 }

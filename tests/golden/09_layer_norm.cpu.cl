@@ -1,3 +1,14 @@
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#ifndef __has_builtin
+#define __has_builtin(x) 0
+#endif
+#if __has_builtin(__builtin_prefetch) && !defined(__SPIR__) && !defined(__SPIRV__)
+#define PREFETCH(pointer) __builtin_prefetch((__global const void*)(pointer))
+#else
+#define PREFETCH(pointer) prefetch(pointer, 1)
+#endif
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
@@ -11,22 +22,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -49,6 +60,16 @@ static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in Nu
 static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
+}
+
+static inline void store_streaming_float16(__global float* p, float16 v) {  // past the caches where the place is aligned
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)p & 63) == 0) {
+        __builtin_nontemporal_store(v, (__global float16*)p);
+        return;
+    }
+#endif
+    *(__global float16_u*)p = v;
 }
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
@@ -88,48 +109,66 @@ void Y(
     __global float* restrict Y)
 {
     const int block_x = (int)get_group_id(0);
-    float16 count_state_next, mean_state_next, squares_state_next;
-    float16 count_state = (float16)(0.0f);
-    float16 mean_state = (float16)(0.0f);
-    float16 squares_state = (float16)(0.0f);
-    for (int j = 0; j < 3; ++j) {
-        if (j * 16 < 22) {
-            count_state_next = count_state + 1.0f;
-            mean_state_next = mean_state + (*(__global const float16_u*)(X + block_x * 37 + j * 16) - mean_state) * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
-            squares_state_next = squares_state + 0.0f + (*(__global const float16_u*)(X + block_x * 37 + j * 16) - mean_state) * (*(__global const float16_u*)(X + block_x * 37 + j * 16) - mean_state) * count_state * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
-            count_state = count_state_next;
-            mean_state = mean_state_next;
-            squares_state = squares_state_next;
-        } else {
-            count_state_next = count_state + 1.0f;
-            mean_state_next = mean_state + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
-            squares_state_next = squares_state + 0.0f + (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * (load_first_global_float16(X + block_x * 37 + j * 16, -j * 16 + 37, (float16)(0.0f)) - mean_state) * count_state * ((float16)(0.0f) < count_state + 1.0f ? 1.0f / maximum_float16(count_state + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
-            count_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? count_state_next : count_state;
-            mean_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? mean_state_next : mean_state;
-            squares_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(-j * 16 + 37) ? squares_state_next : squares_state;
-        }
-    }
-    float8 count_fold = count_state.s01234567 + count_state.s89abcdef;
-    float8 mean_fold = mean_state.s01234567 + (mean_state.s89abcdef - mean_state.s01234567) * ((float8)(0.0f) < count_state.s01234567 + count_state.s89abcdef ? count_state.s89abcdef / maximum_float8(count_state.s01234567 + count_state.s89abcdef, (float8)(1.0f)) : (float8)(0.0f));
-    float8 squares_fold = squares_state.s01234567 + squares_state.s89abcdef + (mean_state.s89abcdef - mean_state.s01234567) * (mean_state.s89abcdef - mean_state.s01234567) * count_state.s01234567 * ((float8)(0.0f) < count_state.s01234567 + count_state.s89abcdef ? count_state.s89abcdef / maximum_float8(count_state.s01234567 + count_state.s89abcdef, (float8)(1.0f)) : (float8)(0.0f));
-    float4 count_fold_1 = count_fold.s0123 + count_fold.s4567;
-    float4 mean_fold_1 = mean_fold.s0123 + (mean_fold.s4567 - mean_fold.s0123) * ((float4)(0.0f) < count_fold.s0123 + count_fold.s4567 ? count_fold.s4567 / maximum_float4(count_fold.s0123 + count_fold.s4567, (float4)(1.0f)) : (float4)(0.0f));
-    float4 squares_fold_1 = squares_fold.s0123 + squares_fold.s4567 + (mean_fold.s4567 - mean_fold.s0123) * (mean_fold.s4567 - mean_fold.s0123) * count_fold.s0123 * ((float4)(0.0f) < count_fold.s0123 + count_fold.s4567 ? count_fold.s4567 / maximum_float4(count_fold.s0123 + count_fold.s4567, (float4)(1.0f)) : (float4)(0.0f));
-    float2 count_fold_2 = count_fold_1.s01 + count_fold_1.s23;
-    float2 mean_fold_2 = mean_fold_1.s01 + (mean_fold_1.s23 - mean_fold_1.s01) * ((float2)(0.0f) < count_fold_1.s01 + count_fold_1.s23 ? count_fold_1.s23 / maximum_float2(count_fold_1.s01 + count_fold_1.s23, (float2)(1.0f)) : (float2)(0.0f));
-    float2 squares_fold_2 = squares_fold_1.s01 + squares_fold_1.s23 + (mean_fold_1.s23 - mean_fold_1.s01) * (mean_fold_1.s23 - mean_fold_1.s01) * count_fold_1.s01 * ((float2)(0.0f) < count_fold_1.s01 + count_fold_1.s23 ? count_fold_1.s23 / maximum_float2(count_fold_1.s01 + count_fold_1.s23, (float2)(1.0f)) : (float2)(0.0f));
-    float count_fold_3 = count_fold_2.s0 + count_fold_2.s1;
-    float mean_fold_3 = mean_fold_2.s0 + (mean_fold_2.s1 - mean_fold_2.s0) * (0.0f < count_fold_2.s0 + count_fold_2.s1 ? count_fold_2.s1 / maximum_float(count_fold_2.s0 + count_fold_2.s1, 1.0f) : 0.0f);
-    float squares_fold_3 = squares_fold_2.s0 + squares_fold_2.s1 + (mean_fold_2.s1 - mean_fold_2.s0) * (mean_fold_2.s1 - mean_fold_2.s0) * count_fold_2.s0 * (0.0f < count_fold_2.s0 + count_fold_2.s1 ? count_fold_2.s1 / maximum_float(count_fold_2.s0 + count_fold_2.s1, 1.0f) : 0.0f);
-    float count_register = count_fold_3;
-    float mean_register = mean_fold_3;
-    float squares_register = squares_fold_3;
+    float16 count_state_0 = (float16)(0.0f);
+    float16 count_state_1 = (float16)(0.0f);
+    float16 count_state_2 = (float16)(0.0f);
+    float16 count_state_3 = (float16)(0.0f);
+    float16 mean_state_0 = (float16)(0.0f);
+    float16 mean_state_1 = (float16)(0.0f);
+    float16 mean_state_2 = (float16)(0.0f);
+    float16 mean_state_3 = (float16)(0.0f);
+    float16 squares_state_0 = (float16)(0.0f);
+    float16 squares_state_1 = (float16)(0.0f);
+    float16 squares_state_2 = (float16)(0.0f);
+    float16 squares_state_3 = (float16)(0.0f);
+    float16 count_state_next_0 = count_state_0 + 1.0f;
+    float16 mean_state_next_0 = mean_state_0 + (*(__global const float16_u*)(X + block_x * 37) - mean_state_0) * ((float16)(0.0f) < count_state_0 + 1.0f ? 1.0f / maximum_float16(count_state_0 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_state_next_0 = squares_state_0 + 0.0f + (*(__global const float16_u*)(X + block_x * 37) - mean_state_0) * (*(__global const float16_u*)(X + block_x * 37) - mean_state_0) * count_state_0 * ((float16)(0.0f) < count_state_0 + 1.0f ? 1.0f / maximum_float16(count_state_0 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    count_state_0 = count_state_next_0;
+    mean_state_0 = mean_state_next_0;
+    squares_state_0 = squares_state_next_0;
+    float16 count_state_next_1 = count_state_1 + 1.0f;
+    float16 mean_state_next_1 = mean_state_1 + (*(__global const float16_u*)(X + block_x * 37 + 16) - mean_state_1) * ((float16)(0.0f) < count_state_1 + 1.0f ? 1.0f / maximum_float16(count_state_1 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_state_next_1 = squares_state_1 + 0.0f + (*(__global const float16_u*)(X + block_x * 37 + 16) - mean_state_1) * (*(__global const float16_u*)(X + block_x * 37 + 16) - mean_state_1) * count_state_1 * ((float16)(0.0f) < count_state_1 + 1.0f ? 1.0f / maximum_float16(count_state_1 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    count_state_1 = count_state_next_1;
+    mean_state_1 = mean_state_next_1;
+    squares_state_1 = squares_state_next_1;
+    float16 count_state_next_2 = count_state_2 + 1.0f;
+    float16 mean_state_next_2 = mean_state_2 + (load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_state_2) * ((float16)(0.0f) < count_state_2 + 1.0f ? 1.0f / maximum_float16(count_state_2 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_state_next_2 = squares_state_2 + 0.0f + (load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_state_2) * (load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_state_2) * count_state_2 * ((float16)(0.0f) < count_state_2 + 1.0f ? 1.0f / maximum_float16(count_state_2 + 1.0f, (float16)(1.0f)) : (float16)(0.0f));
+    count_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? count_state_next_2 : count_state_2;
+    mean_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? mean_state_next_2 : mean_state_2;
+    squares_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? squares_state_next_2 : squares_state_2;
+    float16 count_fold_0 = count_state_0 + count_state_2;
+    float16 mean_fold_0 = mean_state_0 + (mean_state_2 - mean_state_0) * ((float16)(0.0f) < count_state_0 + count_state_2 ? count_state_2 / maximum_float16(count_state_0 + count_state_2, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_fold_0 = squares_state_0 + squares_state_2 + (mean_state_2 - mean_state_0) * (mean_state_2 - mean_state_0) * count_state_0 * ((float16)(0.0f) < count_state_0 + count_state_2 ? count_state_2 / maximum_float16(count_state_0 + count_state_2, (float16)(1.0f)) : (float16)(0.0f));
+    float16 count_fold_1 = count_state_1 + count_state_3;
+    float16 mean_fold_1 = mean_state_1 + (mean_state_3 - mean_state_1) * ((float16)(0.0f) < count_state_1 + count_state_3 ? count_state_3 / maximum_float16(count_state_1 + count_state_3, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_fold_1 = squares_state_1 + squares_state_3 + (mean_state_3 - mean_state_1) * (mean_state_3 - mean_state_1) * count_state_1 * ((float16)(0.0f) < count_state_1 + count_state_3 ? count_state_3 / maximum_float16(count_state_1 + count_state_3, (float16)(1.0f)) : (float16)(0.0f));
+    float16 count_fold_1_1 = count_fold_0 + count_fold_1;
+    float16 mean_fold_1_1 = mean_fold_0 + (mean_fold_1 - mean_fold_0) * ((float16)(0.0f) < count_fold_0 + count_fold_1 ? count_fold_1 / maximum_float16(count_fold_0 + count_fold_1, (float16)(1.0f)) : (float16)(0.0f));
+    float16 squares_fold_1_1 = squares_fold_0 + squares_fold_1 + (mean_fold_1 - mean_fold_0) * (mean_fold_1 - mean_fold_0) * count_fold_0 * ((float16)(0.0f) < count_fold_0 + count_fold_1 ? count_fold_1 / maximum_float16(count_fold_0 + count_fold_1, (float16)(1.0f)) : (float16)(0.0f));
+    float8 count_fold_2 = count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef;
+    float8 mean_fold_2 = mean_fold_1_1.s01234567 + (mean_fold_1_1.s89abcdef - mean_fold_1_1.s01234567) * ((float8)(0.0f) < count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef ? count_fold_1_1.s89abcdef / maximum_float8(count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef, (float8)(1.0f)) : (float8)(0.0f));
+    float8 squares_fold_2 = squares_fold_1_1.s01234567 + squares_fold_1_1.s89abcdef + (mean_fold_1_1.s89abcdef - mean_fold_1_1.s01234567) * (mean_fold_1_1.s89abcdef - mean_fold_1_1.s01234567) * count_fold_1_1.s01234567 * ((float8)(0.0f) < count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef ? count_fold_1_1.s89abcdef / maximum_float8(count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef, (float8)(1.0f)) : (float8)(0.0f));
+    float4 count_fold_3 = count_fold_2.s0123 + count_fold_2.s4567;
+    float4 mean_fold_3 = mean_fold_2.s0123 + (mean_fold_2.s4567 - mean_fold_2.s0123) * ((float4)(0.0f) < count_fold_2.s0123 + count_fold_2.s4567 ? count_fold_2.s4567 / maximum_float4(count_fold_2.s0123 + count_fold_2.s4567, (float4)(1.0f)) : (float4)(0.0f));
+    float4 squares_fold_3 = squares_fold_2.s0123 + squares_fold_2.s4567 + (mean_fold_2.s4567 - mean_fold_2.s0123) * (mean_fold_2.s4567 - mean_fold_2.s0123) * count_fold_2.s0123 * ((float4)(0.0f) < count_fold_2.s0123 + count_fold_2.s4567 ? count_fold_2.s4567 / maximum_float4(count_fold_2.s0123 + count_fold_2.s4567, (float4)(1.0f)) : (float4)(0.0f));
+    float2 count_fold_4 = count_fold_3.s01 + count_fold_3.s23;
+    float2 mean_fold_4 = mean_fold_3.s01 + (mean_fold_3.s23 - mean_fold_3.s01) * ((float2)(0.0f) < count_fold_3.s01 + count_fold_3.s23 ? count_fold_3.s23 / maximum_float2(count_fold_3.s01 + count_fold_3.s23, (float2)(1.0f)) : (float2)(0.0f));
+    float2 squares_fold_4 = squares_fold_3.s01 + squares_fold_3.s23 + (mean_fold_3.s23 - mean_fold_3.s01) * (mean_fold_3.s23 - mean_fold_3.s01) * count_fold_3.s01 * ((float2)(0.0f) < count_fold_3.s01 + count_fold_3.s23 ? count_fold_3.s23 / maximum_float2(count_fold_3.s01 + count_fold_3.s23, (float2)(1.0f)) : (float2)(0.0f));
+    float count_fold_5 = count_fold_4.s0 + count_fold_4.s1;
+    float mean_fold_5 = mean_fold_4.s0 + (mean_fold_4.s1 - mean_fold_4.s0) * (0.0f < count_fold_4.s0 + count_fold_4.s1 ? count_fold_4.s1 / maximum_float(count_fold_4.s0 + count_fold_4.s1, 1.0f) : 0.0f);
+    float squares_fold_5 = squares_fold_4.s0 + squares_fold_4.s1 + (mean_fold_4.s1 - mean_fold_4.s0) * (mean_fold_4.s1 - mean_fold_4.s0) * count_fold_4.s0 * (0.0f < count_fold_4.s0 + count_fold_4.s1 ? count_fold_4.s1 / maximum_float(count_fold_4.s0 + count_fold_4.s1, 1.0f) : 0.0f);
+    float count_register = count_fold_5;
+    float mean_register = mean_fold_5;
+    float squares_register = squares_fold_5;
     float scale_register = rsqrt(squares_register / 37.0f + 1e-05f);
-    for (int j_1 = 0; j_1 < 3; ++j_1) {
-        if (j_1 * 16 < 22) {
-            *(__global float16_u*)(Y + block_x * 37 + j_1 * 16) = (*(__global const float16_u*)(X + block_x * 37 + j_1 * 16) - mean_register) * scale_register * *(__global const float16_u*)(gamma + j_1 * 16) + *(__global const float16_u*)(beta + j_1 * 16);
-        } else {
-            store_first_global_float16(Y + block_x * 37 + j_1 * 16, (load_first_global_float16(X + block_x * 37 + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)) - mean_register) * scale_register * load_first_global_float16(gamma + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)) + load_first_global_float16(beta + j_1 * 16, -j_1 * 16 + 37, (float16)(0.0f)), -j_1 * 16 + 37);
-        }
-    }
+    PREFETCH(X + block_x * 37);
+    PREFETCH(X + block_x * 37 + 16);
+    PREFETCH(X + block_x * 37 + 32);
+    PREFETCH(X + block_x * 37 + 48);
+    store_streaming_float16(Y + block_x * 37, (*(__global const float16_u*)(X + block_x * 37) - mean_register) * scale_register * *(__global const float16_u*)(gamma) + *(__global const float16_u*)(beta));
+    store_streaming_float16(Y + block_x * 37 + 16, (*(__global const float16_u*)(X + block_x * 37 + 16) - mean_register) * scale_register * *(__global const float16_u*)(gamma + 16) + *(__global const float16_u*)(beta + 16));
+    store_first_global_float16(Y + block_x * 37 + 32, (load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_register) * scale_register * load_first_global_float16(gamma + 32, 5, (float16)(0.0f)) + load_first_global_float16(beta + 32, 5, (float16)(0.0f)), 5);
 }

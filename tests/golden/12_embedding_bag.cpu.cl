@@ -6,22 +6,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }

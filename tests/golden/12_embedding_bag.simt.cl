@@ -6,10 +6,10 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
@@ -36,7 +36,7 @@ void Y(
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // write of ids_shared[thread // 2, thread % 2] at examples/12_embedding_bag.py, then read of ids_shared[b_round, thread // 4] at examples/12_embedding_bag.py
         for (int b_round = 0; b_round < 2; ++b_round) {
-            *(__local float4*)(table_shared + b_round * 32 + thread * 4) = block_y * 2 + b_round < 5 && t * 2 + thread / 4 < 3 ? load_first_global_float4(table + ids_shared[b_round * 2 + thread / 4] * 19 + block_x * 16 + thread % 4 * 4, -block_x * 16 - thread % 4 * 4 + 19, (float4)(0.0f)) : (float4)(0.0f);
+            *(__local float4*)(table_shared + b_round * 32 + thread * 4) = block_y * 2 + b_round < 5 && t * 2 + thread / 4 < 3 ? load_first_global_float4(table + ids_shared[b_round * 2 + thread / 4] * 19 + block_x * 16 + thread % 4 * 4, 19 - block_x * 16 - thread % 4 * 4, (float4)(0.0f)) : (float4)(0.0f);
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // write of table_shared[b_round, thread // 4, thread % 4 * 4 + lane] at examples/12_embedding_bag.py, then read of table_shared[thread // 4, t_1, thread % 4 * 4 + e] at examples/12_embedding_bag.py
         for (int t_1 = 0; t_1 < 2; ++t_1) {

@@ -6,22 +6,22 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -32,22 +32,22 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #else
     if (count >= 16) return *(const __local float16_u*)p;
     float16 v = others;
-    if (count > 0) v.s0 = p[0];
-    if (count > 1) v.s1 = p[1];
-    if (count > 2) v.s2 = p[2];
-    if (count > 3) v.s3 = p[3];
-    if (count > 4) v.s4 = p[4];
-    if (count > 5) v.s5 = p[5];
-    if (count > 6) v.s6 = p[6];
-    if (count > 7) v.s7 = p[7];
-    if (count > 8) v.s8 = p[8];
-    if (count > 9) v.s9 = p[9];
-    if (count > 10) v.sa = p[10];
-    if (count > 11) v.sb = p[11];
-    if (count > 12) v.sc = p[12];
-    if (count > 13) v.sd = p[13];
-    if (count > 14) v.se = p[14];
-    if (count > 15) v.sf = p[15];
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
     return v;
 #endif
 }
@@ -94,7 +94,7 @@ void C(
         for (int n = 0; n < 2; ++n) {
             for (int k_1 = 0; k_1 < 8; ++k_1) {
                 for (int n_1 = 0; n_1 < 2; ++n_1) {
-                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, -n * 32 - n_1 * 16 + 37, (float16)(0.0f)) : (float16)(0.0f);
+                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
                 }
             }
         }
@@ -116,7 +116,7 @@ void C(
             }
         }
         for (int n_4 = 0; n_4 < 2; ++n_4) {
-            for (int m_4 = 0; m_4 < min(4, -block_x * 4 + 5); ++m_4) {
+            for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
                 if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
                     float16 C_state_1_0_0 = (float16)(0.0f);
                     float16 C_state_1_0_1 = (float16)(0.0f);
@@ -131,8 +131,8 @@ void C(
                         float A_register_1_1_1 = block_x * 16 + m_4 * 4 < 16 ? A_shared[m_4 * 32 + k_6 * 4 + 1] : 0.0f;
                         float A_register_1_1_2 = block_x * 16 + m_4 * 4 < 15 ? A_shared[m_4 * 32 + k_6 * 4 + 2] : 0.0f;
                         float A_register_1_1_3 = block_x * 16 + m_4 * 4 < 14 ? A_shared[m_4 * 32 + k_6 * 4 + 3] : 0.0f;
-                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32, -n_4 * 32 + 37, (float16)(0.0f));
-                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32 + 16, -n_4 * 32 + 21, (float16)(0.0f));
+                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32, 37 - n_4 * 32, (float16)(0.0f));
+                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32 + 16, 21 - n_4 * 32, (float16)(0.0f));
                         C_state_1_0_0 = A_register_1_1_0 * B_register_1_1_0 + C_state_1_0_0;
                         C_state_1_0_1 = A_register_1_1_0 * B_register_1_1_1 + C_state_1_0_1;
                         C_state_1_1_0 = A_register_1_1_1 * B_register_1_1_0 + C_state_1_1_0;
@@ -191,7 +191,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
@@ -199,7 +199,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -207,7 +207,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
@@ -215,7 +215,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -223,7 +223,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
@@ -231,7 +231,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -239,7 +239,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
@@ -247,7 +247,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -256,7 +256,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_0_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, 37 - n_4 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
@@ -264,7 +264,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_0_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, 21 - n_4 * 32, (float16)(0.0f)) + C_state_0_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -272,7 +272,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_1_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, 37 - n_4 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
@@ -280,7 +280,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_1_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, 21 - n_4 * 32, (float16)(0.0f)) + C_state_1_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -288,7 +288,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_2_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, 37 - n_4 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
@@ -296,7 +296,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_2_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, 21 - n_4 * 32, (float16)(0.0f)) + C_state_2_1, 21 - n_4 * 32);
                                 }
                             }
                         }
@@ -304,7 +304,7 @@ void C(
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, -n_4 * 32 + 37, (float16)(0.0f)) + C_state_3_0, -n_4 * 32 + 37);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, 37 - n_4 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_4 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
@@ -312,7 +312,7 @@ void C(
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
                             } else {
                                 if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, -n_4 * 32 + 21, (float16)(0.0f)) + C_state_3_1, -n_4 * 32 + 21);
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, 21 - n_4 * 32, (float16)(0.0f)) + C_state_3_1, 21 - n_4 * 32);
                                 }
                             }
                         }
