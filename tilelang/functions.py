@@ -275,6 +275,9 @@ def gelu(x: Any) -> Expr:
 
 
 def gelu_tanh(x: Any) -> Expr:
-    """The tanh form of GELU: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3)))."""
+    """The tanh form of GELU, x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x**3), written as x sigmoid(2 u).
+
+    The two are equal; the second loses no digits where tanh(u) is near -1, and is cheaper.
+    """
     value = as_expr(x)
-    return value * 0.5 * (tanh((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
+    return value * sigmoid((value + value * value * value * 0.044715) * (2 * math.sqrt(2 / math.pi)))

@@ -23,6 +23,7 @@ UNSIGNED_OF_BITS = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 VECTOR_LANES = (2, 4, 8, 16)
 LANE_DIGITS = "0123456789abcdef"
+STREAMED_BYTES = 16  # narrower stores gain nothing from going past the caches
 
 C_KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict

@@ -35,7 +35,16 @@ from tilelang.lowering.ir import (
     Store,
     Wait,
 )
-from tilelang.lowering.targets.c_dialect import LANE_DIGITS, VECTOR_LANES, Dialect, memory_bytes, memory_type, value_type, vector
+from tilelang.lowering.targets.c_dialect import (
+    LANE_DIGITS,
+    STREAMED_BYTES,
+    VECTOR_LANES,
+    Dialect,
+    memory_bytes,
+    memory_type,
+    value_type,
+    vector,
+)
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
 from tilelang.lowering.targets.c_library import Library
@@ -45,7 +54,6 @@ from tilelang.lowering.targets.c_registers import declaration_places, opens_scop
 __all__ = ["Dialect", "emit", "kernel_names", "ulps"]
 
 ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
-STREAMED_BYTES = 16  # narrower stores gain nothing from going past the caches
 INDENT = "    "
 
 

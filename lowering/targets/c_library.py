@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from string import Template
 
-from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, UNSIGNED_OF_BITS, Dialect, vector
+from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, STREAMED_BYTES, UNSIGNED_OF_BITS, Dialect, vector
 from tilelang.lowering.targets.c_functions import FUNCTIONS
 
 BITS = {
@@ -145,7 +145,7 @@ static inline void ${name}($space $C* p, $T v) {  // past the caches where the p
         __builtin_nontemporal_store(v, ($space $T*)p);
         return;
     }
-#endif
+$pieces#endif
     *($space $P*)p = v;
 }
 """
@@ -236,14 +236,28 @@ class Library:
 
     def store_streaming(self, scalar: str, lanes: int, memory: str) -> str:
         """A store of a vector that is not read again soon."""
-        mask = str(BITS[scalar] // 8 * lanes - 1)
+        space = self.dialect.spaces[memory]
+        fields = {"mask": str(BITS[scalar] // 8 * lanes - 1), "pieces": _streamed_pieces(scalar, lanes, space)}
         return self._add(
-            f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, mask=mask, **self._place(scalar, lanes, memory)
+            f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, **fields, **self._place(scalar, lanes, memory)
         )
 
     def _place(self, scalar: str, lanes: int, memory: str) -> dict[str, str]:
         wide = self.unaligned(scalar, lanes)
         return {"T": vector(scalar, lanes), "C": scalar, "P": wide, "N": str(lanes), "space": self.dialect.spaces[memory]}
+
+
+def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
+    """The store in pieces of 16 bytes, for places aligned to these: NumPy's own arrays are. Empty for vectors that are one piece."""
+    width = STREAMED_BYTES * 8 // BITS[scalar]
+    if lanes <= width or width < 2:
+        return ""
+    piece = vector(scalar, width)
+    stores = [
+        f"        __builtin_nontemporal_store(v.s{LANE_DIGITS[first : first + width]}, ({space} {piece}*)(p + {first}));\n"
+        for first in range(0, lanes, width)
+    ]
+    return f"    if (((size_t)p & {STREAMED_BYTES - 1}) == 0) {{\n{''.join(stores)}        return;\n    }}\n"
 
 
 def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
