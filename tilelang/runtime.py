@@ -235,6 +235,7 @@ class Kernel:
         if queue is None and on_device:
             queue = next((a.queue for a in given if driver.is_device_array(a) and a.queue is not None), None)
         outs = self._outs(out)
+        self._check_apart(outs)
         results: list[Any] = []
         landing: list[tuple[Any, Any, Any]] = []
         for (tensor, type), value in zip(self._outputs, outs, strict=True):
@@ -313,6 +314,18 @@ class Kernel:
             )
         return list(out)
 
+    def _check_apart(self, outs: Sequence[Any]) -> None:
+        """Two outputs in one place would lose one of them."""
+        given = [(t.name, o) for (t, _), o in zip(self._outputs, outs, strict=True) if o is not None]
+        for k, (name, one) in enumerate(given):
+            for other, two in given[:k]:
+                if driver.is_device_array(one) and driver.is_device_array(two):
+                    same = driver.overlap(one, two)
+                else:
+                    same = _share_memory(one, two)
+                if same:
+                    raise ComputationError("argument", f"the arrays for {other} and {name} share memory", mend="one array for each output")
+
     def _output(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, on_device: bool, queue: Any,
                 inputs: Sequence[Any]) -> tuple[Any, Any, Any]:  # fmt: skip
         """(what the caller gets, the buffer, what must land afterwards)."""
@@ -341,7 +354,7 @@ class Kernel:
         if not value.flags.writeable:
             raise _wrong(tensor, "cannot be written", "pass an array with flags.writeable")
         for (other, _), array in zip(self._inputs, inputs, strict=True):
-            if isinstance(array, np.ndarray) and np.may_share_memory(value, array) and np.shares_memory(value, array):
+            if _share_memory(value, array):
                 raise _wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
         staged = value if value.flags.c_contiguous else np.empty(tensor.shape, type)
         host = driver.HostArray(connection, staged, True)
@@ -379,6 +392,14 @@ class Kernel:
 
 def _array_type(t: Tensor) -> Any:
     return t.dtype.numpy
+
+
+def _share_memory(a: Any, b: Any) -> bool:
+    """Whether two NumPy arrays have bytes in common; the quick answer first."""
+    import numpy as np
+
+    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
 
 
 def _first(out: Any) -> Any:
