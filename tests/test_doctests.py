@@ -14,13 +14,13 @@ from tilelang.schedule import Builder
 MODULES = ["tilelang"] + sorted(
     m.name for m in pkgutil.walk_packages(tl.__path__, "tilelang.") if not m.name.endswith((".__main__", ".demo"))
 )
-EXEMPLARY = ["schedule", "tensor", "runtime", "spec", "task"]  # every public function of these modules shows an example
+EXEMPLARY = ["schedule", "tensor", "runtime", "spec", "explain", "task"]  # every public function of these modules shows an example
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings(name: str) -> None:
     module = importlib.import_module(name)
-    runner = doctest.DocTestRunner(verbose=False)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for example in doctest.DocTestFinder(exclude_empty=True).find(module, name):
         report: list[str] = []
         runner.run(example, out=report.append)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from tilelang.check import advance, main_task, resolve_when, tensor_kinds
+from tilelang.check import advance, axis_extents, main_task, resolve_when, tensor_kinds
 from tilelang.schedule import Do, Schedule, Step
 from tilelang.spec import Spec, complete, root_spec
 from tilelang.task import placed_names, plan
 
 
 def explain(schedule: Schedule) -> str:
-    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect."""
+    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> print(explain(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)))
+                                              Y  i:8  on kernel
+    tile i=4 -> block                         Y  i:4  on block
+    (split i=1)                               Y  i:1  on block
+    """
     computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
     placed = placed_names(computation, schedule.steps)
     tasks = plan(computation, placed)
@@ -23,7 +31,7 @@ def explain(schedule: Schedule) -> str:
     ]
     spec = root_spec(task)
     lines.append(f"{'':40}  {spec}")
-    steps = resolve_when(schedule.steps, {a.name: a.extent for a in spec.axes})
+    steps = resolve_when(schedule.steps, axis_extents(computation))
     kinds = tensor_kinds(computation)
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, schedule.specs[-1])):
         spec = advance(spec, step, task, kinds)

@@ -360,7 +360,11 @@ class Move(Builder):
 
 
 def move() -> Move:
-    """An empty move, to which steps are added: `tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4)`."""
+    """An empty move, to which steps are added: `tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4)`.
+
+    >>> print(*move().tile(m=1, k=4).to("thread").vectorize(k=4).steps, sep="; ")
+    tile m=1 k=4 -> thread; vectorize k=4
+    """
     return Move()
 
 
@@ -444,7 +448,15 @@ class Schedule(Builder):
 
 
 def schedule(computation: Computation | Tensor) -> Schedule:
-    """A schedule without steps for a computation (or for a Tensor: everything it needs, with it as the only output)."""
+    """A schedule without steps for a computation (or for a Tensor: everything it needs, with it as the only output).
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=100)
+    >>> print(schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block))
+    schedule for Y {
+      tile i=8 -> block
+    }
+    """
     return Schedule(as_computation(computation))
 
 
@@ -456,7 +468,11 @@ def _team(level: str) -> Any:
             )
         return Team(count, level)
 
-    team.__doc__ = f"`count` units of level {level}, for Schedule.units."
+    team.__doc__ = f"""`count` units of level {level}, for Schedule.units.
+
+    >>> print({level}s(2))
+    2 {level}
+    """
     return team
 
 
@@ -464,5 +480,9 @@ threads, warps, warpgroups, blocks = (_team(level) for level in ("thread", "warp
 
 
 def extent(axis: str) -> Expr:
-    """The extent of an axis in a `when` condition: `.when(tl.extent("m") <= 64, tl.move()...)`."""
+    """The extent of an axis in a `when` condition: `.when(tl.extent("m") <= 64, tl.move()...)`.
+
+    >>> print(extent("m") <= 64)
+    m <= 64
+    """
     return Var(axis, INDEX)

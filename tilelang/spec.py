@@ -23,7 +23,7 @@ from tilelang.schedule import (
     Unfuse,
     Vectorize,
 )
-from tilelang.simplify import interval, simplify
+from tilelang.simplify import TRUE, interval, simplify
 from tilelang.task import Task
 
 if TYPE_CHECKING:
@@ -33,25 +33,37 @@ LEVELS = ("kernel", "cluster", "block", "warpgroup", "warp", "thread")
 
 
 def point(axis: str) -> Var:
-    """The placeholder of an axis' coordinate in a spec's expressions."""
+    """The placeholder of an axis' coordinate in a spec's expressions.
+
+    >>> print(point("m") + 1)
+    @m + 1
+    """
     return Var("@" + axis, INDEX)
 
 
 @node
 class Bound(Node):
-    """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made."""
+    """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made.
+
+    known: a condition around the piece has tested it for all points; it is kept for what it tells about the tensors' ends.
+    """
 
     key: str
     offset: Expr
     limit: int
     lower: bool = False
+    known: bool = False
 
     def holds(self, q: Expr) -> Expr:
         """The condition for point q."""
+        if self.known:
+            return TRUE
         return index(self.limit) <= self.offset + q if self.lower else self.offset + q < self.limit
 
     def is_certain(self, extent: int) -> bool:
         """Whether it holds for every point of a piece of this extent."""
+        if self.known:
+            return True
         low, high = interval(self.offset)
         if self.lower:
             return low is not None and low >= self.limit
@@ -106,7 +118,7 @@ class Spec(Node):
             step = simplify(indices[a.name] * t)
             bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
             bounds.append(Bound(f"{a.name}<{a.extent}@{len(a.bounds)}", step, a.extent))
-            kept = tuple(b for b in bounds if not b.is_certain(t) and not (t == 1 and b.key in kept_by_loop))
+            kept = tuple(b for b in bounds if b.known or not b.is_certain(t) and not (t == 1 and b.key in kept_by_loop))
             axes.append(AxisState(a.name, simplify(a.base + step), t, kept, a.reduction))
         return self.replace(axes=tuple(axes))
 
@@ -151,7 +163,14 @@ class Spec(Node):
 
 
 def root_spec(task: Task) -> Spec:
-    """The whole task, on the kernel level."""
+    """The whole task, on the kernel level.
+
+    >>> from tilelang import axes, define, float32, input, sum
+    >>> from tilelang.task import make_task
+    >>> m, k = axes(m=4, k=8)
+    >>> print(root_spec(make_task((define("Y", sum(input("A", float32, m, k)[m, k], over=k), m),), lambda t: False)))
+    Y  m:4 | k:8  on kernel
+    """
     names = [*task.axes, *task.reduction_axes]
     axes = tuple(AxisState(a.name, index(0), a.extent, (), a in task.reduction_axes) for a in names)
     return Spec(task.name, axes, tuple((a.name, point(a.name)) for a in names))
@@ -161,6 +180,11 @@ def root_spec(task: Task) -> Spec:
 
 
 def refuse_step(step: Step, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+    """The refusal of a step, at its place.
+
+    >>> print(refuse_step(Split((("m", 2),)), "some-code", "no such walk", "another walk").code)
+    some-code
+    """
     return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
 
 
@@ -248,6 +272,13 @@ def complete(spec: Spec, steps: tuple[Step, ...], states: bool, order: list[tupl
     """The steps with everything implied written out; the last one is the leaf (Vectorize, Do) where there is one.
 
     order: how a move walks its dims. leaf_shape: what a `do` takes of each axis.
+
+    >>> from tilelang import axes, define, float32, input, sum
+    >>> from tilelang.task import make_task
+    >>> m, k = axes(m=4, k=8)
+    >>> task = make_task((define("Y", sum(input("A", float32, m, k)[m, k], over=k), m),), lambda t: False)
+    >>> print(*complete(root_spec(task), (Split((("m", 2),)),), True), sep="; ")
+    split m=2; split m=1; accumulate in register; split k=1
     """
     work = _Completion(spec, states, order)
     work.written = sum(isinstance(s, Place) and s.verb == "accumulate" for s in steps)

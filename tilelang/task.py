@@ -56,7 +56,14 @@ class Task(Node):
 
 
 def reads(expr: Expr) -> list[Read | Pad]:
-    """The reads of an expression, those inside indices included; a padded read counts as its Pad."""
+    """The reads of an expression, those inside indices included; a padded read counts as its Pad.
+
+    >>> from tilelang import axes, float32, input
+    >>> i = axes(i=4)
+    >>> X = input("X", float32, i)
+    >>> print(*reads(X[i] * X[3 - i]))
+    X[i] X[3 - i]
+    """
     found: list[Read | Pad] = []
     padded: set[Read] = set()
     for e in unique(expr):
@@ -69,7 +76,16 @@ def reads(expr: Expr) -> list[Read | Pad]:
 
 
 def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
-    """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed."""
+    """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> X = tl.input("X", tl.float32, i)
+    >>> twice = tl.define("twice", X[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", twice[i] + 1, i)).tile(i=2).to(tl.block).compute(twice, tl.shared)
+    >>> placed_names(made.computation, made.steps)
+    {'twice'}
+    """
     named = _computed(steps)
     together = [d for d in computation.definitions if d.reduction is not None and any(t.name in named for t in d.tensors)]
     return named | {t.name for d in together for t in d.tensors}
@@ -89,6 +105,12 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     """The task that makes `roots` (defined over the same axes). keep(tensor): it is placed or stands in global memory.
 
     Every other pointwise definition is substituted; every other reduction must be read element for element, and becomes a state.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> twice = tl.define("twice", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> print(*make_task((tl.define("Y", twice[i] + 1, i),), lambda t: False).values)
+    X[i] * 2.0 + 1.0
     """
     first = roots[0].definition
     assert first is not None
@@ -146,11 +168,24 @@ class Unplaced(Exception):
 
 
 def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
-    """Whether a read touches every element of its tensor once: its indices are exactly the axes, in any order."""
+    """Whether a read touches every element of its tensor once: its indices are exactly the axes, in any order.
+
+    >>> from tilelang import axes
+    >>> i, j = axes(i=2, j=3)
+    >>> joins((j, i), (i, j)), joins((i,), (i, j))
+    (True, False)
+    """
     return len(indices) == len(axes) and set(indices) == set(axes)
 
 
 def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """The refusal of a step, at its place.
+
+    >>> from tilelang import axes
+    >>> i, other = axes(i=2), axes(i=2)
+    >>> by_name((other,), (i,)) == (i,)
+    True
+    """
     named = {a.name: a for a in axes}
     return tuple(named.get(a.name, a) for a in own)
 
@@ -175,6 +210,13 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     """The tasks of a computation in launch order; the schedule's steps refine the last one.
 
     placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=2, j=3)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    >>> [t.name for t in plan(tl.computation("c", tl.define("Y", X[i, j] / total[i], i, j)), set())]
+    ['total', 'Y']
     """
     main = _main_outputs(computation)
     done: dict[Tensor, None] = {}

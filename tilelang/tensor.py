@@ -161,7 +161,12 @@ def _gives_back(terms: tuple[Expr, ...], variables: tuple[Var, ...]) -> bool:
 
 
 def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
-    """The value of an index expression for arrays (or ints) given to its variables."""
+    """The value of an index expression for arrays (or ints) given to its variables.
+
+    >>> n = Var("n", INDEX)
+    >>> evaluate(n // 4 * 8 + n % 4, {n: 6})
+    10
+    """
     found = values.get(expr)
     if found is not None:
         return found
@@ -256,6 +261,9 @@ def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, i
     """How a walk in storage order cuts the dims: (dim, piece) pairs, outermost first; the last piece of every dim is 1.
 
     `(n/48, k, n%48)` gives n by 48, k by 1, n by 1. A term that is neither d, d/c nor d%c sends its dims to the end, in order.
+
+    >>> walk_order(layout(lambda k, n: (n // 48, k, n % 48)), ("k", "n"))
+    [('n', 48), ('k', 1), ('n', 1)]
     """
     order: list[tuple[str, int]] = []
     for term in found.terms if found else ():
@@ -274,7 +282,11 @@ def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, i
 
 
 def order_extents(pieces: list[tuple[str, int]], rounds: Mapping[str, int]) -> list[int]:
-    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8."""
+    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8.
+
+    >>> order_extents([("n", 8), ("m", 1), ("n", 1)], {"m": 3, "n": 20})
+    [3, 3, 8]
+    """
     left = dict(rounds)
     out = []
     for axis, piece in pieces:
@@ -288,6 +300,10 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
 
     The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with a tile that another
     one pushes out), `tile-covered-twice` (with a tile and two units), `not-lowered-yet` for terms beyond d, d/c and d%c.
+
+    >>> check_order(layout("m"), {"m": 2, "n": 2})
+    Traceback (most recent call last):
+    tilelang.errors.Refusal: error[tile-not-covered]: ...
     """
     names, text = ", ".join(rounds), str(order).replace("layout", "order")
     for name in order.dims:
@@ -360,7 +376,13 @@ def _stride_after(order: Layout, k: int, rounds: Mapping[str, int]) -> int:
 
 
 def split_terms(expr: Expr, is_unit: Callable[[Expr], bool]) -> tuple[Expr, list[tuple[Expr, int]], int]:
-    """An index as (sum of the terms for which is_unit(atom), the other terms, constant)."""
+    """An index as (sum of the terms for which is_unit(atom), the other terms, constant).
+
+    >>> n, m = Var("n", INDEX), Var("m", INDEX)
+    >>> unit, rest, constant = split_terms(n * 4 + m * 3 + 5, lambda atom: atom is n)
+    >>> print(unit, *rest[0], constant)
+    n * 4 m 3 5
+    """
     terms, constant = linear(expr)
     unit: Expr = index(0)
     rest: list[tuple[Expr, int]] = []
@@ -373,5 +395,9 @@ def split_terms(expr: Expr, is_unit: Callable[[Expr], bool]) -> tuple[Expr, list
 
 
 def cartesian(extents: tuple[int, ...]) -> Any:
-    """All coordinates of a small box, last dimension fastest."""
+    """All coordinates of a small box, last dimension fastest.
+
+    >>> list(cartesian((2, 2)))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    """
     return itertools.product(*[range(n) for n in extents])
