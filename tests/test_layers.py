@@ -18,6 +18,7 @@ ROWS = [
     "schedule task",
     "spec check explain",
     "grammar lowering autoschedule",
+    "arguments",
     "runtime",
     "testing demo cli",
 ]

@@ -112,7 +112,7 @@ def test_placed_names_look_into_braces() -> None:
     inner = tl.move().compute("shifted", tl.register)
     steps = tl.move().compute("total", tl.shared, steps=inner).load("X", tl.shared).steps
     assert placed_names(computation, steps) == {"total", "shifted"}
-    assert placed_names(computation, None) == set()
+    assert placed_names(computation, ()) == set()
 
 
 def test_the_main_task_is_the_first_output_s() -> None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilelang.arguments import array_type, check_array, first, share_memory, wrong
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
@@ -48,7 +49,11 @@ class Target:
 
 
 def devices() -> tuple[driver.Device, ...]:
-    """The devices here, the best first. Empty where there is none."""
+    """The devices here, the best first. Empty where there is none.
+
+    >>> all(device.compute_units > 0 for device in devices())
+    True
+    """
     return driver.devices()
 
 
@@ -57,6 +62,9 @@ def target(dialect: str = "opencl", profile: str | Profile | None = None, device
     With a profile alone: kernels can be compiled to source, simulated and read, not run.
 
     Raises DeviceError where there is no device, or no such profile.
+
+    >>> print(target("opencl", profile="simulated"))
+    opencl for simulated
     """
     if dialect not in DIALECTS:
         raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend="one of " + ", ".join(sorted(DIALECTS)))
@@ -94,6 +102,12 @@ def compile(
     target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation; without one a
     plain default is taken. trials: reserved for measuring candidates. Raises Refusal for a schedule that cannot be, DeviceError
     where there is no device or it cannot do what is asked.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> twice = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> compile(twice, target("opencl", profile="simulated"))
+    <kernel Y (opencl for simulated)>
     """
     if trials:
         raise Refusal(
@@ -118,7 +132,13 @@ def compile(
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
-    """Lowers a schedule for a profile, without a device, for the refusal that it may give."""
+    """Lowers a schedule for a profile, without a device, for the refusal that it may give.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=64)
+    >>> y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> check_schedule(tl.schedule(y).tile(i=8).to(tl.block), "simulated")
+    """
     found = profile if isinstance(profile, Profile) else load_profile(profile or "pocl")
     lower(schedule.computation, schedule.steps, found)
 
@@ -141,9 +161,9 @@ class Kernel:
         self.schedule, self.target, self.program, self.options = schedule, target, program, options
         self.computation = schedule.computation
         self._lock = threading.Lock()
-        self._inputs = [(t, _array_type(t)) for t in self.computation.inputs]
+        self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._names = {t.name for t in self.computation.inputs}
-        self._outputs = [(t, _array_type(t)) for t in self.computation.outputs]
+        self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
         self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs])  # type: ignore[misc]
 
     # ------------------------------------------------------------ what it is
@@ -227,7 +247,7 @@ class Kernel:
         """
         given = self._bind(arrays, named)
         connection = self._connection
-        on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(_first(out)))
+        on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(first(out)))
         buffers: dict[str, Any] = {}
         held: list[Any] = []
         for (tensor, type), value in zip(self._inputs, given, strict=True):
@@ -266,7 +286,9 @@ class Kernel:
         for name, value in named.items():
             if name not in self._names:
                 raise ComputationError(
-                    "arguments", f"the computation {self.computation.name} has no input {name}", mend="its inputs are " + ", ".join(names)
+                    "arguments",
+                    f"the computation {self.computation.name} has no input {name}",
+                    mend="its inputs are " + ", ".join(names),
                 )
             if name in found:
                 raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
@@ -274,20 +296,22 @@ class Kernel:
         missing = [n for n in names if n not in found]
         if missing:
             raise ComputationError(
-                "arguments", f"the computation {self.computation.name} needs {', '.join(missing)} too", mend="pass an array for each input"
+                "arguments",
+                f"the computation {self.computation.name} needs {', '.join(missing)} too",
+                mend="pass an array for each input",
             )
         return [found[n] for n in names]
 
     def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
         if driver.is_device_array(value):
-            _check_array(tensor, type, value, "input")
+            check_array(tensor, type, value, "input")
             if not value.flags.c_contiguous:
-                raise _wrong(tensor, "is not contiguous", "pass a contiguous copy")
+                raise wrong(tensor, "is not contiguous", "pass a contiguous copy")
             return driver.device_buffer(connection, value)
         import numpy as np
 
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
-        _check_array(tensor, type, array, "input")
+        check_array(tensor, type, array, "input")
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)  # strides are honoured by a copy
         host = driver.HostArray(connection, array, False)
@@ -322,9 +346,10 @@ class Kernel:
                 if driver.is_device_array(one) and driver.is_device_array(two):
                     same = driver.overlap(one, two)
                 else:
-                    same = _share_memory(one, two)
+                    same = share_memory(one, two)
                 if same:
-                    raise ComputationError("argument", f"the arrays for {other} and {name} share memory", mend="one array for each output")
+                    message = f"the arrays for {other} and {name} share memory"
+                    raise ComputationError("argument", message, mend="one array for each output")
 
     def _output(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, on_device: bool, queue: Any,
                 inputs: Sequence[Any]) -> tuple[Any, Any, Any]:  # fmt: skip
@@ -336,26 +361,26 @@ class Kernel:
 
             value = device_array.empty(queue or connection.queue, tensor.shape, type)
         if driver.is_device_array(value):
-            _check_array(tensor, type, value, "output")
+            check_array(tensor, type, value, "output")
             if not value.flags.c_contiguous:
-                raise _wrong(tensor, "is not contiguous", "pass a contiguous array as out=")
+                raise wrong(tensor, "is not contiguous", "pass a contiguous array as out=")
             for (other, _), array in zip(self._inputs, inputs, strict=True):
                 if driver.is_device_array(array) and driver.overlap(value, array):
-                    raise _wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
+                    raise wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
             return value, driver.device_buffer(connection, value), None
         if value is None:
             value = np.empty(tensor.shape, type)
         if not isinstance(value, np.ndarray):
             converted = np.asarray(value)
             if not np.shares_memory(converted, np.asarray(value)):
-                raise _wrong(tensor, "is not an array whose memory can be written", "pass a NumPy array as out=")
+                raise wrong(tensor, "is not an array whose memory can be written", "pass a NumPy array as out=")
             value = converted
-        _check_array(tensor, type, value, "output")
+        check_array(tensor, type, value, "output")
         if not value.flags.writeable:
-            raise _wrong(tensor, "cannot be written", "pass an array with flags.writeable")
+            raise wrong(tensor, "cannot be written", "pass an array with flags.writeable")
         for (other, _), array in zip(self._inputs, inputs, strict=True):
-            if _share_memory(value, array):
-                raise _wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
+            if share_memory(value, array):
+                raise wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
         staged = value if value.flags.c_contiguous else np.empty(tensor.shape, type)
         host = driver.HostArray(connection, staged, True)
         return value, host.buffer, (host, staged, value)
@@ -390,40 +415,17 @@ class Kernel:
         )
 
 
-def _array_type(t: Tensor) -> Any:
-    return t.dtype.numpy
-
-
-def _share_memory(a: Any, b: Any) -> bool:
-    """Whether two NumPy arrays have bytes in common; the quick answer first."""
-    import numpy as np
-
-    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-    return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
-
-
-def _first(out: Any) -> Any:
-    if isinstance(out, Mapping):
-        return next(iter(out.values()), None)
-    return out[0] if isinstance(out, (tuple, list)) and out else out
-
-
-def _wrong(tensor: Tensor, what: str, mend: str) -> ComputationError:
-    return ComputationError("argument", f"the array for {tensor.name} {what}", mend=mend)
-
-
-def _check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
-    if tuple(array.shape) != tensor.shape:
-        raise _wrong(tensor, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
-    if array.dtype != type:
-        raise _wrong(tensor, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")
-
-
 def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Report:
     """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
 
     arrays: the inputs by name (random ones where none is given). order: when asynchronous results land. Source of the device's
     numbers (warp, banks, transactions): the kernel's profile.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> twice = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> print(simulate(compile(twice, target("opencl", profile="simulated"))))
+    nothing found
     """
     import numpy as np
 
@@ -449,6 +451,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
     them, or a Schedule.
+
+    >>> import numpy as np, tilelang as tl
+    >>> @kernel
+    ... def doubled(x):
+    ...     i = tl.axes(i=x.shape[0])
+    ...     return tl.define("y", 2 * x[i], i)
+    >>> doubled(np.arange(3, dtype=np.int32)).tolist()
+    [0, 2, 4]
     """
     import inspect
 

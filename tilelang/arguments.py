@@ -1,0 +1,42 @@
+"""What an array must be to stand for a tensor: shape, type, memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilelang.computation import Tensor
+from tilelang.errors import ComputationError
+
+
+def array_type(t: Tensor) -> Any:
+    """The NumPy type of a tensor's arrays."""
+    return t.dtype.numpy
+
+
+def share_memory(a: Any, b: Any) -> bool:
+    """Whether two NumPy arrays have bytes in common; the quick answer first."""
+    import numpy as np
+
+    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
+
+
+def first(out: Any) -> Any:
+    """One of the arrays of an `out=`, whatever its form."""
+    if isinstance(out, Mapping):
+        return next(iter(out.values()), None)
+    return out[0] if isinstance(out, (tuple, list)) and out else out
+
+
+def wrong(tensor: Tensor, what: str, mend: str) -> ComputationError:
+    """The error of an array that does not fit."""
+    return ComputationError("argument", f"the array for {tensor.name} {what}", mend=mend)
+
+
+def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
+    """Raises ComputationError where shape or type are not the tensor's. role: input or output."""
+    if tuple(array.shape) != tensor.shape:
+        raise wrong(tensor, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
+    if array.dtype != type:
+        raise wrong(tensor, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")
