@@ -12,7 +12,7 @@ from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.fragments import FragmentShare
+from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Box, Frame, Target
 from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.matching import Match
@@ -41,7 +41,7 @@ class FragmentMoves(InstructionMoves):
         tile = self._moved_tile(do, found, region, share)
         _compare_slots(do, found, region, share, tile)
         source = self.source_of(frame, region)
-        if not isinstance(source, Box) or any(b.key not in source.filled for a in region.spec.axes for b in a.bounds):
+        if not isinstance(source, Box) or any(b.key not in source.filled for a in region.spec.axes for b in open_bounds(a)):
             raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills what lies outside {share.tensor.name}",
                          f"load {share.tensor.name} in shared first, whose fill is outside")  # fmt: skip
         walks, at, begins = [], [], []

@@ -292,6 +292,11 @@ def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:
     return simplify(total)
 
 
+def open_bounds(a: AxisState) -> list[Bound]:
+    """The bounds of an axis that some point may be beyond."""
+    return [b for b in a.bounds if not b.is_certain(a.extent)]
+
+
 def _plain_name(atom: Expr) -> str:
     """A walk's variable of the look-ahead by its axis."""
     return str(atom).lstrip("?").rstrip("0123456789")

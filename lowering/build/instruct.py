@@ -18,7 +18,7 @@ from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragment_moves import FragmentMoves
-from tilelang.lowering.build.fragments import FragmentShare
+from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.leaf import _depends, _guarded, _safe, fold
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
@@ -281,7 +281,7 @@ class Instructions(FragmentMoves):
         operands = [(w, self._source(frame, w)) for w in reads(frame.task.states[0].reduce.values[0])]
         found = []
         for a in frame.spec.axes:
-            for b in a.bounds:
+            for b in open_bounds(a):
                 if a.reduction and self._fold(frame, 0, a.name, b.key):
                     continue
                 if not a.reduction and all(_harmless(frame, w, r, a, b) for w, r in operands):

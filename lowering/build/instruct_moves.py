@@ -11,7 +11,7 @@ from tilelang.fragment import row_major
 from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.fragments import Fragments
+from tilelang.lowering.build.fragments import Fragments, open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import _guarded
 from tilelang.lowering.build.matches import Seen
@@ -93,7 +93,7 @@ class InstructionMoves(Fragments):
             count = self._count(frame, step, held.slots)
             copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span)
             return _guarded(copy, guards, step.span)
-        if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in a.bounds):
+        if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in open_bounds(a)):
             why = "cannot be guarded, and what lies outside must be filled"
             if semantics.completes != AT_ONCE:
                 why = f"completes by {semantics.completes}, which is accepted by the language, not lowered yet for this target"
@@ -108,7 +108,7 @@ class InstructionMoves(Fragments):
         (moving,) = (theirs for _, theirs in found.binding)
         first, conditions = [], []
         for a in frame.spec.axes:
-            for b in (b for b in a.bounds if b.key in frame.fill_keys):
+            for b in (b for b in open_bounds(a) if b.key in frame.fill_keys):
                 if a.name == moving and not b.lower:
                     first.append(simplify(index(b.limit) - b.offset))
                 else:

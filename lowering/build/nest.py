@@ -210,7 +210,7 @@ class Nest(Part):
     def _trimming(frame: Frame, axis: str) -> list[Bound]:
         """The bounds that a loop over an axis can keep by itself: the same for all threads, and not to be filled beyond."""
         bounds = frame.spec.axis(axis).bounds
-        return [b for b in bounds if not b.lower and not is_thread_part(b.offset) and b.key not in frame.fill_keys]
+        return [b for b in bounds if not (b.lower or b.known or is_thread_part(b.offset) or b.key in frame.fill_keys)]
 
     def _addresses_registers(self, frame: Frame, reduction: bool) -> bool:
         in_state = frame.state is not None and frame.state.memory == "register"
@@ -239,7 +239,7 @@ class Nest(Part):
     def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, axis: str) -> ir.Stmt | None:
         """A main loop over whole pieces without their bounds, then the last, partial one."""
         a, size = frame.spec.axis(axis), sizes[axis]
-        bounds = [b for b in a.bounds if not b.lower and not is_thread_part(b.offset)]
+        bounds = [b for b in a.bounds if not (b.lower or b.known or is_thread_part(b.offset))]
         if a.extent % size:
             bounds.append(Bound("peel", index(0), a.extent))
         if not bounds or self._addresses_registers(frame, a.reduction):

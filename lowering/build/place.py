@@ -127,14 +127,14 @@ class Places(Part):
         return ir.If(guard, plain, guarded, step.span)
 
     def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:
-        """The condition under which all points of a spec exist, and the spec without its bounds.
+        """The condition under which all points of a spec exist, and the spec with its bounds known to hold.
 
         None where nothing can be gained: no bounds, or threads, which each test for themselves anyway.
         """
         if self.build.threads > 1:
             return None, spec
         ends = [b.holds(index(0 if b.lower else a.extent - 1)) for a in spec.axes for b in a.bounds if not a.reduction]
-        axes = tuple(a if a.reduction else a.replace(bounds=()) for a in spec.axes)
+        axes = tuple(a if a.reduction else a.replace(bounds=tuple(b.replace(known=True) for b in a.bounds)) for a in spec.axes)
         return conjunction(ends), spec.replace(axes=axes)
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
