@@ -6,6 +6,7 @@ device without them refuses, and says why. Run: `python examples/01_matmul.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,12 @@ def schedules(M: int = 500, N: int = 555, K: int = 444, small: bool = False) -> 
 
 def refusals(target: tl.Target | None = None) -> dict[str, str]:
     """What a target (default: the device here) says to the schedules that need matrix instructions."""
+    builds: dict[str, Callable[[], tl.Schedule]] = {
+        "gemm_ampere": lambda: gemm_ampere(matmul(256, 256, 64, tl.float16)),
+        "gemm_hopper": lambda: gemm_hopper(linear(256, 256, 128)),
+    }
     texts = {}
-    for name, build in (
-        ("gemm_ampere", lambda: gemm_ampere(matmul(256, 256, 64, tl.float16))),
-        ("gemm_hopper", lambda: gemm_hopper(linear(256, 256, 128))),
-    ):
+    for name, build in builds.items():
         try:
             tl.compile(build(), target=target)
         except tl.Refusal as refusal:

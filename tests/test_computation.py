@@ -34,20 +34,25 @@ def names(tensor: tl.Tensor) -> list[str]:
     return [t.name for d in as_computation(tensor).definitions for t in d.tensors]
 
 
+def definition_of(tensor: tl.Tensor) -> Definition:
+    assert tensor.definition is not None
+    return tensor.definition
+
+
 # ---------------------------------------------------------------- the invariant
 
 
-def assert_invariant(definition: Definition) -> None:
-    first = definition.reduction
+def assert_invariant(made: Definition) -> None:
+    first = made.reduction
     if first is None:
-        assert len(definition.tensors) == 1
-        assert not any(isinstance(e, Reduce) for e in unique(definition.values[0]))
+        assert len(made.tensors) == 1
+        assert not any(isinstance(e, Reduce) for e in unique(made.values[0]))
     else:
-        assert definition.values == tuple(first.replace(member=i) for i in range(len(first.values)))
+        assert made.values == tuple(first.replace(member=i) for i in range(len(first.values)))
         assert not any(isinstance(e, Reduce) for v in first.values for e in unique(v))
-    for t, v in zip(definition.tensors, definition.values, strict=True):
-        assert t.dtype == v.dtype and t.dims == definition.axes and definition.tensors[t.member] is t
-        assert free_axes(v) <= set(definition.axes)
+    for t, v in zip(made.tensors, made.values, strict=True):
+        assert t.dtype == v.dtype and t.dims == made.axes and made.tensors[t.member] is t
+        assert free_axes(v) <= set(made.axes)
 
 
 def test_a_plain_sum_is_one_reduction() -> None:
@@ -102,14 +107,16 @@ def test_half_precision_work_is_rounded_only_where_it_is_stored() -> None:
     assert made.dtype == dt.bfloat16
     assert str(definition.values[0]) == "cast(exp(cast(X[i], float32)) * 0.1 + 1.0, bfloat16)"
     moved = define("z", tl.where(i < 2, x[i], 0), i)
-    assert str(moved.definition.values[0]) == "where(i < 2, X[i], 0.0)"
+    assert str(definition_of(moved).values[0]) == "where(i < 2, X[i], 0.0)"
 
 
 def test_small_integers_work_in_32_bits() -> None:
     i, k = axes(i=4, k=4)
     x = tl.input("X", dt.int8, i, k)
     total = define("total", tl.sum(x[i, k] * x[i, k], over=k), i)
-    assert total.dtype == dt.int32 and str(total.definition.values[0]) == "sum[k](cast(X[i, k], int32) * cast(X[i, k], int32))"
+    assert (
+        total.dtype == dt.int32 and str(definition_of(total).values[0]) == "sum[k](cast(X[i, k], int32) * cast(X[i, k], int32))"
+    )
     assert define("wrapped", x[i, 0] * x[i, 0], i).dtype == dt.int8
 
 
@@ -118,7 +125,7 @@ def test_a_tuple_reduction_is_one_definition() -> None:
     x = tl.input("X", dt.float32, i, j)
     mean, m2, count = define(("mean", "m2", "count"), tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j), i)
     assert mean.definition is m2.definition is count.definition and [t.member for t in (mean, m2, count)] == [0, 1, 2]
-    assert_invariant(mean.definition)
+    assert_invariant(definition_of(mean))
     # One member alone is read from a hidden definition.
     variance = define("variance", tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j)[1] / 8, i)
     assert names(variance) == ["variance_welford_0", "variance_welford_1", "variance_welford_2", "variance"]
@@ -146,9 +153,10 @@ def test_a_reduction_under_a_condition_takes_it_along() -> None:
 def test_conditions_on_data_become_choices() -> None:
     i, k = axes(i=4, k=3)
     x = tl.input("X", dt.float32, i, k)
-    reduction = define("y", tl.max(x[i, k], over=k, where=x[i, k] < 0), i).definition.reduction
-    assert reduction.condition is None and isinstance(reduction.values[0], Select)
-    assert define("z", tl.max(x[i, k], over=k, where=k <= i), i).definition.reduction.condition is not None
+    reduction = definition_of(define("y", tl.max(x[i, k], over=k, where=x[i, k] < 0), i)).reduction
+    assert reduction is not None and reduction.condition is None and isinstance(reduction.values[0], Select)
+    reduction = definition_of(define("z", tl.max(x[i, k], over=k, where=k <= i), i)).reduction
+    assert reduction is not None and reduction.condition is not None
 
 
 def test_wide_expressions_that_share_parts_are_quick() -> None:
@@ -156,7 +164,7 @@ def test_wide_expressions_that_share_parts_are_quick() -> None:
     value: Expr = tl.input("X", dt.float32, i)[i]
     for _ in range(40):
         value = value * value + 1
-    assert len(define("y", value, i).definition.reads) == 1
+    assert len(definition_of(define("y", value, i)).reads) == 1
 
 
 # ---------------------------------------------------------------- the DAG
@@ -462,11 +470,11 @@ def test_a_tensor_without_dimensions() -> None:
     x = tl.input("X", dt.float32, i)
     total = define("total", tl.sum(x[i], over=i))
     assert total.shape == () and isinstance(total[()], Read)
-    assert define("y", x[i] / total[()], i).definition.reads == (x, total)
+    assert definition_of(define("y", x[i] / total[()], i)).reads == (x, total)
 
 
 def test_an_explicit_cast_is_kept() -> None:
     i = axes(i=4)
     x = tl.input("X", dt.float64, i)
     made = define("y", tl.cast(x[i], dt.float32) * 2, i)
-    assert any(isinstance(e, Cast) for e in unique(made.definition.values[0])) and made.dtype == dt.float32
+    assert any(isinstance(e, Cast) for e in unique(definition_of(made).values[0])) and made.dtype == dt.float32

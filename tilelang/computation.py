@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from tilelang import dtype as dt
 from tilelang.access import check_reads
@@ -211,6 +211,10 @@ def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
         raise ComputationError("dimension-twice", message, span=caller_span(), mend="name them apart, as in i=16, j=16")
 
 
+@overload
+def define(name: str, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Tensor: ...
+@overload
+def define(name: Sequence[str], expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> tuple[Tensor, ...]: ...
 def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Any:
     """A tensor whose element at each point of `axes` is `expression`; a tuple of them for a tuple of names and expressions.
 

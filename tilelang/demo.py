@@ -108,17 +108,17 @@ def measure(name: str, schedule: tl.Schedule, by_numpy: Callable[..., object], r
     ours, theirs = (np.empty(output.shape, np.float32) for _ in range(2))
     kernel(**arrays, out=ours)
     report = compare(kernel.computation, arrays, {output.name: ours})
-    times: tuple[list[float], list[float]] = ([], [])
+    runs: tuple[Callable[[], object], ...] = (lambda: kernel(**arrays, out=ours), lambda: by_numpy(*arrays.values(), out=theirs))
+    times: list[list[float]] = [[], []]
     for _ in range(rounds):
-        for found, run in zip(
-            times, (lambda: kernel(**arrays, out=ours), lambda: by_numpy(*arrays.values(), out=theirs)), strict=True
-        ):
+        for found, run in zip(times, runs, strict=True):
             time.sleep(PAUSE_S)
             run()  # warms the caches
             start = time.perf_counter()
             run()
             found.append(time.perf_counter() - start)
-    return Line(name, report.ok, report.runs[0].worst, *(statistics.median(found) for found in times))
+    kernel_s, numpy_s = (statistics.median(found) for found in times)
+    return Line(name, report.ok, report.runs[0].worst, kernel_s, numpy_s)
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:
