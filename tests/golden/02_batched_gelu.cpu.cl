@@ -26,32 +26,6 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
-#else
-    if (count >= 16) return *(const __local float16_u*)p;
-    float16 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    v.s4 = count > 4 ? p[4] : others.s4;
-    v.s5 = count > 5 ? p[5] : others.s5;
-    v.s6 = count > 6 ? p[6] : others.s6;
-    v.s7 = count > 7 ? p[7] : others.s7;
-    v.s8 = count > 8 ? p[8] : others.s8;
-    v.s9 = count > 9 ? p[9] : others.s9;
-    v.sa = count > 10 ? p[10] : others.sa;
-    v.sb = count > 11 ? p[11] : others.sb;
-    v.sc = count > 12 ? p[12] : others.sc;
-    v.sd = count > 13 ? p[13] : others.sd;
-    v.se = count > 14 ? p[14] : others.se;
-    v.sf = count > 15 ? p[15] : others.sf;
-    return v;
-#endif
-}
-
 static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
@@ -77,6 +51,32 @@ static inline void store_first_shared_float16(__local float* p, float16 v, long 
     if (count > 13) p[13] = v.sd;
     if (count > 14) p[14] = v.se;
     if (count > 15) p[15] = v.sf;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const __local float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
 #endif
 }
 
@@ -139,22 +139,22 @@ void C(
                 float16 C_state_1_1_2 = (float16)(0.0f);
                 float16 C_state_1_1_3 = (float16)(0.0f);
                 for (int k_6 = 0; k_6 < 2; ++k_6) {
-                    float16 W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64, 19 - n_2 * 16, (float16)(0.0f));
+                    float16 W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64);
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 1] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 2] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 3] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 16, 19 - n_2 * 16, (float16)(0.0f));
+                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 16);
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 4] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 5] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 6] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 7] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 32, 19 - n_2 * 16, (float16)(0.0f));
+                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 32);
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 8] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 9] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 10] * W_register_1;
                     C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 11] * W_register_1;
-                    W_register_1 = load_first_shared_float16(W_shared + n_2 * 128 + k_6 * 64 + 48, 19 - n_2 * 16, (float16)(0.0f));
+                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 48);
                     C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 12] * W_register_1;
                     C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 13] * W_register_1;
                     C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 14] * W_register_1;

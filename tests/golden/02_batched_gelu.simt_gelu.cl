@@ -15,16 +15,10 @@ static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= l
     return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 
-static inline float tanh_float(float x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
-    const float a = as_float(as_int(x) & 0x7fffffff);
-    const float s = x * x;
-    float p = s * -5.71703678e-3f + 2.06505787e-2f;
-    p = p * s - 5.37434965e-2f;
-    p = p * s + 1.33314908e-1f;
-    p = p * s - 3.33332837e-1f;
-    const float near = p * s * x + x;
-    const float far = 1.0f - 2.0f / (exp_float(a + a) + 1.0f);
-    return a < 0.625f ? near : as_float(as_int(far) | (as_int(x) & ~0x7fffffff));
+static inline float sigmoid_float(float x) {  // exp(x) / (1 + exp(x)) on the left, so that small results keep their precision
+    const float e = exp_float(as_float(as_int(x) | ~0x7fffffff));
+    const float r = 1.0f / (1.0f + e);
+    return x >= 0.0f ? r : e * r;
 }
 
 // 3 x 2 x 3 blocks of 16 threads, 320 bytes of shared memory
@@ -46,14 +40,14 @@ void C(
     float C_sum_state_1_0 = 0.0f;
     float C_sum_state_1_1 = 0.0f;
     for (int k = 0; k < 2; ++k) {
-        barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52
         for (int b_round = 0; b_round < 2; ++b_round) {
             X_shared[thread % 4 * 9 + b_round * 4 + thread / 4] = block_y * 8 + b_round * 4 + thread / 4 < 11 && k * 4 + thread % 4 < 7 ? X[block_z * 77 + block_y * 56 + b_round * 28 + thread / 4 * 7 + k * 4 + thread % 4] : 0.0f;
         }
         for (int b_round_1 = 0; b_round_1 < 2; ++b_round_1) {
             W_shared[b_round_1 * 16 + thread] = k * 4 + b_round_1 * 2 + thread / 8 < 7 && block_x * 8 + thread % 8 < 19 ? W[block_z * 133 + k * 76 + b_round_1 * 38 + thread / 8 * 19 + block_x * 8 + thread % 8] : 0.0f;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py, then read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52, then read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56
         for (int k_1 = 0; k_1 < 4; ++k_1) {
             float X_register_0 = X_shared[k_1 * 9 + thread / 4 * 2];
             float X_register_1 = X_shared[k_1 * 9 + thread / 4 * 2 + 1];
@@ -66,15 +60,15 @@ void C(
         }
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.5f * (tanh_float((C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 0.7978846f) + 1.0f);
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 18) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.5f * (tanh_float((C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 0.7978846f) + 1.0f);
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 19) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.5f * (tanh_float((C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 0.7978846f) + 1.0f);
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 18) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.5f * (tanh_float((C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 0.7978846f) + 1.0f);
+        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
     }
 }

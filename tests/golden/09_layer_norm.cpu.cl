@@ -68,6 +68,13 @@ static inline void store_streaming_float16(__global float* p, float16 v) {  // p
         __builtin_nontemporal_store(v, (__global float16*)p);
         return;
     }
+    if (((size_t)p & 15) == 0) {
+        __builtin_nontemporal_store(v.s0123, (__global float4*)(p + 0));
+        __builtin_nontemporal_store(v.s4567, (__global float4*)(p + 4));
+        __builtin_nontemporal_store(v.s89ab, (__global float4*)(p + 8));
+        __builtin_nontemporal_store(v.scdef, (__global float4*)(p + 12));
+        return;
+    }
 #endif
     *(__global float16_u*)p = v;
 }

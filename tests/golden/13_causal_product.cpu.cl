@@ -26,32 +26,6 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
-#else
-    if (count >= 16) return *(const __local float16_u*)p;
-    float16 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    v.s4 = count > 4 ? p[4] : others.s4;
-    v.s5 = count > 5 ? p[5] : others.s5;
-    v.s6 = count > 6 ? p[6] : others.s6;
-    v.s7 = count > 7 ? p[7] : others.s7;
-    v.s8 = count > 8 ? p[8] : others.s8;
-    v.s9 = count > 9 ? p[9] : others.s9;
-    v.sa = count > 10 ? p[10] : others.sa;
-    v.sb = count > 11 ? p[11] : others.sb;
-    v.sc = count > 12 ? p[12] : others.sc;
-    v.sd = count > 13 ? p[13] : others.sd;
-    v.se = count > 14 ? p[14] : others.se;
-    v.sf = count > 15 ? p[15] : others.sf;
-    return v;
-#endif
-}
-
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
@@ -103,7 +77,7 @@ void O(
                     float16 O_state_1_1_2 = (float16)(0.0f);
                     float16 O_state_1_1_3 = (float16)(0.0f);
                     for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
-                        float16 V_register_1 = j * 4 + j_4 < 13 ? load_first_shared_float16(V_shared + d_2 * 64 + j_4 * 16, 19 - d_2 * 16, (float16)(0.0f)) : (float16)(0.0f);
+                        float16 V_register_1 = j * 4 + j_4 < 13 ? *(__local const float16*)(V_shared + d_2 * 64 + j_4 * 16) : (float16)(0.0f);
                         if (j * 4 + j_4 <= block_x * 8 + i * 4) {
                             O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_1;
                         }

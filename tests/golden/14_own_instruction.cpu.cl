@@ -26,32 +26,6 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
-#else
-    if (count >= 16) return *(const __local float16_u*)p;
-    float16 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    v.s4 = count > 4 ? p[4] : others.s4;
-    v.s5 = count > 5 ? p[5] : others.s5;
-    v.s6 = count > 6 ? p[6] : others.s6;
-    v.s7 = count > 7 ? p[7] : others.s7;
-    v.s8 = count > 8 ? p[8] : others.s8;
-    v.s9 = count > 9 ? p[9] : others.s9;
-    v.sa = count > 10 ? p[10] : others.sa;
-    v.sb = count > 11 ? p[11] : others.sb;
-    v.sc = count > 12 ? p[12] : others.sc;
-    v.sd = count > 13 ? p[13] : others.sd;
-    v.se = count > 14 ? p[14] : others.se;
-    v.sf = count > 15 ? p[15] : others.sf;
-    return v;
-#endif
-}
-
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
@@ -127,12 +101,12 @@ void C(
                     float16 C_state_1_3_0 = (float16)(0.0f);
                     float16 C_state_1_3_1 = (float16)(0.0f);
                     for (int k_6 = 0; k_6 < 8; ++k_6) {
-                        float A_register_1_1_0 = block_x * 16 + m_4 * 4 < 17 ? A_shared[m_4 * 32 + k_6 * 4] : 0.0f;
-                        float A_register_1_1_1 = block_x * 16 + m_4 * 4 < 16 ? A_shared[m_4 * 32 + k_6 * 4 + 1] : 0.0f;
-                        float A_register_1_1_2 = block_x * 16 + m_4 * 4 < 15 ? A_shared[m_4 * 32 + k_6 * 4 + 2] : 0.0f;
-                        float A_register_1_1_3 = block_x * 16 + m_4 * 4 < 14 ? A_shared[m_4 * 32 + k_6 * 4 + 3] : 0.0f;
-                        float16 B_register_1_1_0 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32, 37 - n_4 * 32, (float16)(0.0f));
-                        float16 B_register_1_1_1 = load_first_shared_float16(B_shared + n_4 * 256 + k_6 * 32 + 16, 21 - n_4 * 32, (float16)(0.0f));
+                        float A_register_1_1_0 = A_shared[m_4 * 32 + k_6 * 4];
+                        float A_register_1_1_1 = A_shared[m_4 * 32 + k_6 * 4 + 1];
+                        float A_register_1_1_2 = A_shared[m_4 * 32 + k_6 * 4 + 2];
+                        float A_register_1_1_3 = A_shared[m_4 * 32 + k_6 * 4 + 3];
+                        float16 B_register_1_1_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_6 * 32);
+                        float16 B_register_1_1_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_6 * 32 + 16);
                         C_state_1_0_0 = A_register_1_1_0 * B_register_1_1_0 + C_state_1_0_0;
                         C_state_1_0_1 = A_register_1_1_0 * B_register_1_1_1 + C_state_1_0_1;
                         C_state_1_1_0 = A_register_1_1_1 * B_register_1_1_0 + C_state_1_1_0;
