@@ -74,7 +74,7 @@ def expected(X: Any, W: Any, bias: Any | None = None) -> Any:
     if bias is None:
         return sums
     x = sums + bias.astype(np.float64)
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return x * np.exp(-np.logaddexp(0, -2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))  # (1 + tanh u) / 2 = 1 / (1 + exp(-2 u))
 
 
 def main(B: int = 3, M: int = 250, N: int = 333, K: int = 200, small: bool = False) -> None:
