@@ -237,15 +237,24 @@ def _sizes(sizes: Sizes) -> str:
     return " ".join(f"{axis}={size}" for axis, size in sizes)
 
 
+def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) -> None:
+    if not holds:
+        raise Refusal(code, message, span=span, mend=mend)
+
+
 def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes:
-    if not sizes:
-        raise Refusal("no-sizes", f"`{verb}` cuts no axis", span=span, mend=f"name at least one, as in .{verb}(m=32)")
+    _need(bool(sizes), span, "no-sizes", f"`{verb}` cuts no axis", f"name at least one, as in .{verb}(m=32)")
     for axis, size in sizes.items():
         whole = hasattr(size, "__index__") and not isinstance(size, bool)
-        if not isinstance(size, Hole) and (not whole or int(size) < 1):
-            raise Refusal("bad-size", f"`{verb} {axis}={size}`: {size} is no size", span=span,
-                          mend="a whole number of at least 1, or tl.hole")  # fmt: skip
+        good = isinstance(size, Hole) or (whole and int(size) >= 1)
+        message = f"`{verb} {axis}={size!r}`: {size!r} is no size"
+        _need(good, span, "bad-size", message, "a whole number of at least 1, or tl.hole")
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
+
+
+def _check_layout(name: str, layout: Any, span: Span | None) -> None:
+    good = layout is None or isinstance(layout, Layout)
+    _need(good, span, "bad-layout", f"{name}={layout!r} is no layout", f'{name}=tl.layout("k", "m"), or of one function')
 
 
 class Builder:
@@ -261,18 +270,25 @@ class Builder:
         span = caller_span()
         made = self
         for level, team in teams.items():
-            made = made._then(Units(level, team if isinstance(team, tuple) else (team,), span))
+            members = team if isinstance(team, tuple) else (team,)
+            text = f"`units {level} = {team!r}` does not say of what"
+            _need(all(isinstance(t, Team) for t in members), span, "bad-units", text, f".units({level}=tl.warps(8))")
+            made = made._then(Units(level, members, span))
         return made
 
     def fuse(self, **axes: Sequence[str]) -> Self:
         """`.fuse(mn=("m", "n"))`: one axis that runs over several, row-major."""
-        ((name, parts),) = axes.items()
-        return self._then(Fuse(name, tuple(parts), caller_span()))
+        made, span = self, caller_span()
+        for name, parts in axes.items():
+            made = made._then(Fuse(name, tuple(parts), span))
+        return made
 
     def unfuse(self, **axes: dict[str, int]) -> Self:
         """`.unfuse(j={"a": 2, "c": 4})`: one axis as several."""
-        ((name, parts),) = axes.items()
-        return self._then(Unfuse(name, tuple(parts.items()), caller_span()))
+        made, span = self, caller_span()
+        for name, parts in axes.items():
+            made = made._then(Unfuse(name, tuple(parts.items()), span))
+        return made
 
     def tile(self, **sizes: int | Hole) -> PendingTile[Self]:
         """Spread: `.tile(m=128, n=128).to(tl.block)`."""
@@ -309,8 +325,10 @@ class Builder:
     def vectorize(self, **lanes: int | Hole) -> Self:
         """The innermost piece is one vector access or operation."""
         span = caller_span()
-        ((axis, n),) = _checked_sizes("vectorize", lanes, span)
-        return self._then(Vectorize(axis, n, span))
+        found = _checked_sizes("vectorize", lanes, span)
+        text = f"`vectorize {_sizes(found)}` names {len(found)} axes"
+        _need(len(found) == 1, span, "vector-of-two-axes", text, "one axis; split the others to 1 before")
+        return self._then(Vectorize(*found[0], span))
 
     def do(self, instruction: Any, **binding: str) -> Self:
         """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
@@ -336,7 +354,12 @@ class PendingTile(Generic[B]):
 
     def to(self, level: Level | str, count: int | Hole | None = None, order: Layout | None = None) -> B:
         """Give each tile to one unit of `level`; `count` wraps them over that many units; `order` numbers the units."""
-        return self._builder._then(Tile(self._sizes, str(getattr(level, "name", level)), count, order, caller_span()))
+        span = caller_span()
+        _check_layout("order", order, span)
+        return self._builder._then(Tile(self._sizes, str(getattr(level, "name", level)), count, order, span))
+
+    def __repr__(self) -> str:
+        return f"`tile {_sizes(self._sizes)}` without .to(level)"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -372,25 +395,17 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     span = caller_span()
     known = {"layout", "ahead", "behind", "on", "once", "stream"}
     for name in fields:
-        if name not in known:
-            raise Refusal(
-                "unknown-argument", f"`{verb}` has no `{name}`", span=span, mend=f"one of {', '.join(sorted(known))}, steps"
-            )
+        mend = f"one of {', '.join(sorted(known))}, steps"
+        _need(name in known, span, "unknown-argument", f"`{verb}` has no `{name}`", mend)
     for name in ("ahead", "behind"):
-        if fields.get(name, 0) < 0:
-            raise Refusal(
-                "bad-size", f"`{name} {fields[name]}`: less than no iterations", span=span, mend="zero or more iterations"
-            )
+        n = fields.get(name, 0)
+        _need(n >= 0, span, "bad-size", f"`{name} {n}`: less than no iterations", "zero or more iterations")
+    _check_layout("layout", fields.get("layout"), span)
     if isinstance(what, Tensor):
         what = what.name
-    if isinstance(steps, Move):
-        given: tuple[Step, ...] | None = steps.steps
-    elif steps is None or steps is ...:
-        given = None
-    else:
-        raise Refusal(
-            "bad-steps", f"`{verb}`: steps={steps!r} is no move", span=span, mend="a tl.move() with steps, or ... for a hole"
-        )
+    given = steps.steps if isinstance(steps, Move) else None
+    good = given is not None or steps is None or steps is ...
+    _need(good, span, "bad-steps", f"`{verb}`: steps={steps!r} is no move", "a tl.move() with steps, or ... for a hole")
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
 
@@ -414,12 +429,8 @@ class Schedule(Builder):
     @property
     def text(self) -> str:
         """The schedule's canonical text."""
-        lines = "\n".join(f"  {step}" for step in self.steps)
-        return (
-            f"schedule for {self.computation.name} {{\n{lines}\n}}"
-            if self.steps
-            else f"schedule for {self.computation.name} {{ }}"
-        )
+        lines = "".join(f"  {step}\n" for step in self.steps)
+        return f"schedule for {self.computation.name} {{" + (f"\n{lines}}}" if lines else " }")
 
     @property
     def hash(self) -> str:
