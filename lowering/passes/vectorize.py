@@ -10,9 +10,6 @@ where it has that form, else one statement per lane.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.simplify import conjunction, linear, simplify
@@ -20,48 +17,20 @@ from tilelang.simplify import conjunction, linear, simplify
 
 def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
     """The kernel without vector loops. most_lanes: of one vector; wider loops become several."""
-    return kernel.replace(body=_statement(kernel.body, most_lanes, _mentions(kernel.body)))
+    return kernel.replace(body=_statement(kernel.body, most_lanes))
 
 
-def _mentions(stmt: ir.Stmt) -> Counter[str]:
-    """How often each register buffer is stored to or read."""
-    found: Counter[str] = Counter()
-    for s in ir.statements(stmt):
-        found.update(b.name for b in _touched(s) if b.memory == "register")
-    return found
-
-
-def _touched(stmt: ir.Stmt) -> Iterator[ir.Buffer]:
-    """The buffers that one statement reads, then those it stores to."""
-    for e in ir.expressions(stmt):
-        yield from (x.buffer for x in e.walk() if isinstance(x, ir.Load))
-    yield from (c for c in stmt.children() if isinstance(c, ir.Buffer))
-
-
-def _temporaries(stmt: ir.Stmt, mentions: Counter[str]) -> frozenset[str]:
-    """The register buffers that live within one statement: nothing else touches them, and a store comes first."""
-    stored: set[str] = set()
-    seen: set[str] = set()
-    for s in ir.statements(stmt):
-        for b in _touched(s):
-            if b.memory == "register" and b.name not in seen and isinstance(s, ir.Store) and b is s.buffer:
-                stored.add(b.name)
-            seen.add(b.name)
-    own = _mentions(stmt)
-    return frozenset(name for name in stored if own[name] == mentions[name])
-
-
-def _statement(stmt: ir.Stmt, most: int, mentions: Counter[str]) -> ir.Stmt:
+def _statement(stmt: ir.Stmt, most: int) -> ir.Stmt:
     if isinstance(stmt, ir.For) and stmt.kind == "vector":
         assert isinstance(stmt.extent, Const)
         width = int(stmt.extent.value)
-        body = _statement(stmt.body, most, mentions)
+        body = _statement(stmt.body, most)
         if width <= most:
-            return _Widening(stmt.var, width, mentions).statement(body)
+            return _Widening(stmt.var, width).statement(body)
         lane = Var(stmt.var.name, stmt.var.type, 0, most - 1)
         pieces = [_at(body, {stmt.var: simplify(lane + first)}) for first in range(0, width, most)]
-        return ir.seq(*[_Widening(lane, most, mentions).statement(piece) for piece in pieces])
-    return stmt.map_children(lambda c: _statement(c, most, mentions) if isinstance(c, ir.Stmt) else c)
+        return ir.seq(*[_Widening(lane, most).statement(piece) for piece in pieces])
+    return stmt.map_children(lambda c: _statement(c, most) if isinstance(c, ir.Stmt) else c)
 
 
 class _Mixed(Exception):
@@ -69,15 +38,10 @@ class _Mixed(Exception):
 
 
 class _Widening:
-    """The body of one vector loop over `lane`. count, where set: only that many leading lanes exist.
+    """The body of one vector loop over `lane`. count, where set: only that many leading lanes exist."""
 
-    temporaries: register buffers of which the lanes that do not exist are never looked at, so that they may be stored to as well.
-    """
-
-    def __init__(
-        self, lane: Var, width: int, mentions: Counter[str], count: Expr | None = None, temporaries: frozenset[str] = frozenset()
-    ) -> None:
-        self.lane, self.width, self.mentions, self.count, self.temporaries = lane, width, mentions, count, temporaries
+    def __init__(self, lane: Var, width: int, count: Expr | None = None) -> None:
+        self.lane, self.width, self.count = lane, width, count
         self.memo: dict[Expr, Expr] = {}
 
     def statement(self, stmt: ir.Stmt) -> ir.Stmt:
@@ -123,9 +87,7 @@ class _Widening:
             body = full
         else:
             try:
-                temporaries = _temporaries(stmt.then, self.mentions)
-                first = _Widening(self.lane, self.width, self.mentions, self.least(counts), temporaries)
-                partial = first.statement(stmt.then)
+                partial: ir.Stmt = _Widening(self.lane, self.width, self.least(counts)).statement(stmt.then)
                 some = conjunction([simplify(substitute(c, {self.lane: index(0)})) for c in counts])
                 partial = partial if some is None else ir.If(some, partial, None, stmt.span)
             except _Mixed:
@@ -187,7 +149,7 @@ class _Widening:
             value = ir.Pack((value,) * self.width)
         if self.contiguous(stmt.indices):
             at = self.first(stmt.indices)
-            if self.count is None or stmt.buffer.name in self.temporaries:
+            if self.count is None:
                 return stmt.replace(indices=at, value=value)
             if stmt.buffer.role == "temporary":  # read under the same count only
                 return stmt.replace(indices=at, value=value)
@@ -237,7 +199,7 @@ class _Widening:
             case Select(condition, then, otherwise):
                 a, b = self.widen(then), self.widen(otherwise)
                 return Select(condition, self.broadcast(a), self.broadcast(b))
-            case Binary("and" | "or", left, right) if _touches(right):
+            case Binary("and" | "or", _, right) if _touches(right):
                 return self.pack(e)
             case _ if e.dtype is index(0).dtype and self.linear_slope(e) == 1:
                 return ir.Ramp(simplify(substitute(e, {self.lane: index(0)})), self.width)
