@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.errors import Refusal
-from tilelang.expr import Expr, Var
+from tilelang.expr import Expr, Pad, Read, Var
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, Residence, Share, Target
 from tilelang.schedule import Do, Place, Step, Vectorize
@@ -107,6 +107,10 @@ class Part:
 
     def folds(self, frame: Frame, axis: str) -> bool:
         """Whether points beyond the bounds of a reduction axis contribute the identity, by what their operands are filled with."""
+        raise NotImplementedError
+
+    def residence_of(self, frame: Frame, whole: Read | Pad) -> Residence:
+        """Where a read finds its tensor."""
         raise NotImplementedError
 
     def value(self, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:

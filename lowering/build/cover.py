@@ -153,8 +153,8 @@ class Cover(Part):
             wide = tuple(a for a in axes if a in named)
         axes = wide
         states = tuple(frame.spec.axis(a) for a in axes)
-        used = [a for a in (*frame.task.axes, *frame.task.reduction_axes)]
-        task = Task(use.read.tensor.name, (use.read.tensor,), tuple(used), (use.whole,))
+        used = (*frame.task.axes, *frame.task.reduction_axes)
+        task = Task(use.read.tensor.name, (use.read.tensor,), used, (use.whole,))
         fixed = {point(a.name): a.base for a in frame.spec.axes if a.name not in axes}
         coordinates = tuple((n, simplify(substitute(e, fixed))) for n, e in frame.spec.coordinates)
         kept = tuple(s.replace(reduction=False) for s in states)

@@ -13,8 +13,8 @@ from typing import Any
 from tilelang import dtype as dt
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.errors import Span
+from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
 from tilelang.schedule import Step
@@ -67,7 +67,7 @@ class Whole(Residence):
 
 @dataclasses.dataclass(frozen=True)
 class Box(Residence):
-    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where units have their own."""
+    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where each has one."""
 
     low: tuple[Expr, ...] = ()
     placement: Placement | None = None

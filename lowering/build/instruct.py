@@ -221,7 +221,7 @@ class Instructions(FragmentMoves):
 
     def checked(self, frame: Frame, step: Do, into: str) -> Seen:
         """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
-        asked = self._seen(frame.task, frame.spec, lambda whole: resident(whole, self._source(frame, whole)), into, step)
+        asked = self._seen(frame.task, frame.spec, lambda whole: resident(whole, self.residence_of(frame, whole)), into, step)
         found = self.match_of(step)
         place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
         target = matching.Residence(asked.means.target.tensor.name, place.memory, place.dtype, self._target_dims(frame, into))
@@ -246,7 +246,7 @@ class Instructions(FragmentMoves):
         found = self.match_of(step)
         held = found.instruction.fragment(name)
         assert held is not None
-        residence = self._source(frame, whole)
+        residence = self.residence_of(frame, whole)
         read = whole.read if isinstance(whole, Pad) else whole
         points = self.first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
         indices = tuple(self.index_value(frame, i, points) for i in read.indices)
@@ -278,7 +278,7 @@ class Instructions(FragmentMoves):
 
     def _conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
         """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
-        operands = [(w, self._source(frame, w)) for w in reads(frame.task.states[0].reduce.values[0])]
+        operands = [(w, self.residence_of(frame, w)) for w in reads(frame.task.states[0].reduce.values[0])]
         found = []
         for a in frame.spec.axes:
             for b in open_bounds(a):
@@ -310,7 +310,7 @@ class Instructions(FragmentMoves):
         bare = []
         value = frame.task.states[0].reduce.values[0]
         for w in reads(value):
-            r = self._source(frame, w)
+            r = self.residence_of(frame, w)
             if _safe(w, r, b) and r.fill is not None:
                 mapping[w] = const(r.fill.value, w.dtype)
             elif _depends(frame, w, a):

@@ -119,7 +119,9 @@ class Leaf(Part):
         """The conditions under which a point of state s takes part."""
         state = frame.task.states[s]
         out: list[Expr] = []
-        operands = [(w, self._source(frame, w)) for v in (*state.reduce.values, *_list(state.reduce.condition)) for w in reads(v)]
+        operands = [
+            (w, self.residence_of(frame, w)) for v in (*state.reduce.values, *_list(state.reduce.condition)) for w in reads(v)
+        ]
         for a in frame.spec.axes:
             for b in a.bounds:
                 if a.reduction:
@@ -148,7 +150,7 @@ class Leaf(Part):
             return False
         mapping: dict[Expr, Expr] = {}
         for whole in reads(reduce.values[0]):
-            found = self._source(frame, whole)
+            found = self.residence_of(frame, whole)
             if found.fill is not None and key in found.filled and _depends(frame, whole, frame.spec.axis(axis)):
                 mapping[whole] = Const(found.fill.value, whole.dtype)
         folded = fold(substitute(reduce.values[0], mapping))
@@ -260,7 +262,7 @@ class Leaf(Part):
 
         return go(e)
 
-    def _source(self, frame: Frame, whole: Read | Pad) -> Residence:
+    def residence_of(self, frame: Frame, whole: Read | Pad) -> Residence:
         read = whole.read if isinstance(whole, Pad) else whole
         for residence in reversed(frame.residences):
             if residence.serves(read, whole):
@@ -268,12 +270,12 @@ class Leaf(Part):
         raise AssertionError(f"{read.tensor.name} is nowhere")
 
     def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
-        source = self._source(frame, whole)
+        source = self.residence_of(frame, whole)
         at = source.at(indices, axes)
         return _held(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
 
     def _padded(self, frame: Frame, pad: Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
-        source = self._source(frame, pad)
+        source = self.residence_of(frame, pad)
         loaded = self._loaded(frame, pad.read, pad, indices, axes)
         if isinstance(source, ByAccess) or (source.outside and source.fill is not None and source.fill.value == pad.value.value):
             return loaded

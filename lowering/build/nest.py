@@ -178,7 +178,7 @@ class Nest(Part):
                 for b in self._trimming(frame, a)]  # fmt: skip
         spec = frame.spec.cut(sizes, indices, keys)
         slots, walks = list(frame.slots), list(frame.walks)
-        for a, v in variables.items():
+        for a in variables:
             (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
         last = next(((a, sizes[a]) for a in reversed(list(variables))), frame.last_walk)
         return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks), last_walk=last)

@@ -149,8 +149,8 @@ class _Assembly:
                 fresh.append(made)
             values = tuple(Read(t, (*parts, *task.axes)) for t in fresh)
             states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
-        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=tuple((a.name, sizes[a.name]) for a in reduced))
-                      for t, made in partial)  # fmt: skip
+        grid = tuple((a.name, sizes[a.name]) for a in reduced)
+        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=grid) for t, made in partial)
         first = Task(
             task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
         )
@@ -219,7 +219,7 @@ class _Assembly:
                 units = s.count if isinstance(s.count, int) else tiles
                 if inside > 1:  # tiles of a warp's threads fill it
                     if units * per != inside:
-                        raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s where {inside // per} make the unit around it",
+                        raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s, {inside // per} make the unit around it",
                                      f"choose tiles so that there are {inside // per}",
                                      f"{s.level} {min(units, inside // per)} of {inside // per} has no tile"
                                      if units * per < inside else f"tile {inside // per} of {units} has no {s.level}")  # fmt: skip

@@ -143,7 +143,7 @@ class Shares(Part):
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers whose owners are declared is accepted by the language,"
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers with declared owners is accepted by the language,"
                          " not lowered yet", "leave the owners to the readers")  # fmt: skip
         region, uses = self.region(frame, i, step)
         if region.points:

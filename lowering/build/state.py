@@ -81,12 +81,13 @@ class States(Part):
     # ------------------------------------------------------------ registers
 
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """The scope in two versions where that spares whole tiles their guards."""
+        """The scope; in two versions where that spares whole tiles the guards of what they read where it lies."""
         guard, whole = self.whole(frame.spec)
-        guarded = self._register_scope(frame, i, step)
-        return (
-            guarded if guard is None else ir.If(guard, self._register_scope(frame.but(spec=whole), i, step), guarded, step.span)
-        )
+        operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
+        if guard is None or not any(isinstance(self.residence_of(frame, w), Whole) for w in operands):
+            return self._register_scope(frame, i, step)
+        plain = self._register_scope(frame.but(spec=whole), i, step)
+        return ir.If(guard, plain, self._register_scope(frame, i, step), step.span)
 
     def _register_scope(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         place = self._register_place(frame, i)
@@ -98,12 +99,17 @@ class States(Part):
         return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step))
 
     def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
-        """The way back: the first round of the reduction walks outside stores, later ones combine."""
+        """The way back: the first round of the reduction walks outside stores, later ones combine; whole tiles without guards."""
+        guard, whole = self.whole(finishing.spec)
+
+        def back(f: Frame) -> ir.Stmt:
+            guarded = self._go_back(frame, f, i, step)
+            return (
+                guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
+            )
+
         first = conjunction([Binary("==", w, index(0)) for w in finishing.first])
-        store = self._go_back(frame, finishing, i, step)
-        return (
-            store if first is None else ir.If(first, store, self._go_back(frame, finishing.but(again=True), i, step), step.span)
-        )
+        return back(finishing) if first is None else ir.If(first, back(finishing), back(finishing.but(again=True)), step.span)
 
     def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
         """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes."""
@@ -286,7 +292,7 @@ class States(Part):
         return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps, stream))
 
     def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """A stop for pointwise results: in registers (which says how they are stored), or in shared memory before a move of their own."""
+        """A stop for pointwise results: in registers (how they are stored), or in shared memory before a move of their own."""
         if frame.task.states:
             raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results go back as accumulate says",
                          "accumulate in register { via shared; ... }")  # fmt: skip
