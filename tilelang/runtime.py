@@ -25,9 +25,9 @@ from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
 from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.machine import Profile, load_profile
+from tilelang.machine import Profile, load_profile, shipped_profiles
 from tilelang.options import Options
-from tilelang.schedule import Schedule
+from tilelang.schedule import Builder, Schedule
 
 if TYPE_CHECKING:
     from tilelang.lowering.simulate import Report
@@ -67,7 +67,12 @@ def target(dialect: str = "opencl", profile: str | Profile | None = None, device
     opencl for simulated
     """
     if dialect not in DIALECTS:
-        raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend="one of " + ", ".join(sorted(DIALECTS)))
+        mend = (
+            f'tl.target("opencl", profile="{dialect}")'
+            if dialect in shipped_profiles()
+            else "one of " + ", ".join(sorted(DIALECTS))
+        )
+        raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
     options = Options.from_environment()
     if profile is None and options.profile is not None:
         profile = options.profile
@@ -93,15 +98,15 @@ def _local_target(dialect: str, device: driver.Device) -> Target:
 def compile(
     what: Computation | Tensor | Schedule,
     target: Target | str | None = None,
-    schedule: Schedule | None = None,
+    schedule: Builder | None = None,
     trials: int = 0,
     options: Options | None = None,
 ) -> Kernel:
     """A kernel for a computation or a schedule.
 
-    target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation; without one a
-    plain default is taken. trials: reserved for measuring candidates. Raises Refusal for a schedule that cannot be, DeviceError
-    where there is no device or it cannot do what is asked.
+    target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation: a Schedule, or a
+    Move's steps; without one a plain default is taken. trials: reserved for measuring candidates. Raises Refusal for a schedule that
+    cannot be, DeviceError where there is no device or it cannot do what is asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -121,7 +126,7 @@ def compile(
     if isinstance(what, Schedule):
         plan = what
     elif schedule is not None:
-        plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), tuple(schedule))
+        plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), schedule.steps)
         if plan.computation.hash != as_computation(what).hash:
             raise Refusal("schedule-of-another", f"the schedule is for {plan.computation.name}, not for this computation",
                           span=caller_span(), mend="schedule the computation that is compiled")  # fmt: skip
