@@ -33,9 +33,10 @@ from tilelang.node import Node, interned, node
 class Buffer(Node):
     """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
 
-    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards); "" elsewhere. vector: register buffers only, set by `promote`: the last dimension
-    is kept in vectors of this many lanes; 0: the buffer is a plain private array. offset: shared only, set by `arena`: bytes from
-    the start of the block's shared memory. ring: the first dimension is a ring of this many slots (0: no ring).
+    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards); ""
+    elsewhere. vector: register buffers only, set by `promote`: the last dimension is kept in vectors of this many lanes; 0: the
+    buffer is a plain private array. offset: shared only, set by `arena`: bytes from the start of the block's shared memory. ring: the
+    first dimension is a ring of this many slots (0: no ring).
     """
 
     name: str

@@ -15,14 +15,14 @@ from tilelang.dtype import DType
 from tilelang.expr import Binary, Cast, Const, Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target
+from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
 from tilelang.lowering.build.leaf import _held, stored
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
 from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import complete, point
-from tilelang.task import State, Task
+from tilelang.task import State, Task, reads
 from tilelang.tensor import Placement
 
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
