@@ -14,4 +14,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden and tests/errors anew from what is generated now")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden and tests/errors anew from what is generated now"
+    )
