@@ -47,7 +47,7 @@ def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
 class Spread:
     """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; repeats: tiles per unit.
 
-    linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along the first axis.
+    idle: there are more units than are in use. linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along the first axis.
     """
 
     sizes: Mapping[str, int]
@@ -56,12 +56,15 @@ class Spread:
     rounds: Mapping[str, int]
     repeats: int
     linear: bool
+    idle: bool
 
     def indices(self, lane: Expr, again: Expr | None) -> dict[str, Expr]:
         """The tile along each axis of the unit that a lane belongs to, in round `again`."""
         digit = simplify(lane // self.per)
         if again is None:
             return digits(digit, self.rounds)
+        if self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
+            digit = simplify(digit + digit // self.count * math.prod(self.rounds.values()))
         if self.linear:
             return digits(simplify(again * self.count + digit), self.rounds)
         first = next(iter(self.rounds))
@@ -122,4 +125,4 @@ def plan_spread(profile: Profile, step: Tile, extents: Mapping[str, int], units:
             "tile one axis, or choose tiles that divide",
             f"unit {count - 1} takes tile {count - 1}, the next round would begin inside a row of {rest} tiles",
         )
-    return Spread(sizes, per, count, rounds, -(-tiles // count), linear)
+    return Spread(sizes, per, count, rounds, -(-tiles // count), linear, count < available)
