@@ -271,7 +271,7 @@ def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
     builtin = f"__builtin_ia32_{'store' if store else 'load'}{_MASKED_X86[bits, is_float]}{bits * lanes}_mask"
     exists = f"({mask})((1u << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - 1u)"
     if store:
-        act = f"{builtin}(({kind}*)(size_t)p, as_{kind}(v), {exists});\n    return;"
+        act = f"{builtin}((void*)(size_t)p, as_{kind}(v), {exists});\n    return;"
     else:
-        act = f"return as_{vector(scalar, lanes)}({builtin}((const {kind}*)(size_t)p, as_{kind}(others), {exists}));"
+        act = f"return as_{vector(scalar, lanes)}({builtin}((const void*)(size_t)p, as_{kind}(others), {exists}));"
     return {"masked": f"#if {needs}\n    {act}\n#else\n", "end": "#endif\n"}
