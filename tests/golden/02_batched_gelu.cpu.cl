@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -56,7 +56,7 @@ static inline void store_first_shared_float16(__local float* p, float16 v, long 
 
 static inline float16 load_first_shared_float16(const __local float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __local float16_u*)p;
     float16 v = others;
@@ -82,7 +82,7 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -133,64 +133,38 @@ void C(
     }
     for (int n_2 = 0; n_2 < 2; ++n_2) {
         for (int m_4 = 0; m_4 < 3; ++m_4) {
+            float16 C_state_0 = (float16)(0.0f);
+            float16 C_state_1 = (float16)(0.0f);
+            float16 C_state_2 = (float16)(0.0f);
+            float16 C_state_3 = (float16)(0.0f);
+            for (int k_4 = 0; k_4 < 2; ++k_4) {
+                float16 W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64);
+                C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16] * W_register;
+                C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 1] * W_register;
+                C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 2] * W_register;
+                C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 3] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 16);
+                C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 4] * W_register;
+                C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 5] * W_register;
+                C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 6] * W_register;
+                C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 7] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 32);
+                C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 8] * W_register;
+                C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 9] * W_register;
+                C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 10] * W_register;
+                C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 11] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 48);
+                C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 12] * W_register;
+                C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 13] * W_register;
+                C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 14] * W_register;
+                C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 15] * W_register;
+            }
             if (m_4 * 4 < 8 && n_2 * 16 < 4) {
-                float16 C_state_1_1_0 = (float16)(0.0f);
-                float16 C_state_1_1_1 = (float16)(0.0f);
-                float16 C_state_1_1_2 = (float16)(0.0f);
-                float16 C_state_1_1_3 = (float16)(0.0f);
-                for (int k_6 = 0; k_6 < 2; ++k_6) {
-                    float16 W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64);
-                    C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16] * W_register_1;
-                    C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 1] * W_register_1;
-                    C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 2] * W_register_1;
-                    C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 3] * W_register_1;
-                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 16);
-                    C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 4] * W_register_1;
-                    C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 5] * W_register_1;
-                    C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 6] * W_register_1;
-                    C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 7] * W_register_1;
-                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 32);
-                    C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 8] * W_register_1;
-                    C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 9] * W_register_1;
-                    C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 10] * W_register_1;
-                    C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 11] * W_register_1;
-                    W_register_1 = *(__local const float16*)(W_shared + n_2 * 128 + k_6 * 64 + 48);
-                    C_state_1_1_0 = C_state_1_1_0 + X_shared[m_4 * 32 + k_6 * 16 + 12] * W_register_1;
-                    C_state_1_1_1 = C_state_1_1_1 + X_shared[m_4 * 32 + k_6 * 16 + 13] * W_register_1;
-                    C_state_1_1_2 = C_state_1_1_2 + X_shared[m_4 * 32 + k_6 * 16 + 14] * W_register_1;
-                    C_state_1_1_3 = C_state_1_1_3 + X_shared[m_4 * 32 + k_6 * 16 + 15] * W_register_1;
-                }
-                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16) = C_state_1_1_0;
-                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_state_1_1_1;
-                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_state_1_1_2;
-                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_state_1_1_3;
+                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16) = C_state_0;
+                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_state_1;
+                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_state_2;
+                *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_state_3;
             } else {
-                float16 C_state_0 = (float16)(0.0f);
-                float16 C_state_1 = (float16)(0.0f);
-                float16 C_state_2 = (float16)(0.0f);
-                float16 C_state_3 = (float16)(0.0f);
-                for (int k_4 = 0; k_4 < 2; ++k_4) {
-                    float16 W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64);
-                    C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16] * W_register;
-                    C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 1] * W_register;
-                    C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 2] * W_register;
-                    C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 3] * W_register;
-                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 16);
-                    C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 4] * W_register;
-                    C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 5] * W_register;
-                    C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 6] * W_register;
-                    C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 7] * W_register;
-                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 32);
-                    C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 8] * W_register;
-                    C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 9] * W_register;
-                    C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 10] * W_register;
-                    C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 11] * W_register;
-                    W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 48);
-                    C_state_0 = C_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 12] * W_register;
-                    C_state_1 = C_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 13] * W_register;
-                    C_state_2 = C_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 14] * W_register;
-                    C_state_3 = C_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 15] * W_register;
-                }
                 if (m_4 * 4 < 11) {
                     if (n_2 * 16 < 4) {
                         *(__local float16*)(C_state_shared + m_4 * 128 + n_2 * 16) = C_state_0;
@@ -222,12 +196,12 @@ void C(
             }
         }
     }
-    for (int m_9 = 0; m_9 < 11; ++m_9) {
+    for (int m_8 = 0; m_8 < 11; ++m_8) {
         for (int n_3 = 0; n_3 < 2; ++n_3) {
             if (n_3 * 16 < 4) {
-                *(__global float16_u*)(C + block_x * 209 + m_9 * 19 + n_3 * 16) = *(__local const float16*)(C_state_shared + m_9 * 32 + n_3 * 16);
+                *(__global float16_u*)(C + block_x * 209 + m_8 * 19 + n_3 * 16) = *(__local const float16*)(C_state_shared + m_8 * 32 + n_3 * 16);
             } else {
-                store_first_global_float16(C + block_x * 209 + m_9 * 19 + n_3 * 16, load_first_shared_float16(C_state_shared + m_9 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)), 19 - n_3 * 16);
+                store_first_global_float16(C + block_x * 209 + m_8 * 19 + n_3 * 16, load_first_shared_float16(C_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)), 19 - n_3 * 16);
             }
         }
     }

@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -72,22 +72,22 @@ void Z(
         }
     }
     for (int q = 0; q < 3; ++q) {
-        float16 Z_state_0 = (float16)(0.0f);
-        float16 Z_state_1 = (float16)(0.0f);
-        for (int r = 0; r < 3; ++r) {
-            for (int s = 0; s < 3; ++s) {
-                for (int c_2 = 0; c_2 < 3; ++c_2) {
-                    float16 W_register = load_first_global_float16(W + r * 63 + s * 21 + c_2 * 7, 7, (float16)(0.0f));
-                    Z_state_0 = Z_state_0 + X_shared[r * 21 + q * 6 + s * 3 + c_2] * W_register;
+        float16 Z_state_1_16_0 = (float16)(0.0f);
+        float16 Z_state_1_16_1 = (float16)(0.0f);
+        for (int r_1 = 0; r_1 < 3; ++r_1) {
+            for (int s_3 = 0; s_3 < 3; ++s_3) {
+                for (int c_3 = 0; c_3 < 3; ++c_3) {
+                    float16 W_register_1_1 = load_first_global_float16(W + r_1 * 63 + s_3 * 21 + c_3 * 7, 7, (float16)(0.0f));
+                    Z_state_1_16_0 = Z_state_1_16_0 + X_shared[r_1 * 21 + q * 6 + s_3 * 3 + c_3] * W_register_1_1;
                     if (q * 2 < 4) {
-                        Z_state_1 = Z_state_1 + X_shared[r * 21 + q * 6 + s * 3 + c_2 + 3] * W_register;
+                        Z_state_1_16_1 = Z_state_1_16_1 + X_shared[r_1 * 21 + q * 6 + s_3 * 3 + c_3 + 3] * W_register_1_1;
                     }
                 }
             }
         }
-        store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14, Z_state_0, 7);
+        store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14, Z_state_1_16_0, 7);
         if (q * 2 < 4) {
-            store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14 + 7, Z_state_1, 7);
+            store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14 + 7, Z_state_1_16_1, 7);
         }
     }
 }

@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -80,68 +80,48 @@ void Z(
     float16 W_register_1_2 = load_first_global_float16(W + block_x * 16 + 95, 19 - block_x * 16, (float16)(0.0f));
     float16 W_register_2_2 = load_first_global_float16(W + block_x * 16 + 152, 19 - block_x * 16, (float16)(0.0f));
     for (int q = 0; q < 3; ++q) {
+        float16 Z_state_0 = (float16)(0.0f);
+        float16 Z_state_1 = (float16)(0.0f);
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32) * W_register_0_0;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_0;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_1;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_1;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_2;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 48) * W_register_0_2;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 112) * W_register_1_0;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_0;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_1;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_1;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_2;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 160) * W_register_1_2;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 224) * W_register_2_0;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_0;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_1;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_1;
+        }
+        Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_2;
+        if (q * 2 < 4) {
+            Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 272) * W_register_2_2;
+        }
         if (q * 2 < 4 && block_x * 16 < 4) {
-            float16 Z_state_1_1_0 = (float16)(0.0f);
-            float16 Z_state_1_1_1 = (float16)(0.0f);
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32) * W_register_0_0;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_0;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_1;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_1;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_2;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 48) * W_register_0_2;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 112) * W_register_1_0;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_0;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_1;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_1;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_2;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 160) * W_register_1_2;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 224) * W_register_2_0;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_0;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_1;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_1;
-            Z_state_1_1_0 = Z_state_1_1_0 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_2;
-            Z_state_1_1_1 = Z_state_1_1_1 + *(__local const float16*)(X_shared + q * 32 + 272) * W_register_2_2;
-            *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16) = Z_state_1_1_0;
-            *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16 + 19) = Z_state_1_1_1;
+            *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16) = Z_state_0;
+            *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16 + 19) = Z_state_1;
         } else {
-            float16 Z_state_0 = (float16)(0.0f);
-            float16 Z_state_1 = (float16)(0.0f);
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32) * W_register_0_0;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_0;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 16) * W_register_0_1;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_1;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 32) * W_register_0_2;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 48) * W_register_0_2;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 112) * W_register_1_0;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_0;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 128) * W_register_1_1;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_1;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 144) * W_register_1_2;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 160) * W_register_1_2;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 224) * W_register_2_0;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_0;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 240) * W_register_2_1;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_1;
-            }
-            Z_state_0 = Z_state_0 + *(__local const float16*)(X_shared + q * 32 + 256) * W_register_2_2;
-            if (q * 2 < 4) {
-                Z_state_1 = Z_state_1 + *(__local const float16*)(X_shared + q * 32 + 272) * W_register_2_2;
-            }
             if (block_x * 16 < 4) {
                 *(__global float16_u*)(Z + block_z * 475 + block_y * 95 + q * 38 + block_x * 16) = Z_state_0;
             } else {

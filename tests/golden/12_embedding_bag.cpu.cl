@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -62,12 +62,12 @@ void Y(
     __global float* restrict Y)
 {
     const int block_x = (int)get_group_id(0);
-    float16 Y_state_0 = (float16)(0.0f);
-    float16 Y_state_1 = (float16)(0.0f);
-    for (int t = 0; t < 3; ++t) {
-        Y_state_0 = Y_state_0 + *(__global const float16_u*)(table + ids[block_x * 3 + t] * 19);
-        Y_state_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(3) ? Y_state_1 + load_first_global_float16(table + ids[block_x * 3 + t] * 19 + 16, 3, (float16)(0.0f)) : Y_state_1;
+    float16 Y_state_1_16_0 = (float16)(0.0f);
+    float16 Y_state_1_16_1 = (float16)(0.0f);
+    for (int t_1 = 0; t_1 < 3; ++t_1) {
+        Y_state_1_16_0 = Y_state_1_16_0 + *(__global const float16_u*)(table + ids[block_x * 3 + t_1] * 19);
+        Y_state_1_16_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(3) ? Y_state_1_16_1 + load_first_global_float16(table + ids[block_x * 3 + t_1] * 19 + 16, 3, (float16)(0.0f)) : Y_state_1_16_1;
     }
-    *(__global float16_u*)(Y + block_x * 19) = Y_state_0;
-    store_first_global_float16(Y + block_x * 19 + 16, Y_state_1, 3);
+    *(__global float16_u*)(Y + block_x * 19) = Y_state_1_16_0;
+    store_first_global_float16(Y + block_x * 19 + 16, Y_state_1_16_1, 3);
 }

@@ -2,7 +2,7 @@ typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
 
 static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float4(__builtin_ia32_loadups128_mask((const float4*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
 #else
     if (count >= 4) return *(const __global float4_u*)p;
     float4 v = others;

@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -72,37 +72,6 @@ void O(
         for (int i = 0; i < 2; ++i) {
             for (int d_2 = 0; d_2 < 2; ++d_2) {
                 if (block_x * 8 + i * 4 < 10 && d_2 * 16 < 4) {
-                    float16 O_state_1_1_0 = (float16)(0.0f);
-                    float16 O_state_1_1_1 = (float16)(0.0f);
-                    float16 O_state_1_1_2 = (float16)(0.0f);
-                    float16 O_state_1_1_3 = (float16)(0.0f);
-                    for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
-                        float16 V_register_1 = j * 4 + j_4 < 13 ? *(__local const float16*)(V_shared + d_2 * 64 + j_4 * 16) : (float16)(0.0f);
-                        if (j * 4 + j_4 <= block_x * 8 + i * 4) {
-                            O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_1;
-                        }
-                        if (j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
-                            O_state_1_1_1 = O_state_1_1_1 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 13] * V_register_1;
-                        }
-                        if (j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
-                            O_state_1_1_2 = O_state_1_1_2 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 26] * V_register_1;
-                        }
-                        if (j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
-                            O_state_1_1_3 = O_state_1_1_3 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 39] * V_register_1;
-                        }
-                    }
-                    if (j == 0) {
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_1_1_0;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1_1_1;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_1_1_2;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_1_1_3;
-                    } else {
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_1_1_0;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1_1_1;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_1_1_2;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_1_1_3;
-                    }
-                } else {
                     float16 O_state_0 = (float16)(0.0f);
                     float16 O_state_1 = (float16)(0.0f);
                     float16 O_state_2 = (float16)(0.0f);
@@ -112,68 +81,113 @@ void O(
                         if (j * 4 + j_3 <= block_x * 8 + i * 4) {
                             O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_3] * V_register;
                         }
-                        if (block_x * 8 + i * 4 < 12 && j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
+                        if (j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
                             O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 13] * V_register;
                         }
-                        if (block_x * 8 + i * 4 < 11 && j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
+                        if (j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
                             O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 26] * V_register;
                         }
-                        if (block_x * 8 + i * 4 < 10 && j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
+                        if (j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
                             O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 39] * V_register;
                         }
                     }
                     if (j == 0) {
-                        if (d_2 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_0;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_0;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_2;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_3;
+                    } else {
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_0;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_2;
+                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_3;
+                    }
+                } else {
+                    float16 O_state_1_1_0 = (float16)(0.0f);
+                    float16 O_state_1_1_1 = (float16)(0.0f);
+                    float16 O_state_1_1_2 = (float16)(0.0f);
+                    float16 O_state_1_1_3 = (float16)(0.0f);
+                    for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
+                        float16 V_register_1 = j * 4 + j_4 < 13 ? *(__local const float16*)(V_shared + d_2 * 64 + j_4 * 16) : (float16)(0.0f);
+                        if (j * 4 + j_4 <= block_x * 8 + i * 4) {
+                            O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_1;
+                        }
+                        if (block_x * 8 + i * 4 < 12 && j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
+                            O_state_1_1_1 = O_state_1_1_1 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 13] * V_register_1;
+                        }
+                        if (block_x * 8 + i * 4 < 11 && j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
+                            O_state_1_1_2 = O_state_1_1_2 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 26] * V_register_1;
+                        }
+                        if (block_x * 8 + i * 4 < 10 && j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
+                            O_state_1_1_3 = O_state_1_1_3 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 39] * V_register_1;
+                        }
+                    }
+                    if (j == 0) {
+                        if (block_x * 8 + i * 4 < 10 && d_2 * 16 < 4) {
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_1_1_0;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1_1_1;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_1_1_2;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_1_1_3;
                         } else {
-                            store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, O_state_0, 19 - d_2 * 16);
-                        }
-                        if (block_x * 8 + i * 4 < 12) {
                             if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1;
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_1_1_0;
                             } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, O_state_1, 19 - d_2 * 16);
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, O_state_1_1_0, 19 - d_2 * 16);
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 11) {
-                            if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, O_state_2, 19 - d_2 * 16);
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, O_state_1_1_1, 19 - d_2 * 16);
+                                }
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 10) {
-                            if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_3;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, O_state_3, 19 - d_2 * 16);
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, O_state_1_1_2, 19 - d_2 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, O_state_1_1_3, 19 - d_2 * 16);
+                                }
                             }
                         }
                     } else {
-                        if (d_2 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_0;
+                        if (block_x * 8 + i * 4 < 10 && d_2 * 16 < 4) {
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_1_1_0;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1_1_1;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_1_1_2;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_1_1_3;
                         } else {
-                            store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, 19 - d_2 * 16, (float16)(0.0f)) + O_state_0, 19 - d_2 * 16);
-                        }
-                        if (block_x * 8 + i * 4 < 12) {
                             if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1;
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_1_1_0;
                             } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1, 19 - d_2 * 16);
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1_1_0, 19 - d_2 * 16);
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 11) {
-                            if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, 19 - d_2 * 16, (float16)(0.0f)) + O_state_2, 19 - d_2 * 16);
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1_1_1, 19 - d_2 * 16);
+                                }
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 10) {
-                            if (d_2 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_3;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, 19 - d_2 * 16, (float16)(0.0f)) + O_state_3, 19 - d_2 * 16);
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1_1_2, 19 - d_2 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_2 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1_1_3, 19 - d_2 * 16);
+                                }
                             }
                         }
                     }

@@ -2,7 +2,7 @@ typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 load_first_global_float16(const __global float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float16(__builtin_ia32_loadups512_mask((const float16*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #else
     if (count >= 16) return *(const __global float16_u*)p;
     float16 v = others;
@@ -28,7 +28,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((float16*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
     return;
 #else
     if (count >= 16) {
@@ -91,76 +91,41 @@ void C(
         }
         for (int n_4 = 0; n_4 < 2; ++n_4) {
             for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
-                if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
-                    float16 C_state_1_0_0 = (float16)(0.0f);
-                    float16 C_state_1_0_1 = (float16)(0.0f);
-                    float16 C_state_1_1_0 = (float16)(0.0f);
-                    float16 C_state_1_1_1 = (float16)(0.0f);
-                    float16 C_state_1_2_0 = (float16)(0.0f);
-                    float16 C_state_1_2_1 = (float16)(0.0f);
-                    float16 C_state_1_3_0 = (float16)(0.0f);
-                    float16 C_state_1_3_1 = (float16)(0.0f);
-                    for (int k_6 = 0; k_6 < 8; ++k_6) {
-                        float A_register_1_1_0 = A_shared[m_4 * 32 + k_6 * 4];
-                        float A_register_1_1_1 = A_shared[m_4 * 32 + k_6 * 4 + 1];
-                        float A_register_1_1_2 = A_shared[m_4 * 32 + k_6 * 4 + 2];
-                        float A_register_1_1_3 = A_shared[m_4 * 32 + k_6 * 4 + 3];
-                        float16 B_register_1_1_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_6 * 32);
-                        float16 B_register_1_1_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_6 * 32 + 16);
-                        C_state_1_0_0 = A_register_1_1_0 * B_register_1_1_0 + C_state_1_0_0;
-                        C_state_1_0_1 = A_register_1_1_0 * B_register_1_1_1 + C_state_1_0_1;
-                        C_state_1_1_0 = A_register_1_1_1 * B_register_1_1_0 + C_state_1_1_0;
-                        C_state_1_1_1 = A_register_1_1_1 * B_register_1_1_1 + C_state_1_1_1;
-                        C_state_1_2_0 = A_register_1_1_2 * B_register_1_1_0 + C_state_1_2_0;
-                        C_state_1_2_1 = A_register_1_1_2 * B_register_1_1_1 + C_state_1_2_1;
-                        C_state_1_3_0 = A_register_1_1_3 * B_register_1_1_0 + C_state_1_3_0;
-                        C_state_1_3_1 = A_register_1_1_3 * B_register_1_1_1 + C_state_1_3_1;
-                    }
-                    if (k == 0) {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_1_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_1_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_1_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_1_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_1_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_1_3_1;
+                float16 C_state_0_0 = (float16)(0.0f);
+                float16 C_state_0_1 = (float16)(0.0f);
+                float16 C_state_1_0 = (float16)(0.0f);
+                float16 C_state_1_1 = (float16)(0.0f);
+                float16 C_state_2_0 = (float16)(0.0f);
+                float16 C_state_2_1 = (float16)(0.0f);
+                float16 C_state_3_0 = (float16)(0.0f);
+                float16 C_state_3_1 = (float16)(0.0f);
+                for (int k_5 = 0; k_5 < 8; ++k_5) {
+                    float A_register_0 = A_shared[m_4 * 32 + k_5 * 4];
+                    float A_register_1 = A_shared[m_4 * 32 + k_5 * 4 + 1];
+                    float A_register_2 = A_shared[m_4 * 32 + k_5 * 4 + 2];
+                    float A_register_3 = A_shared[m_4 * 32 + k_5 * 4 + 3];
+                    float16 B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32);
+                    float16 B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32 + 16);
+                    C_state_0_0 = A_register_0 * B_register_0 + C_state_0_0;
+                    C_state_0_1 = A_register_0 * B_register_1 + C_state_0_1;
+                    C_state_1_0 = A_register_1 * B_register_0 + C_state_1_0;
+                    C_state_1_1 = A_register_1 * B_register_1 + C_state_1_1;
+                    C_state_2_0 = A_register_2 * B_register_0 + C_state_2_0;
+                    C_state_2_1 = A_register_2 * B_register_1 + C_state_2_1;
+                    C_state_3_0 = A_register_3 * B_register_0 + C_state_3_0;
+                    C_state_3_1 = A_register_3 * B_register_1 + C_state_3_1;
+                }
+                if (k == 0) {
+                    if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
                     } else {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_1_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_1_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_1_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_1_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_1_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_1_3_1;
-                    }
-                } else {
-                    float16 C_state_0_0 = (float16)(0.0f);
-                    float16 C_state_0_1 = (float16)(0.0f);
-                    float16 C_state_1_0 = (float16)(0.0f);
-                    float16 C_state_1_1 = (float16)(0.0f);
-                    float16 C_state_2_0 = (float16)(0.0f);
-                    float16 C_state_2_1 = (float16)(0.0f);
-                    float16 C_state_3_0 = (float16)(0.0f);
-                    float16 C_state_3_1 = (float16)(0.0f);
-                    for (int k_5 = 0; k_5 < 8; ++k_5) {
-                        float A_register_0 = A_shared[m_4 * 32 + k_5 * 4];
-                        float A_register_1 = A_shared[m_4 * 32 + k_5 * 4 + 1];
-                        float A_register_2 = A_shared[m_4 * 32 + k_5 * 4 + 2];
-                        float A_register_3 = A_shared[m_4 * 32 + k_5 * 4 + 3];
-                        float16 B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32);
-                        float16 B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 32 + 16);
-                        C_state_0_0 = A_register_0 * B_register_0 + C_state_0_0;
-                        C_state_0_1 = A_register_0 * B_register_1 + C_state_0_1;
-                        C_state_1_0 = A_register_1 * B_register_0 + C_state_1_0;
-                        C_state_1_1 = A_register_1 * B_register_1 + C_state_1_1;
-                        C_state_2_0 = A_register_2 * B_register_0 + C_state_2_0;
-                        C_state_2_1 = A_register_2 * B_register_1 + C_state_2_1;
-                        C_state_3_0 = A_register_3 * B_register_0 + C_state_3_0;
-                        C_state_3_1 = A_register_3 * B_register_1 + C_state_3_1;
-                    }
-                    if (k == 0) {
                         if (block_x * 16 + m_4 * 4 < 17) {
                             if (n_4 * 32 < 22) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
@@ -225,6 +190,17 @@ void C(
                                 }
                             }
                         }
+                    }
+                } else {
+                    if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
                     } else {
                         if (block_x * 16 + m_4 * 4 < 17) {
                             if (n_4 * 32 < 22) {
