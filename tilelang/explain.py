@@ -21,7 +21,7 @@ def explain(schedule: Schedule) -> str:
     computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
     placed = placed_names(computation, schedule.steps)
     tasks = plan(computation, placed)
-    own = [t.name for other in tasks[:-1] for t in other.outputs]
+    own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
     lines = [f"(a kernel of its own, before: {name})" for name in own]
     lines += [
         f"(inline {t.name})"
@@ -41,7 +41,7 @@ def explain(schedule: Schedule) -> str:
 
 
 def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
-    """What a `do` takes of each axis, by the names it binds; all that is left where it binds none. Empty without a `do`."""
+    """What a `do` takes of each axis, by the names it binds; all that is left where it leaves them to the match. Empty without one."""
     leaf = steps[-1] if steps else None
     if not isinstance(leaf, Do):
         return {}
@@ -49,4 +49,4 @@ def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
 
     shape = use(leaf.instruction).shape
     bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
-    return {a.name: bound.get(a.name, a.extent) for a in last.axes}
+    return {a.name: bound.get(a.name, 1 if bound else a.extent) for a in last.axes}
