@@ -1,9 +1,15 @@
 """Settings of every test: how many random cases Hypothesis draws, chosen by HYPOTHESIS_PROFILE (dev, ci, large)."""
 
+import importlib
 import os
+import pkgutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import tilelang.instructions
+from tilelang.instruction import Instruction
 
 # Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -17,3 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden and tests/errors anew from what is generated now"
     )
+
+
+@pytest.fixture
+def only_shipped_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The instructions of the package alone, without those that other tests define: errors list what is known."""
+    package = tilelang.instructions
+    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, Instruction)]
+    monkeypatch.setattr(sys.modules[Instruction.__module__], "_KNOWN", {one.name: one for one in found})

@@ -7,17 +7,13 @@ fails the run.
 
 import importlib
 import inspect
-import pkgutil
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import tilelang.instructions
 from tilelang.errors import TileLangError
-from tilelang.instruction import Instruction
 
 FOLDER = Path(__file__).resolve().parent / "errors"
 THEMES = sorted(p.stem for p in FOLDER.glob("*.py") if not p.stem.startswith("_"))
@@ -33,17 +29,7 @@ def cases(theme: str) -> dict[str, Callable[[], object]]:
 CASES = {(theme, name): case for theme in THEMES for name, case in cases(theme).items()}
 
 
-def shipped_instructions() -> dict[str, Instruction]:
-    """The instructions of the package by name, without those that other tests define."""
-    package = tilelang.instructions
-    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Instruction)]
-    return {one.name: one for one in found}
-
-
-@pytest.fixture(autouse=True)
-def _only_shipped_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[Instruction.__module__], "_KNOWN", shipped_instructions())
+pytestmark = pytest.mark.usefixtures("only_shipped_instructions")
 
 
 def rendered(case: Callable[[], object]) -> str:

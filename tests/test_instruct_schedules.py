@@ -95,6 +95,7 @@ def test_their_specs_print(plan: Schedule, last: str) -> None:
     assert last in plan.explain()
 
 
+@pytest.mark.usefixtures("only_shipped_instructions")
 def test_ampere_is_refused_where_nothing_copies_by_itself() -> None:
     assert refusal(AMPERE, "pocl") == (
         "error[instruction-not-here]: `do cp_async_16`: profile pocl does not have cp_async\n"
