@@ -81,7 +81,7 @@ def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> l
     x, y, sums, gamma, beta = (aligned_array(s) for s in ((n, n), (n, n), (n,), (n,), (n,)))
     x[...], gamma[...], beta[...] = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
     tx, ty, tsums, tgamma, tbeta = (torch.from_numpy(a) for a in (x, y, sums, gamma, beta))
-    torch_gelu = torch._C._nn.gelu
+    torch_gelu: Callable[..., object] = torch._C._nn.gelu
     norms = {"X": x, "gamma": gamma, "beta": beta}
     operators: dict[str, tuple[tl.Schedule, dict[str, FloatArray], FloatArray, str, tuple[int, ...], Callable[[], object]]] = {
         "row sum": (schedules.row_sum(n, n), {"X": x}, sums, hand.row_sum_source(n), (n,), lambda: torch.sum(tx, 1, out=tsums)),
