@@ -13,7 +13,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Var, free, index
 from tilelang.schedule import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
-from tilelang.task import Task, placed_names, plan
+from tilelang.task import Task, Unplaced, make_task, placed_names, plan
 from tilelang.tensor import check_order, evaluate
 
 
@@ -222,6 +222,7 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
     task = main_task(computation, steps)
     spec = root_spec(task)
     kinds = tensor_kinds(computation)
+    placed = placed_names(computation, steps)
     specs = [spec]
     seen_other, leaf = False, None
     for step in resolve_when(steps, axis_extents(computation)):
@@ -235,13 +236,13 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
         seen_other |= not isinstance(step, (Inline, Units))
         leaf = step if isinstance(step, (Vectorize, Do)) else None
         if isinstance(step, Place) and step.steps:
-            _check_braces(computation, spec, step)
+            _check_braces(computation, spec, step, placed)
         spec = advance(spec, step, task, kinds)
         specs.append(spec)
     return tuple(specs)
 
 
-def _check_braces(computation: Computation, spec: Spec, step: Place) -> None:
+def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> None:
     """The axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it is lowered."""
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)
@@ -251,8 +252,12 @@ def _check_braces(computation: Computation, spec: Spec, step: Place) -> None:
     elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
         axes = [(d.name, d.extent) for d in tensor.dims] + [(a.name, a.extent) for a in spec.axes]
     elif tensor is not None and tensor.definition is not None:
-        reduction = tensor.definition.reduction
-        axes = [(a.name, a.extent) for a in (*tensor.definition.axes, *(reduction.axes if reduction is not None else ()))]
+        group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+        try:
+            stage = make_task(group, lambda t: t not in group and t.name in placed)
+        except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
+            return
+        axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
     inner = spec.replace(
         title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
     )
