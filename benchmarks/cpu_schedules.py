@@ -17,13 +17,17 @@ def matmul(m: int, n: int, k: int) -> tl.Tensor:
     return tl.define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j)
 
 
-# Blocks that two cores share evenly, panels of equal depth near 256.
-MATMUL_TILES = {(1024, 1024, 1024): (512, 528, 256), (2048, 2048, 2048): (512, 384, 256), (1000, 1111, 777): (504, 576, 259)}
+# Blocks (m, n) that two cores share evenly, panels of equal depth near 256, and how many steps of k are written out: a divisor of it.
+MATMUL_TILES = {
+    (1024, 1024, 1024): (512, 528, 256, 4),
+    (2048, 2048, 2048): (512, 384, 256, 4),
+    (1000, 1111, 777): (504, 576, 259, 7),
+}
 
 
 def matmul_schedule(m: int, n: int, k: int) -> tl.Schedule:
     """B packed in panels of 48 columns, A read where it lies; an 8 x 48 tile of C in 24 vector registers."""
-    block_m, block_n, panel = MATMUL_TILES.get((m, n, k), (336, 384, 256))
+    block_m, block_n, panel, unrolled = MATMUL_TILES.get((m, n, k), (336, 384, 256, 4))
     return (
         tl.schedule(matmul(m, n, k))
         .tile(m=block_m, n=block_n).to(tl.block)
@@ -31,7 +35,7 @@ def matmul_schedule(m: int, n: int, k: int) -> tl.Schedule:
         .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 48, k, n % 48)), steps=tl.move().vectorize(n=16))
         .split(m=8).split(n=48)
         .accumulate(tl.register)
-        .split(k=4, peel=True).split(k=1, unroll=True)
+        .split(k=unrolled, peel=True).split(k=1, unroll=True)
         .load("B", tl.register, steps=tl.move().vectorize(n=16))
         .split(m=1, unroll=True)
         .vectorize(n=16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.errors import Refusal
@@ -76,8 +76,8 @@ class Part:
         """The spec of the stage of step k as it will stand, seen from the frame before step i."""
         raise NotImplementedError
 
-    def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:
-        """The condition under which all points of a spec exist, and the spec without its bounds; None: not worth a version."""
+    def whole(self, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
+        """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known."""
         raise NotImplementedError
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:

@@ -20,7 +20,7 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragment_moves import FragmentMoves
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
-from tilelang.lowering.build.leaf import _depends, _guarded, _safe, fold
+from tilelang.lowering.build.leaf import _guarded, _safe, depends, fold
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
@@ -313,7 +313,7 @@ class Instructions(FragmentMoves):
             r = self.residence_of(frame, w)
             if _safe(w, r, b) and r.fill is not None:
                 mapping[w] = const(r.fill.value, w.dtype)
-            elif _depends(frame, w, a):
+            elif depends(frame, w, a):
                 bare.append((w.read if isinstance(w, Pad) else w).tensor.name)
         what = fold(substitute(value, mapping))
         reason = f"nothing fills {', '.join(dict.fromkeys(bare))} there"
@@ -331,7 +331,7 @@ def _harmless(frame: Frame, whole: Read | Pad, source: Residence, a: AxisState, 
 
     Every slot of a fragment holds something: an element of the tensor or the fill.
     """
-    return isinstance(source, FragmentShare) or _safe(whole, source, b) or not _depends(frame, whole, a)
+    return isinstance(source, FragmentShare) or _safe(whole, source, b) or not depends(frame, whole, a)
 
 
 def _bases(frame: Frame) -> dict[str, Expr]:

@@ -127,7 +127,7 @@ class Leaf(Part):
                 if a.reduction:
                     free = self._fold(frame, s, a.name, b.key)
                 else:
-                    free = all(_safe(w, r, b) or not _depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
+                    free = all(_safe(w, r, b) or not depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
                 if not free:
                     out.append(b.holds(index(0)))
         if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
@@ -151,7 +151,7 @@ class Leaf(Part):
         mapping: dict[Expr, Expr] = {}
         for whole in reads(reduce.values[0]):
             found = self.residence_of(frame, whole)
-            if found.fill is not None and key in found.filled and _depends(frame, whole, frame.spec.axis(axis)):
+            if found.fill is not None and key in found.filled and depends(frame, whole, frame.spec.axis(axis)):
                 mapping[whole] = Const(found.fill.value, whole.dtype)
         folded = fold(substitute(reduce.values[0], mapping))
         return isinstance(folded, Const) and folded.value == reduce.combiner.identity[0].value
@@ -300,7 +300,7 @@ def _safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
     return b.key in source.filled
 
 
-def _depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
+def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
     from tilelang.lowering.build.regions import mentions
 
     read = whole.read if isinstance(whole, Pad) else whole

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 
 from tilelang.computation import Tensor
 from tilelang.expr import Expr, Read, Var, index
@@ -90,6 +91,9 @@ class Places(Part):
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         region, uses = self.region(frame, i, step)
+        if isinstance(self.source_of(frame, region), ByAccess) and not region.points:
+            raise refuse(step, "not-lowered-yet", f"`{step}` of a tensor that is staged by access is accepted by the language, not"
+                         " lowered yet", "leave it out, or stage by region; name the tensor's own dimensions")  # fmt: skip
         if step.memory == "register":
             return self.register_load(frame, i, step, region, uses)
         box = self._box_for(frame, step, region, slot)
@@ -119,6 +123,8 @@ class Places(Part):
 
     def _move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
         """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
+        if any(x.extent == 0 for x in frame.spec.axes) and any(isinstance(e, ir.Load) for x in region.low for e in x.walk()):
+            return ir.seq()  # where it would begin is read from a tensor without elements
         guard, whole = self.whole(region.spec)
         guarded = self.chain(self.move_frame(frame, step, region, target), 0)
         if guard is None:
@@ -126,16 +132,17 @@ class Places(Part):
         plain = self.chain(self.move_frame(frame, step, dataclasses.replace(region, spec=whole), target), 0)
         return ir.If(guard, plain, guarded, step.span)
 
-    def whole(self, spec: Spec) -> tuple[Expr | None, Spec]:
-        """The condition under which all points of a spec exist, and the spec with its bounds known to hold.
+    def whole(self, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
+        """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known to hold.
 
         None where nothing can be gained: no bounds, or threads, which each test for themselves anyway.
         """
         if self.build.threads > 1:
             return None, spec
-        ends = [b.holds(index(0 if b.lower else a.extent - 1)) for a in spec.axes for b in a.bounds if not a.reduction]
-        axes = tuple(a if a.reduction else a.replace(bounds=tuple(b.replace(known=True) for b in a.bounds)) for a in spec.axes)
-        return conjunction(ends), spec.replace(axes=axes)
+        chosen = {a.name for a in spec.axes if not a.reduction and (axes is None or a.name in axes)}
+        ends = [b.holds(index(0 if b.lower else a.extent - 1)) for a in spec.axes if a.name in chosen for b in a.bounds]
+        known = (a.replace(bounds=tuple(b.replace(known=True) for b in a.bounds)) if a.name in chosen else a for a in spec.axes)
+        return conjunction(ends), spec.replace(axes=tuple(known))
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)

@@ -21,7 +21,7 @@ from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
 from tilelang.machine import Profile
-from tilelang.schedule import Inline, Place, Split, Step, Tile, Units, Vectorize
+from tilelang.schedule import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.task import State, Task, make_task, placed_names, plan
 
@@ -127,6 +127,7 @@ class _Assembly:
 
     def _kernels(self, task: Task, steps: tuple[Step, ...]) -> None:
         """One kernel, or two where a reduction is spread over blocks."""
+        _check_fused_split(task, steps)
         split = next((s for s in steps if isinstance(s, Tile) and s.level == "block"
                       and any(a in {x.name for x in task.reduction_axes} for a, _ in s.sizes)), None)  # fmt: skip
         if split is None:
@@ -230,6 +231,20 @@ class _Assembly:
             elif isinstance(s, Split):
                 sizes.update(numbers(s))
         return total
+
+
+def _check_fused_split(task: Task, steps: tuple[Step, ...]) -> None:
+    """Refuses a spread over blocks of a reduction that was fused or unfused."""
+    reduced = {a.name for a in task.reduction_axes}
+    made: set[str] = set()
+    for s in steps:
+        if isinstance(s, Fuse) and s.axes[0] in reduced | made:
+            made.add(s.name)
+        elif isinstance(s, Unfuse) and s.axis in reduced | made:
+            made |= {n for n, _ in s.parts}
+        elif isinstance(s, Tile) and s.level == "block" and made & {a for a, _ in s.sizes}:
+            raise refuse(s, "not-lowered-yet", f"`{s}`: a spread over blocks of a fused reduction is accepted by the language, not"
+                         " lowered yet", "spread one of its own axes over the blocks")  # fmt: skip
 
 
 class Whole0(Whole):

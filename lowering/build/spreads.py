@@ -47,7 +47,8 @@ def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
 class Spread:
     """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; repeats: tiles per unit.
 
-    idle: there are more units than are in use. linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along the first axis.
+    idle: there are more units than are in use. linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along
+    the first axis.
     """
 
     sizes: Mapping[str, int]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Cast, Const, Expr, Var, index, substitute
+from tilelang.expr import Binary, Cast, Const, Expr, Pad, Read, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
-from tilelang.lowering.build.leaf import _held, stored
+from tilelang.lowering.build.leaf import _held, depends, stored
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
 from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
@@ -81,10 +81,12 @@ class States(Part):
     # ------------------------------------------------------------ registers
 
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """The scope; in two versions where that spares whole tiles the guards of what they read where it lies."""
-        guard, whole = self.whole(frame.spec)
+        """The scope; in two versions where that spares most tiles the guards of what they read where it lies."""
         operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
-        if guard is None or not any(isinstance(self.residence_of(frame, w), Whole) for w in operands):
+        in_place = [w for w in operands if isinstance(self.residence_of(frame, w), Whole)]
+        axes = {a.name for a in frame.spec.axes if any(depends(frame, w, a) for w in in_place)}
+        guard, whole = self.whole(frame.spec, axes)
+        if guard is None:
             return self._register_scope(frame, i, step)
         plain = self._register_scope(frame.but(spec=whole), i, step)
         return ir.If(guard, plain, self._register_scope(frame, i, step), step.span)
@@ -402,6 +404,12 @@ def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:
     what = f"its state {chunks[0]} rounded to {output.dtype}" if rounded else f"the finished value of its state {chunks[0]}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
     return f"the first round stores in {element} {what}; the second combines {chunks[1]} with that instead of with the state"
+
+
+def _lies_in_global(frame: Frame, whole: Read | Pad) -> bool:
+    """Whether a read goes to global memory, as far as tensors are placed here: a stage below may bring it nearer."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    return isinstance(next((r for r in reversed(frame.residences) if r.serves(read, whole)), None), Whole)
 
 
 def st_read(frame: Frame, tensor: Tensor) -> Expr:
