@@ -97,7 +97,7 @@ class _KernelCheck:
         """One declaration."""
         self.need(b.memory in ("global", "shared", "register"), f"{b.name} is in {b.memory!r} memory")
         self.need(all(n >= 0 for n in b.shape), f"{b.name} has shape {b.shape}")
-        roles = ("input", "output", "workspace") if b.memory == "global" else ("",)
+        roles = {"global": ("input", "output", "workspace"), "register": ("", "temporary")}.get(b.memory, ("",))
         self.need(b.role in roles, f"{b.name} in {b.memory} memory has role {b.role!r}")
         if b.memory == "global":
             self.need(self.globals.get(b.name) == b, f"{b.name} is not what the program lists: {self.globals.get(b.name)}")

@@ -71,7 +71,7 @@ class Cover(Part):
             boxed = math.prod(n for _, n in hull(uses, step))
         except NotABox:
             return True
-        axes = _axes_of(uses[0])
+        axes = axes_of(uses[0])
         pointwise = math.prod(frame.spec.axis(a).extent for a in axes)
         fused = any(not isinstance(e, Var) for _, e in frame.spec.coordinates)
         return fused and pointwise < boxed and len({u.whole for u in uses}) == 1
@@ -144,7 +144,7 @@ class Cover(Part):
                          f"name the read: load {uses[0].read} in {step.memory}, or let the layout name the tensor's own"
                          " dimensions")  # fmt: skip
         use = mains[0]
-        axes = _axes_of(use)
+        axes = axes_of(use)
         wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
         if step.layout is not None and step.layout.terms:
             named = set(step.layout.dims)
@@ -177,7 +177,7 @@ class Cover(Part):
                       "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
 
 
-def _axes_of(use: Use) -> tuple[str, ...]:
+def axes_of(use: Use) -> tuple[str, ...]:
     """The axes of the spec that a read depends on, in the spec's order."""
     found: dict[str, None] = {}
     order = [v for v in use.ranges if isinstance(v, Var)]

@@ -14,7 +14,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import Expr, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.cover import Region, axes_of
 from tilelang.lowering.build.frame import (
     Box,
     ByAccess,
@@ -93,10 +93,12 @@ class Places(Part):
         region, uses = self.region(frame, i, step)
         if isinstance(self.source_of(frame, region), ByAccess) and not region.points:
             raise refuse(step, "not-lowered-yet", f"`{step}` of a tensor that is staged by access is accepted by the language, not"
-                         " lowered yet", "leave it out, or stage by region; name the tensor's own dimensions")  # fmt: skip
+                         " lowered yet", "stage by region; name the tensor's own dimensions")  # fmt: skip
         if step.memory == "register":
             return self.register_load(frame, i, step, region, uses)
         box = self._box_for(frame, step, region, slot)
+        if all(u.main and any(frame.spec.axis(a).extent == 0 for a in axes_of(u)) for u in uses):
+            return ir.seq(), box  # there is no point that reads it, and an index may come from a tensor without elements
         return self._move(frame, step, region, Target((box,), step.stream)), box
 
     def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
@@ -123,8 +125,6 @@ class Places(Part):
 
     def _move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
         """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
-        if any(x.extent == 0 for x in frame.spec.axes) and any(isinstance(e, ir.Load) for x in region.low for e in x.walk()):
-            return ir.seq()  # where it would begin is read from a tensor without elements
         guard, whole = self.whole(region.spec)
         guarded = self.chain(self.move_frame(frame, step, region, target), 0)
         if guard is None:
