@@ -53,7 +53,7 @@ def _rebuilt(recipe: Recipe, steps: tuple[Step, ...]) -> Schedule | None:
     """The schedule of these steps for a recipe; None where they do not go together."""
     try:
         return Schedule(recipe.build(), steps)
-    except (TileLangError, KeyError):
+    except (TileLangError, KeyError, IndexError, TypeError):
         return None
 
 
