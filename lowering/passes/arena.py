@@ -114,18 +114,19 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
             visit(part)
         if isinstance(stmt, ir.For):
             end = counter[0] = counter[0] + 1
-            used = [(name, life) for name, life in lives.items() if life.last >= start]
-            carried = _carried(stmt) if used else set()
-            for name, life in used:
-                inside = start <= life.first and life.last <= end
-                if not inside or name in carried:
-                    touch(name, start)
-                    touch(name, end)
+            used = {name for name, life in lives.items() if life.last >= start}
+            loops.append((start, end, used, _carried(stmt) if used else set()))
 
     arriving: set[str] = set()
+    loops: list[tuple[int, int, set[str], set[str]]] = []  # inner before outer: start, end, buffers used, carried
     visit(body)
     for name in arriving:
         touch(name, counter[0])
+    for start, end, used, carried in loops:  # what is used behind a loop too is known only now
+        for name in used:
+            if name in carried or lives[name].first < start or lives[name].last > end:
+                touch(name, start)
+                touch(name, end)
     return lives
 
 

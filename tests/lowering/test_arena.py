@@ -53,6 +53,12 @@ def test_a_loop_keeps_alive_what_comes_from_outside() -> None:
     assert placed(loop(put(a), put(b)), get(a), get(b), buffers=(a, b)) == {"a": 0, "b": 256}
 
 
+def test_a_loop_keeps_alive_what_is_read_behind_it() -> None:
+    a, b = shared("A"), shared("B")
+    offsets = placed(loop(put(b), get(b), put(a)), get(a), buffers=(a, b))  # B would overwrite what A was given a round before
+    assert offsets["A"] != offsets["B"]
+
+
 def test_a_value_from_the_round_before_lives_all_round() -> None:
     a, b = shared("a"), shared("b")
     assert placed(loop(get(a), put(a), put(b), get(b)), buffers=(a, b)) == {"a": 0, "b": 256}
