@@ -71,7 +71,7 @@ void O(
         }
         for (int i = 0; i < 2; ++i) {
             for (int d_2 = 0; d_2 < 2; ++d_2) {
-                if (block_x * 8 + i * 4 < 10 && d_2 * 16 < 4) {
+                if (block_x * 8 + i * 4 < 10) {
                     float16 O_state_0 = (float16)(0.0f);
                     float16 O_state_1 = (float16)(0.0f);
                     float16 O_state_2 = (float16)(0.0f);
@@ -92,15 +92,61 @@ void O(
                         }
                     }
                     if (j == 0) {
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_0;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_2;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_3;
+                        if (d_2 * 16 < 4) {
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_0;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_2;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_3;
+                        } else {
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = O_state_0;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, O_state_0, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = O_state_1;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, O_state_1, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = O_state_2;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, O_state_2, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = O_state_3;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, O_state_3, 19 - d_2 * 16);
+                            }
+                        }
                     } else {
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_0;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_2;
-                        *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_3;
+                        if (d_2 * 16 < 4) {
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_0;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_2;
+                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_3;
+                        } else {
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16) + O_state_0;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16, 19 - d_2 * 16, (float16)(0.0f)) + O_state_0, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 19) + O_state_1;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 19, 19 - d_2 * 16, (float16)(0.0f)) + O_state_1, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 38) + O_state_2;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 38, 19 - d_2 * 16, (float16)(0.0f)) + O_state_2, 19 - d_2 * 16);
+                            }
+                            if (d_2 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_2 * 16 + 57) + O_state_3;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_2 * 16 + 57, 19 - d_2 * 16, (float16)(0.0f)) + O_state_3, 19 - d_2 * 16);
+                            }
+                        }
                     }
                 } else {
                     float16 O_state_1_1_0 = (float16)(0.0f);
