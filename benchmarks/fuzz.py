@@ -11,7 +11,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
+import pickle
 import re
+import signal
 import sys
 import time
 import traceback
@@ -27,6 +30,7 @@ from tilelang.lowering import ir
 from tilelang.testing.features import features
 from tilelang.testing.shrinking import shrink
 
+SECONDS = 120  # for one batch on the device
 LEAST = 50  # of every verb, reduction, tail and memory
 GROUPS = ("verb", "memory", "reduction", "tail", "form", "move", "index", "shape", "type")
 
@@ -43,7 +47,7 @@ class Failure:
     def signature(self) -> tuple[str, str]:
         """What two failures of one cause share, as far as their texts tell."""
         kind = re.search(
-            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero|WRONG|refused|differ",
+            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero|WRONG|refused|differ|died",
             self.text,
         )
         return self.stage, kind.group(0) if kind else self.text.split("\n")[0][:60]
@@ -100,11 +104,10 @@ class Run:
     def flush(self) -> None:
         """Runs what waits on the device: together, or one by one where that fails."""
         waiting, self.waiting = self.waiting, []
-        try:
-            found = testing.check_device([(program, expected) for _, program, expected in waiting]) if waiting else []
-        except Exception as error:
+        found = apart([(program, expected) for _, program, expected in waiting]) if waiting else []
+        if isinstance(found, str):
             if len(waiting) == 1:
-                self.failures.append(Failure("device", _words(error), waiting[0][0]))
+                self.failures.append(Failure("device", found, waiting[0][0]))
                 return
             for one in waiting:
                 self.waiting = [one]
@@ -117,6 +120,30 @@ class Run:
     def note(self, stage: str, faults: list[str], case: testing.Case) -> None:
         if faults:
             self.failures.append(Failure(stage, "\n".join(faults), case))
+
+
+def apart(items: list[tuple[ir.Program, testing.Expected]]) -> list[list[str]] | str:
+    """`check_device` in a process of its own, which a driver may take with it: the faults, or what went wrong with all of it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        signal.alarm(SECONDS)
+        try:
+            found: object = testing.check_device(items)
+        except Exception as error:
+            found = _words(error)
+        with os.fdopen(writer, "wb") as stream:
+            pickle.dump(found, stream)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        answer = stream.read()
+    _, status = os.waitpid(child, 0)
+    if not answer:
+        return f"the process died of signal {os.waitstatus_to_exitcode(status)}"
+    result: list[list[str]] | str = pickle.loads(answer)
+    return result
 
 
 def _words(error: Exception) -> str:
