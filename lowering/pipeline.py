@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tilelang.computation import Computation
+from tilelang.errors import TileLangError
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.arena import place_shared
@@ -23,7 +24,7 @@ from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import verify
 from tilelang.machine import Profile
 from tilelang.options import Options
-from tilelang.schedule import Step
+from tilelang.steps import Step
 
 Pass = Callable[[ir.Kernel], ir.Kernel]
 
@@ -69,9 +70,9 @@ class _Watch:
             verify(program, name, after=self.done)
         self.done.append(name)
         if self.options.dump:
-            folder = Path(self.options.dump)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{self.number:02}_{name}.ir").write_text(f"# {name}: {seconds * 1e3:.2f} ms\n{to_text(program)}")
+            self._dump(
+                Path(self.options.dump), f"{self.number:02}_{name}.ir", f"# {name}: {seconds * 1e3:.2f} ms\n{to_text(program)}"
+            )
         if self.options.debug == f"pass:{name}":
             old = to_text(before).splitlines() if before is not None else []
             sys.stderr.write(
@@ -79,3 +80,13 @@ class _Watch:
             )
         self.number += 1
         return program
+
+    @staticmethod
+    def _dump(folder: Path, name: str, text: str) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        except OSError as error:
+            raise TileLangError(
+                "dump", f"cannot write {folder / name}: {error.strerror}", mend="TILELANG_DUMP=a directory"
+            ) from None

@@ -17,7 +17,8 @@ from tilelang import bound, expr, machine, numeric
 from tilelang import dtype as dt
 from tilelang.lowering import ir, printer, simulate
 from tilelang.lowering.targets import c_expressions, c_family, opencl
-from tilelang.schedule import Builder, Step
+from tilelang.schedule import Builder
+from tilelang.steps import Step
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.glob("tests/**/*.py") if p != Path(__file__).resolve())

@@ -14,7 +14,14 @@ from tilelang.schedule import Builder
 MODULES = ["tilelang"] + sorted(
     m.name for m in pkgutil.walk_packages(tl.__path__, "tilelang.") if not m.name.endswith((".__main__", ".demo"))
 )
-EXEMPLARY = ["schedule", "tensor", "runtime", "spec", "explain", "task"]  # every public function of these modules shows an example
+EXEMPLARY = [
+    "schedule",
+    "tensor",
+    "runtime",
+    "spec",
+    "explain",
+    "task",
+]  # every public function of these modules shows an example
 
 
 @pytest.mark.parametrize("name", MODULES)

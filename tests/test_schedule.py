@@ -15,7 +15,7 @@ from tests.errors._computations import copy, linear, matmul
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import load_profile
-from tilelang.schedule import Hole, Open, Place, Split, Tile, When
+from tilelang.steps import Hole, Open, Place, Split, Tile, When
 from tilelang.testing.checking import check_schedule
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,8 +9,8 @@ from tests.errors._computations import copy, linear, matmul, row_sum, softmax
 from tilelang.check import main_task
 from tilelang.computation import as_computation
 from tilelang.expr import INDEX, Var, index
-from tilelang.schedule import Place, Split, Step, Tile, Vectorize
 from tilelang.spec import Bound, Spec, complete, point, root_spec
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.tensor import evaluate
 
 

@@ -86,7 +86,8 @@ from tilelang.machine import (
     warpgroup,
 )
 from tilelang.options import Options
-from tilelang.schedule import Move, Schedule, blocks, extent, hole, move, schedule, threads, warpgroups, warps
+from tilelang.schedule import Move, Schedule, blocks, extent, move, schedule, threads, warpgroups, warps
+from tilelang.steps import hole
 from tilelang.tensor import Layout, layout
 
 if TYPE_CHECKING:

@@ -34,6 +34,27 @@ def wrong(tensor: Tensor, what: str, mend: str) -> ComputationError:
     return ComputationError("argument", f"the array for {tensor.name} {what}", mend=mend)
 
 
+def as_array(tensor: Tensor, value: Any) -> Any:
+    """An argument as a NumPy array: arrays as they are, anything else by NumPy, PyTorch's bfloat16 tensors by their bits.
+
+    Raises ComputationError where NumPy makes no array of it, and for masked arrays, whose masks a kernel would not see.
+    """
+    import numpy as np
+
+    if isinstance(value, np.ma.MaskedArray):
+        raise wrong(tensor, "is masked, and a kernel sees no masks", "pass value.filled(...)")
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # which NumPy does not know
+            import torch
+
+            return value.detach().view(torch.int16).numpy().view(tensor.dtype.numpy)
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise wrong(tensor, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
+
+
 def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
     """Raises ComputationError where shape or type are not the tensor's. role: input or output."""
     if tuple(array.shape) != tensor.shape:

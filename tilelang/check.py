@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Var, free, index
-from tilelang.schedule import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
+from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
 from tilelang.tensor import check_order, evaluate
 
@@ -66,6 +66,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
                               " the language, not lowered yet for this target", "accumulate below the blocks")  # fmt: skip
             if level == "cluster":
                 later(step, "a cluster of blocks")
+            if level == "block":
+                _check_above_blocks(spec, step, task)
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
@@ -116,6 +118,13 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return spec
         case _:
             raise AssertionError(step)
+
+
+def _check_above_blocks(spec: Spec, step: Step, task: Task) -> None:
+    """A walk over a reduction around the blocks would keep its state from one block to the next."""
+    for axis in task.reduction_axes:
+        if axis.name in spec.names and spec.axis(axis.name).extent != axis.extent:
+            later(step, f"a walk over the reduction axis {axis.name} around the blocks, whose state outlives them,")
 
 
 def later(step: Step, what: str) -> None:

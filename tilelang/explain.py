@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tilelang.check import advance, axis_extents, main_task, resolve_when, tensor_kinds
-from tilelang.schedule import Do, Schedule, Step
+from tilelang.schedule import Schedule
 from tilelang.spec import Spec, complete, root_spec
+from tilelang.steps import Do, Step
 from tilelang.task import placed_names, plan
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilelang.arguments import array_type, check_array, first, share_memory, wrong
+from tilelang.arguments import array_type, as_array, check_array, first, share_memory, wrong
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
@@ -122,9 +122,17 @@ def compile(
             mend="trials=0",
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target or "opencl")
-    options = options or Options.from_environment()
+    options = Options.from_environment() if options is None else options
+    if not isinstance(options, Options):
+        raise DeviceError(
+            "bad-options", f"options={options!r} are no options", span=caller_span(), mend="tl.Options(verify=True), say"
+        )
     if isinstance(what, Schedule):
         plan = what
+    elif schedule is not None and not isinstance(schedule, Builder):
+        raise Refusal(
+            "bad-steps", f"schedule={schedule!r} is no schedule", span=caller_span(), mend="a Schedule, or a tl.move() with steps"
+        )
     elif schedule is not None:
         plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), schedule.steps)
         if plan.computation.hash != as_computation(what).hash:
@@ -169,7 +177,7 @@ class Kernel:
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._names = {t.name for t in self.computation.inputs}
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
-        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs])  # type: ignore[misc]
+        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
 
     # ------------------------------------------------------------ what it is
 
@@ -315,7 +323,7 @@ class Kernel:
             return driver.device_buffer(connection, value)
         import numpy as np
 
-        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        array = as_array(tensor, value)
         check_array(tensor, type, array, "input")
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)  # strides are honoured by a copy

@@ -1,6 +1,6 @@
 """A schedule: a computation and the steps that refine it, and the builder that writes them.
 
-Every step is a frozen value; a Schedule is immutable, each method gives a new one. Steps carry the caller's line. A step is checked
+A Schedule is immutable, each method gives a new one. Steps carry the caller's line. A step is checked
 as soon as it is made, as far as that step can be (spec.advance); the rest is known when the schedule is compiled or `check`ed.
 Nodes that a target does not lower yet are in the data model and refused by the lowering, never by the builder.
 """
@@ -13,228 +13,30 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, caller_span
-from tilelang.expr import INDEX, Expr, Read, Var, to_text
+from tilelang.expr import INDEX, Expr, Var
 from tilelang.machine import Level, Memory
-from tilelang.node import Node, node
+from tilelang.steps import (
+    Do,
+    Fuse,
+    Hole,
+    Inline,
+    Open,
+    Place,
+    Sizes,
+    Split,
+    Step,
+    Team,
+    Tile,
+    Unfuse,
+    Units,
+    Vectorize,
+    When,
+    sizes_text,
+)
 from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
     from tilelang.spec import Spec
-
-
-@node
-class Hole(Node):
-    """A size or a run of steps for the autoscheduler to fill. Text: `?` for a size, `...` for steps."""
-
-    def __str__(self) -> str:
-        return "?"
-
-
-hole = Hole()
-Size = int | Hole
-Sizes = tuple[tuple[str, Size], ...]
-
-
-class Step(Node):
-    """One line of a schedule."""
-
-    __slots__ = ()
-
-
-@node
-class Team(Node):
-    """`count` units of `level`, optionally named as a role with a register budget per thread."""
-
-    count: int
-    level: str
-    role: str | None = None
-    registers: int | None = None
-
-    def as_role(self, name: str, registers: int | None = None) -> Team:
-        """The same units under a name that steps can refer to."""
-        return self.replace(role=name, registers=registers)
-
-    def __add__(self, other: Team) -> tuple[Team, ...]:
-        return (self, other)
-
-    def __str__(self) -> str:
-        tail = f" as {self.role}" if self.role else ""
-        return f"{self.count} {self.level}{tail}" + (f" ({self.registers} registers)" if self.registers is not None else "")
-
-
-@node
-class Units(Step):
-    """What a unit of `level` is made of."""
-
-    level: str
-    teams: tuple[Team, ...]
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return f"units {self.level} = {' + '.join(str(t) for t in self.teams)}"
-
-
-@node
-class Fuse(Step):
-    """A new axis that runs over several, row-major."""
-
-    name: str
-    axes: tuple[str, ...]
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return f"fuse {self.name}=({', '.join(self.axes)})"
-
-
-@node
-class Unfuse(Step):
-    """An axis as several of given extents, row-major."""
-
-    axis: str
-    parts: tuple[tuple[str, int], ...]
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return f"unfuse {self.axis}=({', '.join(f'{n}:{e}' for n, e in self.parts)})"
-
-
-@node
-class Tile(Step):
-    """Spread: cut, and give each tile to one unit of `level`. `count` wraps the tiles over that many units."""
-
-    sizes: Sizes
-    level: str
-    count: Size | None = None
-    order: Layout | None = None
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        count = f" {self.count}" if self.count is not None else ""
-        order = " " + str(self.order).replace("layout", "order") if self.order is not None else ""
-        return f"tile {_sizes(self.sizes)} -> {self.level}{count}{order}"
-
-
-@node
-class Split(Step):
-    """Walk: a sequential loop over chunks. `of`: the reductions that share the walk. `implied`: not written by the user."""
-
-    sizes: Sizes
-    unroll: bool = False
-    peel: bool = False
-    of: tuple[str, ...] = ()
-    implied: bool = False
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        of = f" of {' '.join(self.of)}" if self.of else ""
-        return f"split {_sizes(self.sizes)}{of}" + " unroll" * self.unroll + " peel" * self.peel
-
-
-@node
-class Place(Step):
-    """A tensor, or the state of reductions, resident in a memory from here to the end of this spec.
-
-    verb: load, compute, accumulate, via. what: a tensor's name, or a read such as A[n, k] (None for accumulate and via). layout: over
-    the tensor's dims, or over the spec's axes (by access). ahead: it runs that many iterations before its reader. steps: how it
-    moves; None is the documented default, `...` a hole. on, behind, once: in the data model, lowered later.
-    """
-
-    verb: str
-    what: str | Read | None
-    memory: str
-    layout: Layout | None = None
-    ahead: int = 0
-    behind: int = 0
-    on: str | None = None
-    once: bool = False
-    stream: bool = False
-    steps: tuple[Step, ...] | None = None
-    open: bool = False
-    implied: bool = False
-    span: Span | None = None
-
-    @property
-    def tensor_name(self) -> str:
-        return self.what.tensor.name if isinstance(self.what, Read) else str(self.what)
-
-    def __str__(self) -> str:
-        if self.verb == "via":
-            head = f"via {self.memory}"
-        elif self.verb == "accumulate":
-            head = f"accumulate in {self.memory}"
-        else:
-            what = to_text(self.what) if isinstance(self.what, Read) else self.what
-            head = f"{self.verb} {what} in {self.memory}"
-        parts = [head, str(self.layout) if self.layout is not None else "", f"ahead {self.ahead}" if self.ahead else "",
-                 f"behind {self.behind}" if self.behind else "", f"on {self.on}" if self.on else "", "once" * self.once,
-                 "stream" * self.stream]  # fmt: skip
-        inner = [str(s) for s in self.steps or ()] + ["..."] * self.open
-        braces = "{ " + "; ".join(inner) + " }" if inner else ""
-        return " ".join(p for p in (*parts, braces) if p)
-
-
-@node
-class Inline(Step):
-    """Substitute a pointwise definition into its readers; at the head of a schedule."""
-
-    tensor: str
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return f"inline {self.tensor}"
-
-
-@node
-class Vectorize(Step):
-    """The innermost piece is one vector access or operation along an axis."""
-
-    axis: str
-    lanes: Size
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return f"vectorize {self.axis}={self.lanes}"
-
-
-@node
-class Do(Step):
-    """The innermost piece is one instruction; `binding` pairs the instruction's axes with the spec's."""
-
-    instruction: str
-    binding: tuple[tuple[str, str], ...] = ()
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        tail = f" ({', '.join(f'{a}={b}' for a, b in self.binding)})" if self.binding else ""
-        return f"do {self.instruction}{tail}"
-
-
-@node
-class Open(Step):
-    """A hole that stands for any number of steps."""
-
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        return "..."
-
-
-@node
-class When(Step):
-    """Steps under a condition on extents or on what the profile can do; `condition` is over Vars named as axes."""
-
-    condition: Expr
-    then: tuple[Step, ...]
-    otherwise: tuple[Step, ...] = ()
-    span: Span | None = None
-
-    def __str__(self) -> str:
-        text = f"when {self.condition} {{ {'; '.join(map(str, self.then))} }}"
-        return text + (f" else {{ {'; '.join(map(str, self.otherwise))} }}" if self.otherwise else "")
-
-
-def _sizes(sizes: Sizes) -> str:
-    return " ".join(f"{axis}={size}" for axis, size in sizes)
 
 
 def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) -> None:
@@ -280,6 +82,8 @@ class Builder:
         """`.fuse(mn=("m", "n"))`: one axis that runs over several, row-major."""
         made, span = self, caller_span()
         for name, parts in axes.items():
+            several = isinstance(parts, (tuple, list)) and len(parts) > 0 and all(isinstance(x, str) for x in parts)
+            _need(several, span, "bad-axes", f"`fuse {name}={parts!r}` names no axes", f'.fuse({name}=("m", "n"))')
             made = made._then(Fuse(name, tuple(parts), span))
         return made
 
@@ -287,7 +91,11 @@ class Builder:
         """`.unfuse(j={"a": 2, "c": 4})`: one axis as several."""
         made, span = self, caller_span()
         for name, parts in axes.items():
-            made = made._then(Unfuse(name, tuple(parts.items()), span))
+            named = isinstance(parts, dict) and bool(parts)
+            _need(named, span, "bad-axes", f"`unfuse {name}={parts!r}` names no parts", f'.unfuse({name}={{"a": 2, "b": 4}})')
+            made = made._then(
+                Unfuse(name, tuple((n, e) for n, e in _checked_sizes("unfuse", parts, span) if isinstance(e, int)), span)
+            )
         return made
 
     def tile(self, **sizes: int | Hole) -> PendingTile[Self]:
@@ -326,17 +134,36 @@ class Builder:
         """The innermost piece is one vector access or operation."""
         span = caller_span()
         found = _checked_sizes("vectorize", lanes, span)
-        text = f"`vectorize {_sizes(found)}` names {len(found)} axes"
+        text = f"`vectorize {sizes_text(found)}` names {len(found)} axes"
         _need(len(found) == 1, span, "vector-of-two-axes", text, "one axis; split the others to 1 before")
         return self._then(Vectorize(*found[0], span))
 
     def do(self, instruction: Any, **binding: str) -> Self:
         """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
-        return self._then(Do(getattr(instruction, "name", instruction), tuple(binding.items()), caller_span()))
+        span, name = caller_span(), getattr(instruction, "name", instruction)
+        _need(
+            isinstance(name, str),
+            span,
+            "bad-instruction",
+            f"`do {instruction!r}` is no instruction",
+            "its name, or what tl.use gave",
+        )
+        return self._then(Do(name, tuple(binding.items()), span))
 
     def when(self, condition: Expr, then: Builder, otherwise: Builder | None = None) -> Self:
         """Steps under a condition on extents: `.when(tl.extent("m") < 64, tl.move()...)`."""
-        return self._then(When(condition, then.steps, otherwise.steps if otherwise else (), caller_span()))
+        span = caller_span()
+        _need(
+            isinstance(condition, Expr),
+            span,
+            "bad-condition",
+            f"`when {condition!r}` is no condition on extents",
+            'tl.extent("m") <= 64',
+        )
+        for part in (then, otherwise):
+            good = isinstance(part, Builder) or (part is None and part is otherwise)
+            _need(good, span, "bad-steps", f"`when`: {part!r} is no move", "a tl.move() with steps")
+        return self._then(When(condition, then.steps, otherwise.steps if otherwise else (), span))
 
     def rest(self) -> Self:
         """The remaining steps are for the autoscheduler."""
@@ -356,17 +183,19 @@ class PendingTile(Generic[B]):
         """Give each tile to one unit of `level`; `count` wraps them over that many units; `order` numbers the units."""
         span = caller_span()
         _check_layout("order", order, span)
+        if count is not None and not isinstance(count, Hole):
+            ((_, count),) = _checked_sizes("tile", {f"... -> {level} count": count}, span)
         return self._builder._then(Tile(self._sizes, str(getattr(level, "name", level)), count, order, span))
 
     def __repr__(self) -> str:
-        return f"`tile {_sizes(self._sizes)}` without .to(level)"
+        return f"`tile {sizes_text(self._sizes)}` without .to(level)"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         raise Refusal(
             "tile-without-level",
-            f"`tile {_sizes(self._sizes)}` does not say which units take the tiles",
+            f"`tile {sizes_text(self._sizes)}` does not say which units take the tiles",
             span=self._span,
             mend="add .to(tl.block), .to(tl.thread), ...; for a sequential loop use .split(...)",
         )
@@ -399,7 +228,8 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
         _need(name in known, span, "unknown-argument", f"`{verb}` has no `{name}`", mend)
     for name in ("ahead", "behind"):
         n = fields.get(name, 0)
-        _need(n >= 0, span, "bad-size", f"`{name} {n}`: less than no iterations", "zero or more iterations")
+        whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
+        _need(whole, span, "bad-size", f"`{name} {n}` is no number of iterations", "a whole number, zero or more")
     _check_layout("layout", fields.get("layout"), span)
     if isinstance(what, Tensor):
         what = what.name
@@ -496,4 +326,5 @@ def extent(axis: str) -> Expr:
     >>> print(extent("m") <= 64)
     m <= 64
     """
+    _need(isinstance(axis, str), caller_span(), "bad-axes", f"tl.extent({axis!r}) names no axis", 'tl.extent("m")')
     return Var(axis, INDEX)

@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Expr, Var, index, to_text
 from tilelang.node import Node, node
-from tilelang.schedule import (
-    Do,
-    Fuse,
-    Place,
-    Split,
-    Step,
-    Tile,
-    Unfuse,
-    Vectorize,
-)
 from tilelang.simplify import TRUE, interval, simplify
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.task import Task
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from tilelang.computation import Computation, Definition, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute, unique
 from tilelang.node import Node, node
-from tilelang.schedule import Place, Step
 from tilelang.simplify import conjunction
+from tilelang.steps import Place, Step
 
 
 @node

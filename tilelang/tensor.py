@@ -34,16 +34,17 @@ class Layout(Node):
 
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
-        if elements < 0:
-            raise Refusal(
-                "negative-padding", f"`pad {elements}` takes places away", span=caller_span(), mend="zero or more elements"
-            )
+        if not isinstance(elements, int) or elements < 0:
+            message = f"`pad {elements}` is no number of places to add"
+            raise Refusal("negative-padding", message, span=caller_span(), mend="a whole number of elements, zero or more")
         return self.replace(padding=elements)
 
     def swizzle(self, width_bytes: int) -> Layout:
         """The same order with the 32-, 64- or 128-byte swizzle."""
         if width_bytes not in (32, 64, 128):
-            raise Refusal("unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="32, 64 or 128 bytes")
+            raise Refusal(
+                "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="32, 64 or 128 bytes"
+            )
         return self.replace(swizzle_bytes=width_bytes)
 
     @property

@@ -9,8 +9,8 @@ from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read, Var
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, Residence, Share, Target
-from tilelang.schedule import Do, Place, Step, Vectorize
 from tilelang.spec import Spec
+from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from tilelang.lowering.build.frame import (
 )
 from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, uses_below
-from tilelang.schedule import Place
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
+from tilelang.steps import Place
 from tilelang.task import Task
 
 

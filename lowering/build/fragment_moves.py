@@ -16,8 +16,8 @@ from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Box, Frame, Target
 from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.matching import Match
-from tilelang.schedule import Do, Place
 from tilelang.simplify import interval, simplify
+from tilelang.steps import Do, Place
 
 if TYPE_CHECKING:
     import numpy as np

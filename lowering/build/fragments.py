@@ -23,9 +23,9 @@ from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.share import Shares, dim_share
 from tilelang.lowering.build.state import States
 from tilelang.matching import Match
-from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
+from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
 
 SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
 

@@ -17,9 +17,9 @@ from tilelang.errors import Span
 from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
-from tilelang.schedule import Step
 from tilelang.simplify import simplify
 from tilelang.spec import Bound, Spec
+from tilelang.steps import Step
 from tilelang.task import Task
 from tilelang.tensor import Placement, split_terms
 

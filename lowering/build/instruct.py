@@ -25,8 +25,8 @@ from tilelang.lowering.build.matches import Resident, Seen, described, global_re
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
-from tilelang.schedule import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.spec import AxisState, Bound, Spec
+from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.task import Task, reads
 from tilelang.tensor import evaluate
 

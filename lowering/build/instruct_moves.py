@@ -15,8 +15,8 @@ from tilelang.lowering.build.fragments import Fragments, open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import _guarded
 from tilelang.lowering.build.matches import Seen
-from tilelang.schedule import Do, Place, Step, Tile
 from tilelang.simplify import conjunction, simplify
+from tilelang.steps import Do, Place, Step, Tile
 
 
 def completes_later(step: Place) -> bool:

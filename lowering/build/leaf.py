@@ -30,9 +30,9 @@ from tilelang.expr import (
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Staging, StatePlace, Whole
-from tilelang.schedule import Do, Step, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound
+from tilelang.steps import Do, Step, Vectorize
 from tilelang.task import reads
 
 

@@ -6,9 +6,9 @@ from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.lowering.build.frame import Frame, is_move
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
 from tilelang.machine import Profile
-from tilelang.schedule import Split, Tile, Vectorize
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
+from tilelang.steps import Split, Tile, Vectorize
 
 
 def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:

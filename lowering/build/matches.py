@@ -16,9 +16,9 @@ from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
 from tilelang.lowering.build.frame import Box, Residence
 from tilelang.meaning import MOVE, UPDATE, Means
-from tilelang.schedule import Fuse, Place, Split, Step, Tile, Unfuse
 from tilelang.simplify import interval, simplify
 from tilelang.spec import Spec, point
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse
 from tilelang.task import Task, reads
 from tilelang.tensor import Layout, Placement
 

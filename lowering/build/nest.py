@@ -14,9 +14,9 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Frame, is_move, is_thread_part
 from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
-from tilelang.schedule import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
+from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.tensor import order_extents, walk_order
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it

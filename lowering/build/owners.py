@@ -14,9 +14,9 @@ import numpy as np
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
 from tilelang.lowering.build.frame import NotOwner, Share
-from tilelang.schedule import Step
 from tilelang.simplify import interval
 from tilelang.spec import Spec
+from tilelang.steps import Step
 from tilelang.tensor import evaluate
 
 MOST_POINTS = 1 << 20  # of threads and walks that are enumerated; beyond, the walks are cut short

@@ -27,9 +27,9 @@ from tilelang.lowering.build.frame import (
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below
 from tilelang.lowering.build.regions import Range, hull, uses_below
 from tilelang.lowering.build.share import dim_share
-from tilelang.schedule import Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import walk_order
 

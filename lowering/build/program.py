@@ -21,8 +21,8 @@ from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
 from tilelang.machine import Profile
-from tilelang.schedule import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.spec import LEVELS, complete, root_spec
+from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
@@ -307,8 +307,8 @@ def _plain_roles(body: ir.Stmt) -> ir.Stmt:
 
 
 def identifier(name: str) -> str:
-    """A name as a kernel's identifier."""
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    """A name as a kernel's identifier; long ones are cut, because drivers make file names of them."""
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)[:64]
 
 
 Keep = Callable[[Tensor], bool]

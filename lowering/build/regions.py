@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute, unique
 from tilelang.lowering.build.frame import Build, Frame
-from tilelang.schedule import Place
 from tilelang.simplify import linear, simplify
 from tilelang.spec import point
+from tilelang.steps import Place
 from tilelang.task import Task, reads
 
 Range = tuple[Expr, int]  # begins at, how many

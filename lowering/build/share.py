@@ -24,9 +24,9 @@ from tilelang.lowering.build.frame import (
 )
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.regions import Use
-from tilelang.schedule import Place, Split, Tile, Vectorize
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
+from tilelang.steps import Place, Split, Tile, Vectorize
 from tilelang.tensor import split_terms
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from tilelang.expr import Expr, index
 from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
-from tilelang.schedule import Hole, Split, Step, Tile
 from tilelang.simplify import simplify
+from tilelang.steps import Hole, Split, Step, Tile
 
 
 def numbers(step: Tile | Split) -> dict[str, int]:

@@ -19,9 +19,9 @@ from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Tar
 from tilelang.lowering.build.leaf import _held, depends, stored
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
-from tilelang.schedule import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import complete, point
+from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.task import State, Task, reads
 from tilelang.tensor import Placement
 

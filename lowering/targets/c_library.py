@@ -62,14 +62,14 @@ static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
 """
 _FLOOR_MODULO_FLOAT = """
 static inline $T ${name}($T a, $T b) {  // with the divisor's sign
-    const $T r = fmod(a, b);
+    const $T r = $fmod;
     const $T moved = ((r != 0) & ((b < 0) != (r < 0))) ? r + b : r;
     return (moved == 0) ? copysign(moved, b) : moved;
 }
 """
 _FLOOR_DIVIDE_FLOAT = """
 static inline $T ${name}($T a, $T b) {  // the quotient that belongs to the floored remainder
-    const $T r = fmod(a, b);
+    const $T r = $fmod;
     const $T q = (a - r) / b;
     const $T lower = ((r != 0) & ((b < 0) != (r < 0))) ? q - ($T)(1) : q;
     const $T whole = floor(lower);
@@ -205,7 +205,9 @@ class Library:
         }  # fmt: skip
         word = "floor_divide" if op == "//" else "floor_modulo"
         type = vector(scalar, lanes)
-        return self._add(f"{word}_{type}", table[op, kind], T=type)
+        each = ", ".join(f"fmod(a.s{d}, b.s{d})" for d in LANE_DIGITS[:lanes])  # PoCL's fmod of a vector of doubles is wrong
+        fmod = f"({type})({each})" if scalar == "double" and lanes > 1 else "fmod(a, b)"
+        return self._add(f"{word}_{type}", table[op, kind], T=type, fmod=fmod)
 
     def integer_power(self, scalar: str) -> str:
         """A scalar integer power."""

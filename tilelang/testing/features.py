@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from tilelang.computation import Computation
 from tilelang.expr import Binary, Expr, Pad, Read, Reduce, Select, unique
-from tilelang.schedule import Place, Schedule, Split, Step, Tile, Units, Vectorize
+from tilelang.schedule import Schedule
 from tilelang.spec import Spec
+from tilelang.steps import Place, Split, Step, Tile, Units, Vectorize
 
 Feature = tuple[str, str]  # (group, name)
 

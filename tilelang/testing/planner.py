@@ -14,8 +14,9 @@ from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Pad
 from tilelang.machine import Profile, load_profile
-from tilelang.schedule import Move, Schedule, Split, Tile, move, schedule, threads, warps
+from tilelang.schedule import Move, Schedule, move, schedule, threads, warps
 from tilelang.spec import Spec
+from tilelang.steps import Split, Tile
 from tilelang.task import reads
 from tilelang.tensor import Layout, layout
 from tilelang.testing.choice import Source, subset

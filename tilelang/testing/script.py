@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilelang.expr import Read, to_text
-from tilelang.schedule import Do, Fuse, Inline, Place, Schedule, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.schedule import Schedule
+from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.tensor import Layout
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilelang.errors import TileLangError
-from tilelang.schedule import Place, Schedule, Split, Step, Tile
+from tilelang.schedule import Schedule
+from tilelang.steps import Place, Split, Step, Tile
 from tilelang.testing.case import Case
 from tilelang.testing.families import Recipe
 
