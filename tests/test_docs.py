@@ -66,6 +66,7 @@ def matches(expected: str, printed: str) -> bool:
     return doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS)
 
 
+@pytest.mark.usefixtures("only_shipped_instructions")
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
 def test_blocks_run_and_print_what_is_shown(path: Path, request: pytest.FixtureRequest) -> None:
     page = path.read_text(encoding="utf-8")

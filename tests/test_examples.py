@@ -113,6 +113,7 @@ def golden_texts() -> dict[str, str]:
     return texts
 
 
+@pytest.mark.usefixtures("only_shipped_instructions")
 def test_golden_sources(request: pytest.FixtureRequest) -> None:
     texts = golden_texts()
     if request.config.getoption("--update-golden"):

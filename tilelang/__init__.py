@@ -104,6 +104,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        import importlib
+
+        return importlib.import_module("tilelang.testing")
     if name in _LAZY:
         import importlib
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilelang.computation import Tensor
+from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError
 
 
@@ -53,6 +53,52 @@ def as_array(tensor: Tensor, value: Any) -> Any:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise wrong(tensor, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
+
+
+def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """The inputs in order, from arguments by position and by name. Raises ComputationError where they do not fit."""
+    if not named and len(arrays) == len(computation.inputs):
+        return list(arrays)
+    names = [t.name for t in computation.inputs]
+    if len(arrays) > len(names):
+        takes = f"the computation {computation.name} takes {len(names)} inputs ({', '.join(names)})"
+        raise ComputationError(
+            "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
+        )
+    found = dict(zip(names, arrays, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise ComputationError(
+                "arguments",
+                f"the computation {computation.name} has no input {name}",
+                mend="its inputs are " + ", ".join(names),
+            )
+        if name in found:
+            raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
+        found[name] = value
+    missing = [n for n in names if n not in found]
+    if missing:
+        raise ComputationError(
+            "arguments",
+            f"the computation {computation.name} needs {', '.join(missing)} too",
+            mend="pass an array for each input",
+        )
+    return [found[n] for n in names]
+
+
+def check_range(tensor: Tensor, array: Any) -> None:
+    """Raises ComputationError where an integer that may index lies outside the range that its input states."""
+    if tensor.range is None or array.size == 0:
+        return
+    low, high = tensor.range
+    least, most = int(array.min()), int(array.max())
+    if least < low or most >= high:
+        found = least if least < low else most
+        raise wrong(
+            tensor,
+            f"holds {found}, and its range is {low} .. {high - 1}",
+            f"integers of that range, or state another: range=({min(low, least)}, {max(high, most + 1)})",
+        )
 
 
 def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:

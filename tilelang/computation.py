@@ -232,7 +232,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     if len(names) != len(given):
         message = f"{len(names)} names for {len(given)} expressions"
         raise ComputationError("define-members", message, span=span, mend="one name per expression")
-    licences = tuple(sorted(set(allow)))
+    licences = tuple(sorted({allow} if isinstance(allow, str) else set(allow)))
     for licence in licences:
         if licence not in LICENCES:
             raise ComputationError("licence", f"there is no licence {licence!r}", span=span, mend="one of " + ", ".join(LICENCES))

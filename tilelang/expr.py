@@ -104,6 +104,11 @@ class Expr(Node):
     def __rshift__(self, other: Any) -> Expr:
         return binary(">>", self, other)
 
+    __array_ufunc__ = None  # NumPy's numbers and arrays leave the operator to this side
+
+    def __abs__(self) -> Expr:
+        return Call("abs", (self,))
+
     def __neg__(self) -> Expr:
         return Unary("-", self)
 

@@ -109,11 +109,6 @@ def _shape(cls: type) -> _Shape:
     return shape
 
 
-def field_names(cls: type) -> tuple[str, ...]:
-    """The names of a class's fields, in order."""
-    return _shape(cls).names
-
-
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def node(cls: type[T]) -> type[T]:
     """A frozen, slotted dataclass; a `span` field takes no part in equality, hashing or printing."""

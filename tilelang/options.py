@@ -73,3 +73,22 @@ class Options:
     def replace(self, **changes: Any) -> Self:
         """A copy with some options changed; None leaves an option as it is."""
         return dataclasses.replace(self, **{k: v for k, v in changes.items() if v is not None})
+
+
+def prepare_pocl() -> None:
+    """A directory that PoCL can write: it finds no device where its own cache, under the home directory, cannot be made.
+
+    Where POCL_CACHE_DIR is set, or the usual place can be written, nothing changes; else a temporary directory is taken.
+    """
+    if "POCL_CACHE_DIR" in os.environ:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    usual = os.path.join(base, "pocl", "kcache")
+    try:
+        os.makedirs(usual, exist_ok=True)
+    except OSError:
+        pass
+    if not os.access(usual, os.W_OK):
+        import tempfile
+
+        os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilelang-pocl-")

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilelang.arguments import array_type, as_array, check_array, first, share_memory, wrong
+from tilelang.arguments import array_type, as_array, bind, check_array, check_range, first, share_memory, wrong
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
@@ -175,7 +175,6 @@ class Kernel:
         self.computation = schedule.computation
         self._lock = threading.Lock()
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
-        self._names = {t.name for t in self.computation.inputs}
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
         self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
 
@@ -258,7 +257,7 @@ class Kernel:
 
         Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
         """
-        given = self._bind(arrays, named)
+        given = bind(self.computation, arrays, named)
         connection = self._connection
         on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(first(out)))
         buffers: dict[str, Any] = {}
@@ -285,36 +284,6 @@ class Kernel:
             connection.finish()
         return results[0] if len(results) == 1 else self._result(*results)
 
-    def _bind(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order."""
-        if not named and len(arrays) == len(self._inputs):
-            return list(arrays)
-        names = [t.name for t, _ in self._inputs]
-        if len(arrays) > len(names):
-            takes = f"the computation {self.computation.name} takes {len(names)} inputs ({', '.join(names)})"
-            raise ComputationError(
-                "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
-            )
-        found = dict(zip(names, arrays, strict=False))
-        for name, value in named.items():
-            if name not in self._names:
-                raise ComputationError(
-                    "arguments",
-                    f"the computation {self.computation.name} has no input {name}",
-                    mend="its inputs are " + ", ".join(names),
-                )
-            if name in found:
-                raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
-            found[name] = value
-        missing = [n for n in names if n not in found]
-        if missing:
-            raise ComputationError(
-                "arguments",
-                f"the computation {self.computation.name} needs {', '.join(missing)} too",
-                mend="pass an array for each input",
-            )
-        return [found[n] for n in names]
-
     def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
         if driver.is_device_array(value):
             check_array(tensor, type, value, "input")
@@ -325,6 +294,7 @@ class Kernel:
 
         array = as_array(tensor, value)
         check_array(tensor, type, array, "input")
+        check_range(tensor, array)
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)  # strides are honoured by a copy
         host = driver.HostArray(connection, array, False)
@@ -440,12 +410,15 @@ def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Re
     >>> print(simulate(compile(twice, target("opencl", profile="simulated"))))
     nothing found
     """
-    import numpy as np
-
     from tilelang.lowering.simulate import run
     from tilelang.reference import random_arrays
 
-    given = random_arrays(kernel.computation) if not arrays else {n: np.asarray(a) for n, a in arrays.items()}
+    given = random_arrays(kernel.computation)
+    if arrays:
+        bound = bind(kernel.computation, (), arrays)
+        given = {t.name: as_array(t, a) for t, a in zip(kernel.computation.inputs, bound, strict=True)}
+        for t in kernel.computation.inputs:
+            check_array(t, array_type(t), given[t.name], "input")
     profile = kernel.target.profile
     shared, memory = profile.memory("shared"), profile.memory("global")
     return run(
@@ -479,12 +452,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     kernels: dict[Any, Kernel] = {}
 
     @functools.wraps(function)
-    def call(*arrays: Any, out: Any = None) -> Any:
+    def call(*arrays: Any, out: Any = None, **named: Any) -> Any:
         import numpy as np
 
-        if len(arrays) != len(names):
-            raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays",
-                                   mend="one array for each parameter")  # fmt: skip
+        every = dict(zip(names, arrays, strict=False)) | named
+        if len(arrays) + len(named) != len(names) or set(every) != set(names):
+            raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays"
+                                   + (f" and {', '.join(named)}" if named else ""), mend="one array for each parameter")  # fmt: skip
+        arrays = tuple(every[n] for n in names)
         given = [a if driver.is_device_array(a) else np.asarray(a) for a in arrays]
         key = tuple((tuple(a.shape), str(a.dtype)) for a in given)
         found = kernels.get(key)

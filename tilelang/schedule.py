@@ -182,6 +182,9 @@ class PendingTile(Generic[B]):
     def to(self, level: Level | str, count: int | Hole | None = None, order: Layout | None = None) -> B:
         """Give each tile to one unit of `level`; `count` wraps them over that many units; `order` numbers the units."""
         span = caller_span()
+        _need(
+            isinstance(level, (str, Level)), span, "bad-level", f".to({level!r}) names no level", "tl.block, tl.warp, tl.thread"
+        )
         _check_layout("order", order, span)
         if count is not None and not isinstance(count, Hole):
             ((_, count),) = _checked_sizes("tile", {f"... -> {level} count": count}, span)
@@ -236,6 +239,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     given = steps.steps if isinstance(steps, Move) else None
     good = given is not None or steps is None or steps is ...
     _need(good, span, "bad-steps", f"`{verb}`: steps={steps!r} is no move", "a tl.move() with steps, or ... for a hole")
+    _need(isinstance(memory, (str, Memory)), span, "bad-memory", f"`{verb}` in {memory!r}: no memory", "tl.register, tl.shared")
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
 
@@ -254,6 +258,9 @@ class Schedule(Builder):
 
     def prefix(self, n: int) -> Schedule:
         """The schedule of the first n steps; it runs: what is left is done by plain loops."""
+        _need(
+            isinstance(n, int) and n >= 0, caller_span(), "bad-size", f"prefix({n!r}) is no number of steps", "zero or more steps"
+        )
         return Schedule(self.computation, self.steps[:n])
 
     @property

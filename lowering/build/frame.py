@@ -18,7 +18,7 @@ from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
-from tilelang.spec import Bound, Spec
+from tilelang.spec import Spec
 from tilelang.steps import Step
 from tilelang.task import Task
 from tilelang.tensor import Placement, split_terms
@@ -287,8 +287,3 @@ class Build:
 def is_move(frame: Frame) -> bool:
     """Whether a frame moves or stores elements, so that its tiles may wrap in any way."""
     return frame.fill is not None or not frame.task.states
-
-
-def bounds_of(spec: Spec) -> list[tuple[str, Bound]]:
-    """(axis, bound) for every bound of a spec."""
-    return [(a.name, b) for a in spec.axes for b in a.bounds]

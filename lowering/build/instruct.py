@@ -20,7 +20,7 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragment_moves import FragmentMoves
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
-from tilelang.lowering.build.leaf import _guarded, _safe, depends, fold
+from tilelang.lowering.build.leaf import depends, fold, guarded, safe
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
@@ -217,7 +217,7 @@ class Instructions(FragmentMoves):
             else:
                 whole = asked.reads[by_name[read.tensor.name]]
                 operands.append((name, *self.operand_at(frame, step, name, whole)))
-        return _guarded(ir.Instruction(semantics, tuple(operands), semantics.width, step.span), guards, step.span)
+        return guarded(ir.Instruction(semantics, tuple(operands), semantics.width, step.span), guards, step.span)
 
     def checked(self, frame: Frame, step: Do, into: str) -> Seen:
         """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
@@ -311,7 +311,7 @@ class Instructions(FragmentMoves):
         value = frame.task.states[0].reduce.values[0]
         for w in reads(value):
             r = self.residence_of(frame, w)
-            if _safe(w, r, b) and r.fill is not None:
+            if safe(w, r, b) and r.fill is not None:
                 mapping[w] = const(r.fill.value, w.dtype)
             elif depends(frame, w, a):
                 bare.append((w.read if isinstance(w, Pad) else w).tensor.name)
@@ -331,7 +331,7 @@ def _harmless(frame: Frame, whole: Read | Pad, source: Residence, a: AxisState, 
 
     Every slot of a fragment holds something: an element of the tensor or the fill.
     """
-    return isinstance(source, FragmentShare) or _safe(whole, source, b) or not depends(frame, whole, a)
+    return isinstance(source, FragmentShare) or safe(whole, source, b) or not depends(frame, whole, a)
 
 
 def _bases(frame: Frame) -> dict[str, Expr]:

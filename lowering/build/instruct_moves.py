@@ -13,7 +13,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragments import Fragments, open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
-from tilelang.lowering.build.leaf import _guarded
+from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import Seen
 from tilelang.simplify import conjunction, simplify
 from tilelang.steps import Do, Place, Step, Tile
@@ -92,7 +92,7 @@ class InstructionMoves(Fragments):
         if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):
             count = self._count(frame, step, held.slots)
             copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span)
-            return _guarded(copy, guards, step.span)
+            return guarded(copy, guards, step.span)
         if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in open_bounds(a)):
             why = "cannot be guarded, and what lies outside must be filled"
             if semantics.completes != AT_ONCE:
@@ -100,7 +100,7 @@ class InstructionMoves(Fragments):
             raise refuse(step, "unguardable-do" if semantics.completes == AT_ONCE else "not-lowered-yet", f"`{step}` {why}",
                          "leave the `do` to plain loops")  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
-        return _guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
 
     def _count(self, frame: Frame, step: Do, lanes: int) -> Expr | None:
         """How many leading elements exist in the source; None: all."""

@@ -86,7 +86,7 @@ class Leaf(Part):
             buffers = frame.state.buffers[s]
             at = self.state_indices(frame, lane, points)
             old: list[Expr] = [ir.Load(b, at) for b in buffers]
-            wide = [_held(b.dtype, v.dtype, e) for b, v, e in zip(buffers, reduce.combiner.left, old, strict=True)]
+            wide = [as_logical(b.dtype, v.dtype, e) for b, v, e in zip(buffers, reduce.combiner.left, old, strict=True)]
             mapping = dict(zip(reduce.combiner.left, wide, strict=True))
             for r, v in zip(reduce.combiner.right, values, strict=True):
                 mapping[r] = v if v.dtype == r.dtype else Cast(v, r.dtype)
@@ -94,7 +94,7 @@ class Leaf(Part):
             conditions = self._needed(frame, s)
             if reduce.condition is not None:
                 conditions.append(self.value(frame, reduce.condition, points))
-            out.append(_guarded(_assign(self, buffers, at, results, span), conditions, span))
+            out.append(guarded(_assign(self, buffers, at, results, span), conditions, span))
         return ir.seq(*out)
 
     def state_indices(self, frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> tuple[Expr, ...]:
@@ -127,7 +127,7 @@ class Leaf(Part):
                 if a.reduction:
                     free = self._fold(frame, s, a.name, b.key)
                 else:
-                    free = all(_safe(w, r, b) or not depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
+                    free = all(safe(w, r, b) or not depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
                 if not free:
                     out.append(b.holds(index(0)))
         if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
@@ -170,10 +170,10 @@ class Leaf(Part):
         if not in_registers:
             conditions += [Binary("==", d, index(0)) for d in frame.idle]
         if frame.finishing and frame.outer is not None:
-            return _guarded(self._combine_outer(frame, points, lane, span), conditions, span)
+            return guarded(self._combine_outer(frame, points, lane, span), conditions, span)
         existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in fills])
         if frame.again:
-            return _guarded(self._again(frame, points, lane, span), conditions, span)
+            return guarded(self._again(frame, points, lane, span), conditions, span)
         out = []
         for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
             e = self._state_value(frame, value, points, lane)
@@ -184,7 +184,7 @@ class Leaf(Part):
                 held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
                 at, e = (held, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, held))
             out.append(ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span))
-        return _guarded(ir.seq(*out), conditions, span)
+        return guarded(ir.seq(*out), conditions, span)
 
     def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
         axes = frame.coordinates(points)
@@ -203,7 +203,7 @@ class Leaf(Part):
             for s, state in enumerate(frame.task.states):
                 for m, tensor in enumerate(state.tensors):
                     held = ir.Load(frame.state.buffers[s][m], at)
-                    logical = _held(held.dtype, state.reduce.combiner.left[m].dtype, held)
+                    logical = as_logical(held.dtype, state.reduce.combiner.left[m].dtype, held)
                     mapping[Read(tensor, frame.task.axes)] = logical
         return self.value(frame, substitute(e, mapping) if mapping else e, points)
 
@@ -272,7 +272,7 @@ class Leaf(Part):
     def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, whole)
         at = source.at(indices, axes)
-        return _held(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
+        return as_logical(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
 
     def _padded(self, frame: Frame, pad: Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, pad)
@@ -293,7 +293,7 @@ def _last_written(frame: Frame) -> Step | None:
     return written[-1] if written else None
 
 
-def _safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
+def safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
     """Whether reading it at a point beyond the bound touches only what a move filled."""
     if isinstance(source, Whole):
         return isinstance(whole, Pad)
@@ -313,7 +313,7 @@ def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
     return isinstance(value, Read) and value.tensor in tensors
 
 
-def _held(storage: dt.DType, logical: dt.DType, e: Expr) -> Expr:
+def as_logical(storage: dt.DType, logical: dt.DType, e: Expr) -> Expr:
     """A stored element as the type it stands for."""
     return e if storage == logical else Cast(e, logical)
 
@@ -323,7 +323,7 @@ def stored(e: Expr, buffer: ir.Buffer) -> Expr:
     return e if e.dtype == buffer.dtype else Cast(e, buffer.dtype)
 
 
-def _guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:
+def guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:
     guard = conjunction(conditions)
     return body if guard is None else ir.If(guard, body, None, span)
 
@@ -342,8 +342,8 @@ def _combined(part: Part, reduce: Reduce, into: list[ir.Buffer], at: tuple[Expr,
               mine_at: tuple[Expr, ...], span: Span | None) -> ir.Stmt:  # fmt: skip
     """into[at] = combine(into[at], mine[mine_at])."""
     combiner = reduce.combiner
-    mapping = {v: _held(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(combiner.left, into, strict=True)}
-    mapping |= {v: _held(b.dtype, v.dtype, ir.Load(b, mine_at)) for v, b in zip(combiner.right, mine, strict=True)}
+    mapping = {v: as_logical(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(combiner.left, into, strict=True)}
+    mapping |= {v: as_logical(b.dtype, v.dtype, ir.Load(b, mine_at)) for v, b in zip(combiner.right, mine, strict=True)}
     results = [substitute(r, mapping) for r in combiner.result]
     if len(into) == 1:
         return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)

@@ -14,11 +14,12 @@ from tilelang.steps import Split, Tile, Vectorize
 def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
     """(step, lane before it, units before it, plan) of every spread below the block from step i on."""
     extents = {a.name: a.extent for a in frame.spec.axes}
+    reduced = frozenset(a.name for a in frame.spec.axes if a.reduction)
     units, lane = frame.spec.units or 1, frame.spec.lane
     found = []
     for step in frame.steps[i:]:
         if isinstance(step, Tile) and step.level != "block":
-            plan = plan_spread(profile, step, extents, units, is_move(frame))
+            plan = plan_spread(profile, step, extents, units, is_move(frame), reduced)
             found.append((step, lane, units, plan))
             units, lane = plan.per, simplify(lane % plan.per)
         if isinstance(step, (Split, Tile)):

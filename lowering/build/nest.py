@@ -114,8 +114,8 @@ class Nest(Part):
         spec = frame.spec
         units = spec.units or 1
         extents = {a.name: a.extent for a in spec.axes}
-        plan = plan_spread(self.build.profile, step, extents, units, is_move(frame))
         reduced = frozenset(a.name for a in spec.axes if a.reduction)
+        plan = plan_spread(self.build.profile, step, extents, units, is_move(frame), reduced)
         first_reduced = next(iter(plan.sizes)) in reduced
         again = self.build.variable(f"{next(iter(plan.sizes))}_round", plan.repeats) if plan.repeats > 1 else None
         met = frame.finishing and reduced >= set(plan.sizes)  # the rounds of a reduction are over: no loop, and no variable of it

@@ -96,7 +96,9 @@ class Spread:
         return found
 
 
-def plan_spread(profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool) -> Spread:
+def plan_spread(
+    profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool, reduced: frozenset[str]
+) -> Spread:
     """The spread of a step over `units` threads, given what is left of each axis.
 
     Raises Refusal where the step asks for more units than there are, or wraps several axes over a number that does not fit.
@@ -115,8 +117,8 @@ def plan_spread(profile: Profile, step: Tile, extents: Mapping[str, int], units:
             f"at most {available}, or say more with units",
         )
     count = min(wanted, available)
-    linear = len(sizes) == 1 or is_move
     rest = math.prod(list(rounds.values())[1:])
+    linear = len(sizes) == 1 or is_move or (count % rest != 0 and not reduced & set(sizes))
     if tiles > count and not linear and count % rest:
         raise refuse(
             step,

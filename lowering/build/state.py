@@ -16,7 +16,7 @@ from tilelang.expr import Binary, Cast, Const, Expr, Pad, Read, Var, index, subs
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
-from tilelang.lowering.build.leaf import _held, depends, stored
+from tilelang.lowering.build.leaf import as_logical, depends, stored
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, simplify
@@ -178,9 +178,9 @@ class States(Part):
             combiner = state.reduce.combiner
             mapping: dict[Expr, Expr] = {}
             for v, b in zip(combiner.left, members, strict=True):
-                mapping[v] = _held(b.dtype, v.dtype, ir.Load(b, (*at, lane)))
+                mapping[v] = as_logical(b.dtype, v.dtype, ir.Load(b, (*at, lane)))
             for v, b in zip(combiner.right, members, strict=True):
-                mapping[v] = _held(b.dtype, v.dtype, ir.Load(b, (*at, simplify(lane + width))))
+                mapping[v] = as_logical(b.dtype, v.dtype, ir.Load(b, (*at, simplify(lane + width))))
             target = (*at, lane) if width > 1 else (at or (index(0),))
             stores = [ir.Store(h, target, stored(substitute(r, mapping), h), None, False, step.span)
                       for h, r in zip(halves, combiner.result, strict=True)]  # fmt: skip
@@ -218,11 +218,12 @@ class States(Part):
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
             row = _flat(at, members[0].shape)
             mapping = {
-                v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)
+                v: as_logical(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)
             }
             partner = simplify(thread + distance)
             mapping |= {
-                v: _held(sc.dtype, v.dtype, ir.Load(sc, (row, partner))) for v, sc in zip(combiner.right, scratch, strict=True)
+                v: as_logical(sc.dtype, v.dtype, ir.Load(sc, (row, partner)))
+                for v, sc in zip(combiner.right, scratch, strict=True)
             }
             results = [stored(substitute(r, mapping), sc) for r, sc in zip(combiner.result, scratch, strict=True)]
             if len(scratch) == 1:

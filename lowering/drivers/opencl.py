@@ -16,6 +16,7 @@ from typing import Any
 
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.options import prepare_pocl
 
 # Platforms that keep what they compile themselves, and from which getting a binary costs another compilation.
 _PLATFORMS_WITH_CACHE = ("Portable Computing Language",)
@@ -25,6 +26,7 @@ _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_
 
 def _cl() -> Any:
     """The module pyopencl. Raises DeviceError where it is not installed or finds no loader."""
+    prepare_pocl()
     try:
         import pyopencl
     except ImportError as error:
@@ -49,10 +51,6 @@ class Device:
     host_memory: bool
     extensions: tuple[str, ...]
     handle: Any = dataclasses.field(compare=False, repr=False)
-
-    @property
-    def has_double(self) -> bool:
-        return "cl_khr_fp64" in self.extensions
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform})"

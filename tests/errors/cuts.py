@@ -78,8 +78,8 @@ def warp_not_filled() -> None:
 
 
 def wrap_does_not_divide() -> None:
-    start = tl.schedule(matmul(60, 60)).units(block=tl.threads(16)).tile(m=60, n=60).to(tl.block).accumulate(tl.register)
-    start.tile(m=5, n=5).to(tl.thread).check()
+    start = tl.schedule(matmul(60, 60, 60)).units(block=tl.threads(16)).tile(m=60, n=60).to(tl.block).accumulate(tl.register)
+    start.tile(m=5, k=5).to(tl.thread).check()
 
 
 def level_that_the_device_has_not() -> None:
