@@ -24,6 +24,7 @@ _PLATFORMS_WITH_CACHE = ("Portable Computing Language",)
 _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
 
+@functools.cache
 def _cl() -> Any:
     """The module pyopencl. Raises DeviceError where it is not installed or finds no loader."""
     prepare_pocl()
@@ -248,8 +249,12 @@ def seconds(event: Any) -> float:
 
 def is_device_array(value: Any) -> bool:
     """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
-    kind = type(value)
-    return hasattr(value, "base_data") and any(c.__module__ == "pyopencl.array" for c in kind.__mro__)
+    return _is_device_type(type(value))
+
+
+@functools.cache
+def _is_device_type(kind: type) -> bool:
+    return any(c.__module__ == "pyopencl.array" and c.__name__ == "Array" for c in kind.__mro__)
 
 
 def overlap(a: Any, b: Any) -> bool:
