@@ -66,6 +66,7 @@ def test_without_pyopencl_the_error_says_what_to_install(monkeypatch: pytest.Mon
     import sys
 
     monkeypatch.setitem(sys.modules, "pyopencl", None)
+    driver._cl.cache_clear()
     with pytest.raises(DeviceError) as caught:
         driver._cl()
     assert caught.value.code == "no-driver" and "pip install" in str(caught.value)
