@@ -249,7 +249,7 @@ def seconds(event: Any) -> float:
 
 def is_device_array(value: Any) -> bool:
     """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
-    return _is_device_type(type(value))
+    return bool(_is_device_type(type(value)))
 
 
 @functools.cache
