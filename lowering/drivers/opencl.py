@@ -249,7 +249,8 @@ def seconds(event: Any) -> float:
 
 def is_device_array(value: Any) -> bool:
     """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
-    return bool(_is_device_type(type(value)))
+    kind: Any = type(value)
+    return bool(_is_device_type(kind))
 
 
 @functools.cache
