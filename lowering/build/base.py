@@ -109,6 +109,10 @@ class Part:
         """Whether points beyond the bounds of a reduction axis contribute the identity, by what their operands are filled with."""
         raise NotImplementedError
 
+    def residence_here(self, frame: Frame, whole: Read | Pad) -> Residence | None:
+        """Where a read finds its tensor, if it is resident already: a step below may still place it."""
+        raise NotImplementedError
+
     def residence_of(self, frame: Frame, whole: Read | Pad) -> Residence:
         """Where a read finds its tensor."""
         raise NotImplementedError

@@ -150,8 +150,13 @@ class Leaf(Part):
             return False
         mapping: dict[Expr, Expr] = {}
         for whole in reads(reduce.values[0]):
-            found = self.residence_of(frame, whole)
-            if found.fill is not None and key in found.filled and depends(frame, whole, frame.spec.axis(axis)):
+            found = self.residence_here(frame, whole)
+            if (
+                found is not None
+                and found.fill is not None
+                and key in found.filled
+                and depends(frame, whole, frame.spec.axis(axis))
+            ):
                 mapping[whole] = Const(found.fill.value, whole.dtype)
         folded = fold(substitute(reduce.values[0], mapping))
         return isinstance(folded, Const) and folded.value == reduce.combiner.identity[0].value
@@ -263,11 +268,14 @@ class Leaf(Part):
         return go(e)
 
     def residence_of(self, frame: Frame, whole: Read | Pad) -> Residence:
+        found = self.residence_here(frame, whole)
+        assert found is not None, f"{whole} is nowhere"
+        return found
+
+    def residence_here(self, frame: Frame, whole: Read | Pad) -> Residence | None:
+        """Where a read finds its tensor, if it is resident already: a step below may still place it."""
         read = whole.read if isinstance(whole, Pad) else whole
-        for residence in reversed(frame.residences):
-            if residence.serves(read, whole):
-                return residence
-        raise AssertionError(f"{read.tensor.name} is nowhere")
+        return next((r for r in reversed(frame.residences) if r.serves(read, whole)), None)
 
     def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, whole)

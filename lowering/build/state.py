@@ -83,7 +83,7 @@ class States(Part):
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """The scope; in two versions where that spares most tiles the guards of what they read where it lies."""
         operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
-        in_place = [w for w in operands if isinstance(self.residence_of(frame, w), Whole)]
+        in_place = [w for w in operands if isinstance(self.residence_here(frame, w), Whole)]
         axes = {a.name for a in frame.spec.axes if any(depends(frame, w, a) for w in in_place)}
         guard, whole = self.whole(frame.spec, axes)
         if guard is None:
