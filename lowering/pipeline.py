@@ -17,6 +17,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers
+from tilelang.lowering.passes.loop_ends import end_loops
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
@@ -35,6 +36,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     return (
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
+        *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         ("promote", promote),

@@ -74,22 +74,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             if step.of:
                 later(step, "a walk shared by several reductions")
             return _cut(spec, sizes)
-        case Fuse(name, axes):
-            _check_axes(spec, step, tuple((a, 1) for a in axes))
-            if name in spec.names:
-                raise refuse_step(
-                    step, "axis-exists", f"there is an axis `{name}` already", "take another name for the fused axis"
-                )
-            if len({spec.axis(a).reduction for a in axes}) > 1:
-                raise refuse_step(
-                    step, "fuse-mixed", f"`{step}` fuses a reduction's axis with an output's", "fuse axes of one kind"
-                )
-            for a in axes:
-                if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
-                    raise refuse_step(
-                        step, "fuse-after-cut", f"`{a}` was cut before `{step}`", "fuse before any cut of these axes"
-                    )
-            return spec.fuse(name, axes)
+        case Fuse():
+            return _fused(spec, step)
         case Unfuse(axis, parts):
             _check_axes(spec, step, ((axis, 1),))
             product = 1
@@ -118,6 +104,20 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return spec
         case _:
             raise AssertionError(step)
+
+
+def _fused(spec: Spec, step: Fuse) -> Spec:
+    """The spec with axes of one kind, none of them cut, as one."""
+    name, axes = step.name, step.axes
+    _check_axes(spec, step, tuple((a, 1) for a in axes))
+    if name in spec.names:
+        raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "take another name for the fused axis")
+    if len({spec.axis(a).reduction for a in axes}) > 1:
+        raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction's axis with an output's", "fuse axes of one kind")
+    for a in axes:
+        if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
+            raise refuse_step(step, "fuse-after-cut", f"`{a}` was cut before `{step}`", "fuse before any cut of these axes")
+    return spec.fuse(name, axes)
 
 
 def _check_above_blocks(spec: Spec, step: Step, task: Task) -> None:
