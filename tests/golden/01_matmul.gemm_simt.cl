@@ -207,6 +207,7 @@ void C(
             *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4) = B_staged_0;
             *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4 + 128) = B_staged_1;
         }
+        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 37) {
         C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4] = C_state_0_0_0_0;

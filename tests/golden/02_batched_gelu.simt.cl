@@ -34,6 +34,7 @@ void C(
             C_state_1_0 = C_state_1_0 + X_register_1 * W_register_0;
             C_state_1_1 = C_state_1_1 + X_register_1 * W_register_1;
         }
+        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
         C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = C_state_0_0;

@@ -26,8 +26,11 @@ void Z(
                     Z_state_1_0 = Z_state_1_0 + X_shared[thread / 4 * 6 + c_1] * W_shared[c_1 * 8 + thread % 4 * 2 + 1];
                     Z_state_1_1 = Z_state_1_1 + X_shared[thread / 4 * 6 + c_1 + 3] * W_shared[c_1 * 8 + thread % 4 * 2 + 1];
                 }
+                barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
             }
+            barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
         }
+        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (thread % 4 * 2 < 5) {
         Z[(block_x * 4 + thread / 4) / 8 * 80 + (block_x * 2 + thread / 8) % 4 * 20 + thread / 4 * 2 % 4 * 5 + thread % 4 * 2] = Z_state_0_0;

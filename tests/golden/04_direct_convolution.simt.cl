@@ -40,6 +40,7 @@ void Z(
                 }
             }
         }
+        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_x / 4 % 3 * 2 + thread / 4 < 5 && block_x / 2 % 2 * 4 + thread / 2 % 2 * 2 < 5) {
         Z[block_x / 12 * 175 + block_x / 4 % 3 * 70 + thread / 4 * 35 + block_x / 2 % 2 * 28 + thread / 2 % 2 * 14 + block_x % 2 * 4 + thread % 2 * 2] = Z_state_0_0;

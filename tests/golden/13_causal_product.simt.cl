@@ -37,6 +37,7 @@ void O(
                 O_state_1_1 = O_state_1_1 + P_shared[thread / 4 * 8 + j_1 + 4] * V_shared[j_1 * 8 + thread % 4 * 2 + 1];
             }
         }
+        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_y * 8 + thread / 4 * 2 < 13 && block_x * 8 + thread % 4 * 2 < 19) {
         O[block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = O_state_0_0;

@@ -1,0 +1,44 @@
+"""Ends every loop that holds barriers with one, for compilers that need it.
+
+Needs: `barriers`. Guarantees: the body of a loop with a barrier in it ends with one. One line before and after:
+
+    for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0] }
+    for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0]; barrier shared }
+
+PoCL 3 makes loops over the threads of a block out of what lies between barriers. Where a loop's last part ends in a condition on the
+thread, LLVM joins it with the next round or with what follows the loop first, and such a part then has several ends: two rounds, and
+the kernel is wrong without a word, or the compiler aborts ("Could not find a dominating alternative variable"). Profiles of such
+compilers list the capability `barrier_at_loop_end`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang.lowering import ir
+
+REASON = "end of a loop with barriers: this compiler joins its last part with the next round otherwise"
+
+
+def end_loops(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with a barrier at the end of every loop that has one inside."""
+    if not any(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body)):
+        return kernel
+    return kernel.replace(body=_ended(kernel.body))
+
+
+def _ended(stmt: Any) -> Any:
+    if not isinstance(stmt, ir.Stmt):
+        return stmt
+    changed = stmt.map_children(_ended)
+    if not isinstance(changed, ir.For) or not any(isinstance(s, ir.Barrier) for s in ir.statements(changed.body)):
+        return changed
+    if isinstance(_last(changed.body), ir.Barrier):
+        return changed
+    end = ir.Barrier(("shared",), (REASON,), changed.span)
+    # A name that a Let binds is visible in its own sequence alone: the barrier stands behind it, not inside.
+    return changed.replace(body=ir.seq(changed.body, end))
+
+
+def _last(stmt: ir.Stmt) -> ir.Stmt:
+    return _last(stmt.body[-1]) if isinstance(stmt, ir.Seq) and stmt.body else stmt
