@@ -283,6 +283,15 @@ class _Threads:
         self._vars[stmt.var.name] = self.evaluate(stmt.value, mask)
 
     def _store(self, stmt: ir.Store, mask: Mask) -> None:
+        match stmt.value:
+            case Select(condition, then, ir.Load(stmt.buffer, stmt.indices, count=None)) if _is_merge(stmt, then):
+                # Some lanes of a vector register are kept: written by a store under a mask, they are not read.
+                mask = mask.narrow(self.evaluate(condition, mask))
+                stmt = stmt.replace(value=then)
+                if not mask.threads.size:
+                    return
+            case _:
+                pass
         indices = [self.evaluate(i, mask) for i in stmt.indices]
         count = None if stmt.count is None else self.evaluate(stmt.count, mask)
         value = self.evaluate(stmt.value, mask if count is None else _leading(mask, count, ir.lanes(stmt.value)))
@@ -321,6 +330,11 @@ class _Threads:
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
         first = {name: [self.evaluate(i, mask) for i in indices] for name, _, indices in stmt.operands}
         instruction_groups.execute(stmt, first, mask, self.memory, self.copies, self._site)
+
+
+def _is_merge(stmt: ir.Store, then: Expr) -> bool:
+    """Whether a store into registers keeps what stands in the lanes where its condition does not hold."""
+    return stmt.buffer.memory == "register" and ir.lanes(then) == ir.lanes(stmt.value)
 
 
 def _leading(mask: Mask, count: Value, lanes: int) -> Mask:

@@ -13,6 +13,8 @@ from tilelang.errors import Refusal
 from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import (
+    Box,
+    ByAccess,
     Frame,
 )
 from tilelang.lowering.build.leaf import fold
@@ -49,9 +51,21 @@ class Cover(Part):
         if by_access:
             return self._access_region(frame, step, uses), uses
         try:
-            return self._box_region(frame, step, uses), uses
+            return self._staged_bounds(frame, self._box_region(frame, step, uses)), uses
         except NotABox:
             return self._access_region(frame, step, uses), uses
+
+    def _staged_bounds(self, frame: Frame, region: Region) -> Region:
+        """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
+        source = self.source_of(frame, region)
+        if not isinstance(source, Box) or isinstance(source, ByAccess) or source.placement is None:
+            return region
+        axes = []
+        for d, (a, low, v) in enumerate(zip(region.spec.axes, source.low, source.placement.variables, strict=True)):
+            offset, extent = simplify(a.base - low), (interval(v)[1] or 0) + 1
+            bounds = (Bound(f"source:{d}<", offset, extent), Bound(f"source:{d}>", offset, 0, True))
+            axes.append(a.replace(bounds=(*a.bounds, *(b for b in bounds if not b.is_certain(a.extent)))))
+        return dataclasses.replace(region, spec=region.spec.replace(axes=tuple(axes)))
 
     @staticmethod
     def _wanted(use: Use, step: Place) -> bool:

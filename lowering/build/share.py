@@ -13,7 +13,6 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.frame import (
-    Box,
     DimShare,
     Fixed,
     Frame,
@@ -126,7 +125,6 @@ class Shares(Part):
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
         source = self.source_of(frame, region)
-        axes = [a.replace(bounds=(*a.bounds, *_within(source, d, a.base))) for d, a in enumerate(axes)]
         kept = frozenset(b.key for a in axes for b in a.bounds if b.key not in source.filled)
         axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
         wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
@@ -174,16 +172,6 @@ class Shares(Part):
             guard = conjunction([v + (j + 1) < total])
             out.append(body if guard is None else ir.If(guard, body, None, step.span))
         return ir.seq(*out)
-
-
-def _within(source: Residence, d: int, at: Expr) -> tuple[Bound, ...]:
-    """The bounds of a staged region along a dimension: a tile larger than what it is cut from reaches over its ends."""
-    if not isinstance(source, Box) or source.placement is None:
-        return ()
-    extent = (interval(source.placement.variables[d])[1] or 0) + 1
-    offset = simplify(at - source.low[d])
-    bounds = (Bound(f"source:{d}<", offset, extent), Bound(f"source:{d}>", offset, 0, True))
-    return tuple(b for b in bounds if not b.is_certain(1))
 
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:

@@ -263,6 +263,23 @@ def test_lanes_that_are_not_stored_need_no_value() -> None:
     assert report.counts == {"uninitialised-read": 4}
 
 
+def test_lanes_that_are_kept_are_not_read() -> None:
+    out, held = array("out", 4, role="output"), ir.Buffer("held", dt.float32, (4,), "register")
+    zero = (index(0),)
+    old, ramp = ir.Load(held, zero, 4), ir.Ramp(index(0), 4)
+    value = ir.Pack(tuple(const(float(i), dt.float32) for i in range(4)))
+
+    def merged(where: Expr) -> ir.Stmt:
+        return ir.Store(held, zero, Select(where, value, old))
+
+    some, rest = merged(binary("<", ramp, 3)), merged(binary("<", 2, ramp))
+    copy = ir.Store(out, zero, old)
+    report = run(program(ir.seq(some, rest, copy), out, held, threads=1), {})
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(report.outputs["out"], [0, 1, 2, 3])
+    assert run(program(ir.seq(some, copy), out, held, threads=1), {}).counts == {"uninitialised-read": 1}
+
+
 def test_vector_may_not_run_into_the_next_row() -> None:
     x, out = array("x", 2, 4), array("out", 4, role="output")
     load = ir.Load(x, (index(0), index(2)), 4)
