@@ -104,6 +104,8 @@ def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profi
             faults += [f"the first {n} steps: {f}" for f in check_schedule(schedule.prefix(n), arrays, profile=profile)]
         except Refusal as refused:
             faults.append(f"the first {n} steps are refused: {refused}")
+        except Exception as error:
+            faults.append(f"the first {n} steps fail: {type(error).__name__}: {error}")
     return faults
 
 
