@@ -51,9 +51,7 @@ def row_sum(rows: int, columns: int) -> tl.Schedule:
     """Y[i] = sum[j] X[i, j]."""
     x, i, j = _matrix(rows, columns)
     y = tl.define("Y", tl.sum(x[i, j], over=j), i)
-    return (
-        tl.schedule(y).tile(i=1).to(tl.block).accumulate(tl.register).split(j=64).load("X", tl.l1, ahead=16).vectorize(j=64)
-    )
+    return tl.schedule(y).tile(i=1).to(tl.block).accumulate(tl.register).split(j=64).load("X", tl.l1, ahead=16).vectorize(j=64)
 
 
 def softmax(rows: int, columns: int) -> tl.Schedule:
