@@ -47,7 +47,7 @@ class Failure:
     def signature(self) -> tuple[str, str]:
         """What two failures of one cause share, as far as their texts tell."""
         kind = re.search(
-            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero|WRONG|refused|differ|died|fail: \w+",
+            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero|WRONG|refused|differ|died|fail: \w+",  # noqa: E501
             self.text,
         )
         return self.stage, kind.group(0) if kind else self.text.split("\n")[0][:60]
