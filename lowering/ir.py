@@ -328,7 +328,8 @@ class Kernel(Node):
     """One launch: `grid` blocks (x fastest) of `threads` threads running `body`.
 
     grid[d] is the extent of Var `block_x|y|z`; thread numbers are the Var named `thread`. `buffers` lists every buffer used, in a
-    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64).
+    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64). notes: what the schedule left to the device, and
+    what came of it.
     """
 
     name: str
@@ -339,6 +340,7 @@ class Kernel(Node):
     index_bits: int = 32
     contract: bool = True  # a*b+c may be one rounding
     fast_math: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> tuple[Buffer, ...]:

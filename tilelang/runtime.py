@@ -206,11 +206,13 @@ class Kernel:
         )
 
     def explain(self) -> str:
-        """The spec after each step of the schedule; then what each kernel uses, and its barriers with the accesses that need them."""
+        """The spec after each step of the schedule; then what each kernel uses, what was chosen for loads that run ahead, and its
+        barriers with the accesses that need them."""
         lines = [self.schedule.explain()]
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
+            lines += [f"  {note}" for note in k.notes]
             for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
                 lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]
         return "\n".join(lines)

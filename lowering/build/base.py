@@ -84,6 +84,14 @@ class Part:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
         raise NotImplementedError
 
+    def choose_copies(self, frame: Frame, i: int, step: Place, slot: Expr) -> None:
+        """Decides, once, whether a load that runs ahead is copied by the device; frame: as its move will see it in a later round."""
+        raise NotImplementedError
+
+    def why_not_copied(self, step: Place) -> str:
+        """What stands against asynchronous copies of a load."""
+        raise NotImplementedError
+
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         raise NotImplementedError

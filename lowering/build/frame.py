@@ -19,7 +19,7 @@ from tilelang.lowering import ir
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
-from tilelang.steps import Step
+from tilelang.steps import Place, Step
 from tilelang.task import Task
 from tilelang.tensor import Placement, split_terms
 
@@ -233,6 +233,7 @@ class Frame:
     last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
+    moves: Place | None = None  # the load whose move this is
 
     def but(self, **changes: Any) -> Frame:
         return dataclasses.replace(self, **changes)
@@ -264,6 +265,7 @@ class Build:
         self.buffers: dict[str, ir.Buffer] = {}
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
+        self.notes: dict[str, None] = {}
         self.thread: Expr = Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
 
     def name(self, stem: str) -> str:
@@ -271,6 +273,10 @@ class Build:
         n = self.counters.get(stem, 0)
         self.counters[stem] = n + 1
         return stem if n == 0 else f"{stem}_{n}"
+
+    def note(self, text: str) -> None:
+        """Something the schedule left to the device, for `explain`."""
+        self.notes[text] = None
 
     def variable(self, stem: str, count: int) -> Var:
         """A loop variable over 0 .. count-1."""

@@ -6,26 +6,21 @@ load runs ahead, at the beginning of the round that reads it. Elements that do n
 
 from __future__ import annotations
 
-from tilelang.expr import Expr, Pad, Read, Select, binary, index
+from tilelang.expr import Expr, Pad, Read, index
 from tilelang.fragment import row_major
 from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.fragments import Fragments, open_bounds
+from tilelang.lowering.build.copies import Copies, NotCopied
+from tilelang.lowering.build.fragments import open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import Seen
-from tilelang.simplify import conjunction, simplify
+from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Tile
 
 
-def completes_later(step: Place) -> bool:
-    """Whether a load is by an instruction that completes with an in-order group."""
-    last = step.steps[-1] if step.steps else None
-    return isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
-
-
-class InstructionMoves(Fragments):
+class InstructionMoves(Copies):
     """do, in moves."""
 
     def checked(self, frame: Frame, step: Do, into: str) -> Seen:
@@ -34,26 +29,31 @@ class InstructionMoves(Fragments):
 
     # ------------------------------------------------------------ completion
 
+    def completes_later(self, step: Place) -> bool:
+        """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
+        last = step.steps[-1] if step.steps else None
+        return self.copies(step) or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
+
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """As for other moves; outside a ring an asynchronous one is awaited at once."""
         move, residence = super().make_resident(frame, i, step, slot)
-        if slot is None and completes_later(step):
+        if slot is None and self.completes_later(step):
             move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
         return move, residence
 
     def issued(self, step: Place, move: ir.Stmt) -> ir.Stmt:
         """A move ahead of the first round, its group closed in every case, so that rounds can count groups."""
-        return ir.seq(move, ir.Commit(step.span)) if completes_later(step) else move
+        return ir.seq(move, ir.Commit(step.span)) if self.completes_later(step) else move
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """An asynchronous move waits nowhere: the device stores it."""
-        if completes_later(step):
+        if self.completes_later(step):
             return self.make_resident(frame, i, step, slot)[0], None
         return super().staged_move(frame, i, step, slot)
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A round: asynchronous moves of earlier rounds are awaited as far as this round needs them, this round's make a group."""
-        mine = [step for step in moves if completes_later(step)]
+        mine = [step for step in moves if self.completes_later(step)]
         if not mine:
             return super().ring_body(frame, i, slots, moves)
         last = mine[-1]
@@ -106,15 +106,13 @@ class InstructionMoves(Fragments):
         """How many leading elements exist in the source; None: all."""
         found = self.match_of(step)
         (moving,) = (theirs for _, theirs in found.binding)
-        first, conditions = [], []
-        for a in frame.spec.axes:
-            for b in (b for b in open_bounds(a) if b.key in frame.fill_keys):
-                if a.name == moving and not b.lower:
-                    first.append(simplify(index(b.limit) - b.offset))
-                else:
-                    conditions.append(b.holds(index(0)))
-        guard = conjunction(conditions)
-        if not first and guard is None:
+        try:
+            count = self.existing(frame, moving, lanes, [])
+        except NotCopied as reason:
+            raise refuse(
+                step, "unguardable-do", f"`{step}` cannot be guarded: {reason}", "leave the `do` to plain loops"
+            ) from None
+        if count is None:
             return None
         outside = found.instruction.outside
         if frame.fill is None or outside is None or frame.fill.value != outside:
@@ -123,11 +121,7 @@ class InstructionMoves(Fragments):
             )
             raise refuse(step, "unguardable-do", f"`{step}` gives {gives} outside the tensor, the reader needs {needs}",
                          "leave the `do` to plain loops")  # fmt: skip
-        count: Expr = index(lanes)
-        for f in first:
-            count = binary("min", count, f)
-        count = simplify(binary("max", count, index(0)))
-        return count if guard is None else Select(guard, count, index(0))
+        return count
 
     # ------------------------------------------------------------ operands
 

@@ -279,6 +279,9 @@ class Nest(Part):
             trims = {axis: extent}
             return self._walked(frame, step, sizes, indices, {axis: v}, trims)
 
+        for place in ahead:
+            later_round = at(Var("?next", INDEX, place.ahead, max(place.ahead, rounds - 1)))
+            self.choose_copies(later_round, frame.steps.index(place, i + 1), place, index(0))
         before: list[ir.Stmt] = []
         for place in ahead:
             k = frame.steps.index(place, i + 1)

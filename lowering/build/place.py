@@ -188,7 +188,12 @@ class Places(Part):
         whole = self.move_frame(frame, step, region, Target((box,)))
         shape, axis, lanes = slots_below(whole, 0, self.build.profile)
         held = math.prod(shape) * lanes
-        if (frame.spec.units or 1) == 1 or held > STAGED_ELEMENTS:
+        alone = (frame.spec.units or 1) == 1
+        how = "one thread stores it at once" if alone else "waits in registers"
+        if held > STAGED_ELEMENTS and not alone:
+            how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
+        self.build.note(f"`{step}`: {how}; {self.why_not_copied(step)}")
+        if alone or held > STAGED_ELEMENTS:
             return self._move(frame, step, region, Target((box,))), None
         tensor = region.task.outputs[0]
         buffer = self.build.buffer(

@@ -34,6 +34,7 @@ class Builder(Instructions, Nest, Cover):
         self._rings = {}
         self.register_rings = {}
         self._matches = {}
+        self._refused = {}
 
 
 def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:
@@ -179,7 +180,8 @@ class _Assembly:
         largest = max((b.elements for b in self.buffers.values()), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         body = _plain_roles(body)
-        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, 64 if largest >= 2**30 else 32))  # type: ignore[arg-type]
+        width = 64 if largest >= 2**30 else 32
+        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, width, notes=tuple(build.notes)))  # type: ignore[arg-type]
 
     def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""

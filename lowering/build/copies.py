@@ -1,0 +1,204 @@
+"""Loads that run ahead where the device copies from global to shared memory by itself: which loads it can bring, and their copies.
+
+A copy takes as many bytes as the profile names, from consecutive elements to consecutive elements, both beginning at a multiple of its
+size; what does not exist becomes zero. A load all of whose leaves are of that form is copied; any other waits in registers, as on a
+device without copies. Which it is, is decided once for a load, by its move in a later round; `explain` says it with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
+from tilelang.lowering import ir
+from tilelang.lowering.build.fragments import Fragments, open_bounds
+from tilelang.lowering.build.frame import Frame, Target
+from tilelang.lowering.build.leaf import guarded
+from tilelang.simplify import conjunction, linear, simplify
+from tilelang.steps import Do, Place, Vectorize
+
+
+class NotCopied(Exception):
+    """The device cannot copy a leaf; the message says why."""
+
+
+class Copies(Fragments):
+    """Leaves that are asynchronous copies, and the choice between them and registers."""
+
+    _refused: dict[int, str]  # by load: why it is not copied; empty: it is
+    _obstacles: dict[str, None]  # why leaves of the load under decision cannot be copied
+    _sizes: dict[int, None]  # of the copies of those that can
+
+    def copies(self, step: Place) -> bool:
+        """Whether the device brings a load that runs ahead by itself."""
+        return self._refused.get(id(step)) == ""
+
+    def why_not_copied(self, step: Place) -> str:
+        """What stands against asynchronous copies of a load."""
+        return self._refused.get(id(step), "")
+
+    def choose_copies(self, frame: Frame, i: int, step: Place, slot: Expr) -> None:
+        """Decides, once, whether a load is copied; frame: as its move will see it in a later round."""
+        profile = self.build.profile
+        if id(step) in self._refused or step.memory != "shared" or isinstance((step.steps or (None,))[-1], Do):
+            return
+        if not profile.async_copy:
+            self._refused[id(step)] = f"`{profile.name}` has no asynchronous copies"
+            return
+        counters, buffers = dict(self.build.counters), dict(self.build.buffers)
+        self._refused[id(step)], self._obstacles, self._sizes = "", {}, {}
+        self.make_resident(frame, i, step, slot)  # what it makes is dropped: only whether it is all copies counts
+        self._rings.pop(id(step), None)
+        self.build.counters, self.build.buffers = counters, buffers
+        self._refused[id(step)] = "; ".join(self._obstacles)
+        if not self._obstacles:
+            sizes = " or ".join(str(n) for n in sorted(self._sizes)) or "no"
+            self.build.note(f"`{step}`: asynchronous copies of {sizes} bytes")
+
+    # ------------------------------------------------------------ the leaf
+
+    def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
+        """A leaf of a load that is copied; where one of them cannot be, it is stored at once, which is a copy that lands early."""
+        if not self._is_copied(frame) or isinstance(step, Do):
+            return super().leaf(frame, step)
+        try:
+            return self._copy(frame, step)
+        except NotCopied as reason:
+            self._obstacles[str(reason)] = None
+            return super().leaf(frame, step)
+
+    def _is_copied(self, frame: Frame) -> bool:
+        return frame.moves is not None and self.copies(frame.moves) and frame.staged is None
+
+    def _copy(self, frame: Frame, step: Vectorize | None) -> ir.Stmt:
+        """The elements of a leaf in as few copies as the device and their addresses allow."""
+        moving = step.axis if step is not None and frame.spec.axis(step.axis).extent != 1 else None
+        elements = frame.spec.axis(moving).extent if moving is not None else 1
+        if elements == 0:
+            return ir.seq()
+        of = frame.target.places[0].buffer.dtype.bytes
+        sizes = [n for n in self.build.profile.async_copy_bytes if n % of == 0 and elements % (n // of) == 0]
+        if not sizes:
+            can = ", ".join(str(n) for n in self.build.profile.async_copy_bytes)
+            raise NotCopied(f"its leaf has {elements * of} bytes, the device copies {can} at a time")
+        for size in sorted(sizes, reverse=True):
+            try:
+                found = self._copy_by(frame, step, moving, elements, size // of)
+            except _Misaligned as reason:
+                if size == min(sizes):
+                    raise NotCopied(str(reason)) from None
+                continue
+            self._sizes[size] = None
+            return found
+        raise AssertionError
+
+    def _copy_by(self, frame: Frame, step: Vectorize | None, moving: str | None, elements: int, lanes: int) -> ir.Stmt:
+        """The elements of a leaf in copies of `lanes`."""
+        piece: Expr = self.build.variable("piece", elements // lanes) if elements > lanes else index(0)
+        if moving is not None:
+            frame = frame.but(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
+        place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
+        points = {a.name: a.base for a in frame.spec.axes}
+        load, inside = self._source(frame, points, lanes)
+        at = self._stored_at(frame, 0, place, points)
+        if lanes > 1 and moving is not None:
+            lane = Var("?lane", INDEX, 0, lanes - 1)
+            beside = {**points, moving: simplify(points[moving] + lane)}
+            _check_run(load.buffer, load.indices, self._source(frame, beside, lanes)[0].indices, lane, moving)
+            _check_run(place.buffer, at, self._stored_at(frame, 0, place, beside), lane, moving)
+        _check_aligned(load.buffer, load.indices, lanes)
+        _check_aligned(place.buffer, at, lanes)
+        count = self.existing(frame, moving, lanes, [inside] if inside is not None else [])
+        if count is not None:
+            if frame.fill is None or not _is_zero(frame.fill):
+                raise NotCopied(f"what lies outside becomes {frame.fill}, and a copy gives 0 there")
+            if any(ir.loads(i) for i in load.indices):
+                raise NotCopied("its source is found through a tensor, which points that do not exist must not read")
+        copy = ir.Copy(place.buffer, at, load.buffer, load.indices, lanes, count, span)
+        body = guarded(copy, self._touching(frame, moving, lanes), span)
+        return ir.For(piece, index(elements // lanes), body, "unroll", span) if isinstance(piece, Var) else body
+
+    def _source(self, frame: Frame, points: dict[str, Expr], lanes: int) -> tuple[ir.Load, Expr | None]:
+        """The element that a leaf begins with, as it stands in global memory, and the condition of a padded read."""
+        value: Expr = self.value(frame, frame.task.values[0], points)
+        condition: Expr | None = None
+        if isinstance(value, Select) and lanes == 1 and isinstance(value.otherwise, Const) and _is_zero(value.otherwise):
+            condition, value = value.condition, value.then
+        if isinstance(value, Cast) and isinstance(value.operand, ir.Load):  # a bool, stored as a byte on both sides
+            value = value.operand
+        if not isinstance(value, ir.Load) or value.dtype != frame.target.places[0].buffer.dtype:
+            raise NotCopied("its elements are computed on the way" if lanes == 1 else "its padding is not copied in vectors")
+        if value.buffer.memory != "global":
+            raise NotCopied(f"it comes from {value.buffer.memory} memory")
+        return value, condition
+
+    # ------------------------------------------------------------ what exists
+
+    def existing(self, frame: Frame, moving: str | None, lanes: int, conditions: list[Expr]) -> Expr | None:
+        """How many leading elements along an axis exist in the source; None: all. conditions: without which there is none."""
+        first, conditions = [], list(conditions)
+        for a in frame.spec.axes:
+            for b in (b for b in open_bounds(a) if b.key in frame.fill_keys):
+                if a.name == moving and not b.lower:
+                    first.append(simplify(index(b.limit) - b.offset))
+                elif a.name == moving and not _multiple(b.offset - b.limit, lanes):
+                    raise _Misaligned(f"its padding ends inside {lanes} neighbours along {moving}")
+                else:
+                    conditions.append(b.holds(index(0)))
+        guard = conjunction(conditions)
+        if not first and guard is None:
+            return None
+        count: Expr = index(lanes)
+        for f in first:
+            count = binary("min", count, f)
+        count = simplify(binary("max", count, index(0)))
+        return count if guard is None else Select(guard, count, index(0))
+
+    def _touching(self, frame: Frame, moving: str | None, lanes: int) -> list[Expr]:
+        """The conditions under which the thread writes the elements at all."""
+        found: list[Expr] = []
+        for a in frame.spec.axes:
+            for b in (b for b in open_bounds(a) if b.key not in frame.fill_keys):
+                if a.name == moving and not _multiple(b.offset - b.limit, lanes):
+                    raise _Misaligned(f"its last piece along {a.name} ends inside {lanes} neighbours")
+                found.append(b.holds(index(0)))
+        if (frame.spec.units or 1) > 1:
+            found.append(Binary("==", frame.spec.lane, index(0)))
+        return found
+
+    def move_frame(self, frame: Frame, step: Place, region: object, target: Target) -> Frame:
+        """The frame of a load's move, which knows its load."""
+        return super().move_frame(frame, step, region, target).but(moves=step)  # type: ignore[arg-type]
+
+
+class _Misaligned(NotCopied):
+    """A smaller copy may do."""
+
+
+def _is_zero(e: Const) -> bool:
+    return not e.value and math.copysign(1, e.value) > 0
+
+
+def _multiple(e: Expr, of: int) -> bool:
+    terms, constant = linear(simplify(e))
+    return constant % of == 0 and all(c % of == 0 for _, c in terms)
+
+
+def _flat(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Expr:
+    total: Expr = index(0)
+    for i, stride in zip(indices, buffer.strides, strict=True):
+        total = total + i * stride
+    return simplify(total)
+
+
+def _check_run(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ...], lane: Var, moving: str) -> None:
+    distance = simplify(_flat(buffer, beside) - _flat(buffer, first))
+    if distance is not lane:
+        terms, _ = linear(distance)
+        apart = f" are {terms[0][1]} elements apart" if len(terms) == 1 and terms[0][0] is lane else " do not stand side by side"
+        raise NotCopied(f"neighbours along {moving}{apart} in {buffer.name}")
+
+
+def _check_aligned(buffer: ir.Buffer, at: tuple[Expr, ...], lanes: int) -> None:
+    if not _multiple(_flat(buffer, at), lanes):
+        raise _Misaligned(f"some pieces of {buffer.name} begin at no multiple of {lanes * buffer.dtype.bytes} bytes")

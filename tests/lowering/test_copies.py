@@ -1,0 +1,195 @@
+"""Loads that run ahead on a device with asynchronous copies: copied where they can be, staged through registers where they cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_schedule
+from tilelang.testing.mutations import Tally, decided
+
+SIMULATED = tl.load_profile("simulated")
+
+
+def check(plan: Schedule, profile: Profile = SIMULATED) -> None:
+    """It is right, and the simulator has nothing to say, with copies as early and as late as allowed."""
+    for data in ("random", "integers"):
+        given = arrays(plan.computation, data)
+        assert check_schedule(plan, given, profile=profile, exactly=data == "integers") == []
+
+
+def kernel(plan: Schedule, profile: Profile = SIMULATED) -> ir.Kernel:
+    (found,) = lower(plan.computation, plan.steps, profile).kernels
+    return found
+
+
+def brought(found: ir.Kernel, name: str = "A_shared") -> tuple[set[int], int]:
+    """The sizes in bytes of the copies to a buffer, and how many stores to it there are."""
+    statements = list(ir.statements(found.body))
+    copies = {s.lanes * s.target.dtype.bytes for s in statements if isinstance(s, ir.Copy) and s.target.name == name}
+    return copies, sum(isinstance(s, ir.Store) and s.buffer.name == name for s in statements)
+
+
+def matmul(m: int, n: int, k: int, type: Any = tl.float32) -> tl.Tensor:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", type, i, r), tl.input("B", type, r, j)
+    return tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j)
+
+
+def ahead(c: tl.Tensor, n: int = 1, steps: Any = None, layout: tl.Layout | None = None) -> Schedule:
+    """A matrix product by 64 threads, A a number of rounds ahead."""
+    how = {} if layout is None else {"layout": layout}
+    return (
+        tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=8)
+        .load("A", tl.shared, ahead=n, steps=steps, **how).load("B", tl.shared).tile(m=4, n=4).to(tl.thread)
+    )  # fmt: skip
+
+
+def by_fours() -> Any:
+    return tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4)
+
+
+# ---------------------------------------------------------------- copied
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("size", [(32, 32, 64), (33, 37, 20), (5, 3, 7), (7, 9, 0)], ids=str)
+def test_a_plain_load_that_runs_ahead_is_copied(size: tuple[int, int, int], n: int) -> None:
+    for steps in (None, by_fours()):
+        check(ahead(matmul(*size), n, steps))
+
+
+@pytest.mark.parametrize(
+    ("columns", "elements", "bytes"), [(64, 4, 16), (66, 4, 8), (65, 4, 4), (64, 2, 8), (64, 8, 16), (64, 1, 4)], ids=str
+)
+def test_copies_are_as_wide_as_the_leaf_and_the_rows_allow(columns: int, elements: int, bytes: int) -> None:
+    steps = tl.move().tile(m=1, k=elements).to(tl.thread).vectorize(k=elements)
+    found = kernel(ahead(matmul(32, 32, columns), 1, steps))
+    assert brought(found) == ({bytes}, 0)
+    assert (
+        f"`load A in shared ahead 1 {{ tile m=1 k={elements} -> thread; vectorize k={elements} }}`: asynchronous copies of"
+        in (found.notes[0])
+    )
+    assert found.notes[0].endswith(f" {bytes} bytes")
+
+
+def test_a_copy_waits_no_longer_than_it_must() -> None:
+    found = kernel(ahead(matmul(32, 32, 256), 3))
+    statements = list(ir.statements(found.body))
+    assert [s.pending for s in statements if isinstance(s, ir.Wait)] == [2]
+    assert sum(isinstance(s, ir.Commit) for s in statements) == 4  # three before the first round, one in the loop
+
+
+def test_half_precision_is_copied_in_pairs() -> None:
+    plan = ahead(matmul(33, 32, 40, tl.float16), 2, tl.move().tile(m=1, k=2).to(tl.thread).vectorize(k=2))
+    assert brought(kernel(plan)) == ({4}, 0)
+    check(plan)
+
+
+def test_a_padded_read_staged_by_access_is_copied() -> None:
+    i, j = tl.axes(i=40, j=3)
+    x = tl.input("A", tl.float32, n=40)
+    plan = (
+        tl.schedule(tl.define("Y", tl.sum(tl.pad(x[i + j - 1]), over=j), i)).tile(i=16).to(tl.block).accumulate(tl.register)
+        .split(j=1).load("A", tl.shared, layout=tl.layout("i"), ahead=1).tile(i=1).to(tl.thread)
+    )  # fmt: skip
+    assert brought(kernel(plan)) == ({4}, 0)
+    check(plan)
+
+
+def test_a_block_of_one_thread_is_served_too() -> None:
+    plan = (
+        tl.schedule(matmul(5, 4, 11)).tile(m=4, n=4).to(tl.block).accumulate(tl.register).split(k=4).load("A", tl.shared, ahead=1)
+    )
+    assert brought(kernel(plan)) == ({4}, 0)
+    check(plan)
+
+
+def test_copies_and_registers_beside_each_other() -> None:
+    """Two loads run ahead by different numbers of rounds, one copied, one staged; a third is by a written instruction."""
+    c = matmul(33, 40, 40)
+    plan = (
+        tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=8)
+        .load("A", tl.shared, layout=tl.layout("k", "m").pad(4), ahead=2, steps=by_fours()).load("B", tl.shared, ahead=1)
+        .tile(m=4, n=4).to(tl.thread)
+    )  # fmt: skip
+    found = kernel(plan)
+    assert not brought(found)[0] and brought(found, "B_shared") == ({4}, 0)
+    check(plan)
+    written = tl.move().tile(k=1, n=4).to(tl.thread).do("cp_async_16_of_4_bytes")
+    check(ahead(c, 3).prefix(5).load("B", tl.shared, ahead=1, steps=written).tile(m=4, n=4).to(tl.thread))
+
+
+# ---------------------------------------------------------------- staged
+
+
+def reason(plan: Schedule, profile: Profile = SIMULATED) -> str:
+    found = kernel(plan, profile)
+    assert brought(found) == (set(), brought(found)[1]) and not any(isinstance(s, ir.Wait) for s in ir.statements(found.body))
+    check(plan, profile)
+    (note,) = found.notes
+    return note.partition("`: ")[2]
+
+
+def test_neighbours_that_part_on_the_way_are_staged() -> None:
+    plan = ahead(matmul(33, 37, 20), 1, by_fours(), tl.layout("k", "m").pad(4))
+    assert reason(plan) == "waits in registers; neighbours along k are 36 elements apart in A_shared"
+
+
+def test_elements_narrower_than_a_copy_are_staged() -> None:
+    said = reason(ahead(matmul(33, 37, 20, tl.float16)))
+    assert said == "waits in registers; its leaf has 2 bytes, the device copies 4, 8, 16 at a time"
+
+
+def test_rows_that_begin_between_copies_are_staged() -> None:
+    plan = ahead(matmul(33, 37, 21, tl.float16), 1, tl.move().tile(m=1, k=2).to(tl.thread).vectorize(k=2))
+    assert reason(plan) == "waits in registers; some pieces of A begin at no multiple of 4 bytes"
+
+
+def test_a_fill_that_a_copy_does_not_give_is_staged() -> None:
+    i, j = tl.axes(i=33, j=21)
+    plan = (
+        tl.schedule(tl.define("Y", tl.max(tl.input("A", tl.float32, i, j)[i, j], over=j), i)).tile(i=32).to(tl.block)
+        .accumulate(tl.register).split(j=8).load("A", tl.shared, ahead=1).tile(i=1).to(tl.thread)
+    )  # fmt: skip
+    assert reason(plan) == "waits in registers; what lies outside becomes -inf, and a copy gives 0 there"
+
+
+def test_what_is_in_shared_memory_already_is_staged() -> None:
+    c = matmul(33, 37, 32)
+    plan = (
+        tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=16).load("A", tl.shared)
+        .split(k=4).load("A", tl.shared, ahead=1).tile(m=4, n=4).to(tl.thread)
+    )  # fmt: skip
+    (note,) = kernel(plan).notes
+    assert note.endswith("waits in registers; it comes from shared memory")
+    check(plan)
+
+
+def test_a_device_without_copies_stages() -> None:
+    said = reason(ahead(matmul(33, 37, 20)), tl.load_profile("pocl"))
+    assert said == "waits in registers; `pocl` has no asynchronous copies"
+
+
+def test_explain_says_which_and_why() -> None:
+    text = tl.compile(ahead(matmul(33, 37, 20)), target=tl.target("opencl", profile="simulated")).explain()
+    assert "\n  `load A in shared ahead 1`: asynchronous copies of 4 bytes\n" in text
+
+
+# ---------------------------------------------------------------- planted faults
+
+
+def test_every_wait_and_barrier_is_needed() -> None:
+    plan = ahead(matmul(9, 10, 40), 2)
+    tally = Tally()
+    tally.run(decided(plan, SIMULATED), plan.computation)
+    assert tally.noticed["wait"] == tally.total["wait"] == 1, str(tally)
+    assert tally.noticed["barrier"] == tally.total["barrier"] > 0, str(tally)
+    assert not tally.missed, str(tally)
