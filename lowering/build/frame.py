@@ -17,7 +17,7 @@ from tilelang.errors import Span
 from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
-from tilelang.simplify import simplify
+from tilelang.simplify import interval, simplify
 from tilelang.spec import Spec
 from tilelang.steps import Place, Step
 from tilelang.task import Task
@@ -106,17 +106,29 @@ class DimShare:
     def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
         """The slot of an offset given as terms; None where it has no constant-stride form."""
         if self.strides is None:
+            return self.digits(rest, constant)[0][0]
+        strides = {c: stride for c, _, stride in self.strides}
+        if constant != self.least or any(c not in strides for _, c in rest):
+            return None
+        total: Expr = index(0)
+        for atom, c in rest:
+            total = total + atom * strides[c]
+        return simplify(total)
+
+    def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
+        """(x, n) for an offset that has a slot: the thread has the element where every 0 <= x < n."""
+        if self.strides is None:
             total: Expr = index(constant - self.least)
             for atom, c in rest:
                 total = total + atom * c
-            return simplify(total)
-        table = {c: stride for c, _, stride in self.strides}
-        total = index(0)
-        for atom, c in rest:
-            if c not in table:
-                return None
-            total = total + atom * table[c]
-        return simplify(total) if constant == self.least else None
+            return [(simplify(total), self.size)]
+        found = []
+        for c, n, _ in self.strides:
+            digit: Expr = index(0)
+            for atom, d in rest:
+                digit = digit + atom if d == c else digit
+            found.append((simplify(digit), n))
+        return found
 
     def offset(self, slot: Expr) -> Expr:
         """The offset that a slot holds."""
@@ -138,17 +150,38 @@ class Share(Residence):
     def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         found = []
         for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
-            unit, rest, constant = split_terms(i - low, is_thread_part)
-            slot = None
-            if simplify(unit - share.unit) is index(0):
-                slot = share.slot(rest, constant)
-            elif share.unit is index(0) and share.strides is None:  # everybody has all of it
-                slot = simplify(i - low - share.least)
+            terms = self._terms(share, i - low)
+            slot = None if terms is None else share.slot(*terms)
             if slot is None:
-                raise NotOwner(self, d, [simplify(j - at) for j, at in zip(indices, self.low, strict=True)])
+                raise self.foreign(d, indices)
             if share.size > 1:  # the buffer has no dimension for what every thread has one of
                 found.append(slot)
         return tuple(found) or (index(0),)
+
+    @staticmethod
+    def _terms(share: DimShare, offset: Expr) -> tuple[list[tuple[Expr, int]], int] | None:
+        """An offset from where this thread's part begins, as terms; None where it is another part."""
+        unit, rest, constant = split_terms(offset, is_thread_part)
+        if simplify(unit - share.unit) is index(0):
+            return rest, constant
+        if share.unit is index(0) and share.strides is None:  # everybody has all of it
+            return [(simplify(offset), 1)], 0
+        return None
+
+    def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, int]]:
+        """(dimension, x, n) for indices that have slots: the thread has the element only where 0 <= x < n, which is not certain."""
+        found = []
+        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
+            terms = self._terms(share, i - low)
+            for x, n in share.digits(*terms) if terms is not None else ():
+                first, last = interval(x)
+                if first is None or last is None or first < 0 or last >= n:
+                    found.append((d, x, n))
+        return found
+
+    def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:
+        """That a reader wants an element that the thread has not; d: the dimension that tells."""
+        return NotOwner(self, d, [simplify(i - low) for i, low in zip(indices, self.low, strict=True)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,6 +296,7 @@ class Build:
     def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor]) -> None:
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
+        self.room: dict[str, ir.Buffer] = {}
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
         self.notes: dict[str, None] = {}
@@ -288,6 +322,11 @@ class Build:
         made = ir.Buffer(self.name(stem), stored, tuple(max(1, n) for n in shape) or (1,), memory, role, ring=ring)
         self.buffers[made.name] = made
         return made
+
+    def make_room(self, buffer: ir.Buffer, shape: Sequence[int]) -> None:
+        """Registers that walks reach beyond a share's end, where no point exists: the finished kernel's buffer holds them too."""
+        known = self.room.get(buffer.name, buffer)
+        self.room[buffer.name] = known.replace(shape=tuple(map(max, known.shape, shape)))
 
 
 def is_move(frame: Frame) -> bool:

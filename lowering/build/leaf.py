@@ -29,8 +29,8 @@ from tilelang.expr import (
 )
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
-from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Staging, StatePlace, Whole
-from tilelang.simplify import conjunction, simplify
+from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
+from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Step, Vectorize
 from tilelang.task import reads
@@ -280,7 +280,23 @@ class Leaf(Part):
     def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, whole)
         at = source.at(indices, axes)
+        if isinstance(source, Share):
+            self._check_slots(frame, source, indices, at)
         return as_logical(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
+
+    def _check_slots(self, frame: Frame, share: Share, indices: tuple[Expr, ...], at: tuple[Expr, ...]) -> None:
+        """A walk may go beyond a thread's last slot where no point exists; an element that exists stands in another thread's."""
+        beyond = share.beyond(indices)
+        if not beyond:
+            return
+        from tilelang.lowering.build.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
+
+        axes = [a for a in frame.spec.axes if not (frame.finishing and a.reduction)]
+        dim = existing_beyond(beyond, [b.holds(index(0)) for a in axes for b in a.bounds], self.build.threads)
+        ends = [interval(i) for i in at]
+        if dim is not None or any(first is None or first < 0 or last is None for first, last in ends):
+            raise share.foreign(beyond[0][0] if dim is None else dim, indices)
+        self.build.make_room(share.buffer, [(last or 0) + 1 for _, last in ends])
 
     def _padded(self, frame: Frame, pad: Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, pad)

@@ -48,6 +48,20 @@ def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
         return None
 
 
+def existing_beyond(beyond: Sequence[tuple[int, Expr, int]], conditions: Sequence[Expr], threads: int) -> int | None:
+    """The dimension along which a point that exists wants what its thread has not; None where there is no such point.
+
+    beyond: (dimension, x, n), where the thread has only 0 <= x < n. conditions: under which a point exists; those that more than the
+    thread and its own walks decide are left out, as if they held.
+    """
+    told = [c for c in conditions if not any(isinstance(v, Var) and v.name.startswith("block_") for v in c.walk())]
+    found = coordinates([*[x for _, x, _ in beyond], *told], threads)
+    if found is None:
+        return beyond[0][0]
+    exists = np.logical_and.reduce([np.ones(found[0].shape, bool), *found[1 + len(beyond) :]])
+    return next((d for (d, _, n), x in zip(beyond, found[1:], strict=False) if (exists & ((x < 0) | (x >= n))).any()), None)
+
+
 def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     """The refusal of a read by a thread that has not the element, with the element and the two threads."""
     share = error.share

@@ -20,6 +20,7 @@ from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, 
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import numbers
+from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
@@ -181,7 +182,8 @@ class _Assembly:
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         body = _plain_roles(body)
         width = 64 if largest >= 2**30 else 32
-        self.kernels.append(ir.Kernel(name, grid, threads, tuple(mine), body, width, notes=tuple(build.notes)))  # type: ignore[arg-type]
+        kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, notes=tuple(build.notes))  # type: ignore[arg-type]
+        self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
 
     def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""

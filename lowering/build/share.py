@@ -121,7 +121,8 @@ class Shares(Part):
         for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
             shift = simplify(dim.unit + dim.offset(slot))
             bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
-            bounds.append(Bound(f"region:{a.name}", shift, a.extent))  # a reader's last piece may reach over the region's end
+            bounds.append(Bound(f"region:{a.name}<", shift, a.extent))  # a reader's last piece may reach over the region's end
+            bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
         source = self.source_of(frame, region)

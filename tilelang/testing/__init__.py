@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilelang.computation import Computation
+from tilelang.errors import Refusal
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing.case import Case, arrays, draw_case
@@ -67,6 +68,12 @@ def check_case(case: Case, *, opencl: bool = False) -> list[str]:
 
 
 def _composite(make: Any) -> Any:
-    from hypothesis import strategies
+    from hypothesis import reject, strategies
 
-    return strategies.composite(lambda draw: make(Drawn(draw)))()
+    def made(draw: Any) -> Any:
+        try:
+            return make(Drawn(draw))
+        except Refusal:  # a step that contradicts its spec is refused as it is written
+            reject()
+
+    return strategies.composite(made)()

@@ -46,7 +46,8 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {}
-WEIGHTS = {"product": 3, "reduction": 10, "convolution": 2, "softmax": 2, "staged": 2}  # how often, against 1 of the others
+# How often each family is drawn, against 1 of the others.
+WEIGHTS = {"product": 3, "reduction": 10, "convolution": 2, "softmax": 2, "staged": 2, "divided": 3, "gather": 2}
 
 
 def family(draw: Callable[[Source], dict[str, Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -67,8 +67,8 @@ class _Planner:
         """A tile's size along an axis: a small number, the extent itself, or more than there is."""
         n = self.extent(axis)
         sizes = [c for c in CUTS if least_size <= c < max(2, n)] or [max(1, n)]
-        if self.source.chance(12):
-            return max(1, n) + self.source.pick((0, 3))
+        if self.source.chance(18):
+            return max(1, n) + self.source.pick((0, 3, 1))
         return self.source.pick(sizes)
 
     def plain_state(self) -> bool:
@@ -158,6 +158,7 @@ class _Planner:
         if self.has_reduction and self.source.chance(15):
             axis = self.axes(True)[0]
             size = max(1, self.cut(axis), -(-self.extent(axis) // 4))
+            size = self.extent(axis) + 2 if self.source.chance(25) else size
             sizes[axis], split = size, True
         if not sizes:
             if not spatial:
@@ -184,7 +185,7 @@ class _Planner:
         if self.has_reduction and self.source.chance(60):
             self.walk(True)
         self.loads(("shared",), 55)
-        if self.source.chance(20):
+        if self.source.chance(25):
             self.walk(False)
 
     def split_over_blocks(self) -> bool:
@@ -207,7 +208,7 @@ class _Planner:
 
     def store_move(self, steps: Move, dims: list[str]) -> Move:
         """The way back of an accumulator: by threads, in vectors."""
-        if self.source.chance(60):
+        if self.spec.level != "thread" and self.source.chance(60):
             axis = dims[-1]
             lanes = self.source.pick((2, 4))
             steps = steps.tile(**{d: lanes if d == axis else 1 for d in dims}).to("thread")
@@ -332,11 +333,12 @@ class _Planner:
     def warps(self) -> bool:
         """Tiles to warps; True where the threads must then fill one."""
         names = [a for a in self.axes(False) if self.extent(a) > 2]
-        if not names or self.owner_tiles or not self.source.chance(25):
+        if not names or self.owner_tiles or not self.source.chance(30):
             return False
         sizes, left = {}, BLOCK_THREADS // WARP
         for axis in names[:2]:
             size = self.source.pick([c for c in (4, 8, 2, 16) if c < self.extent(axis)] or [self.extent(axis)])
+            size = self.extent(axis) + 1 if self.source.chance(25) else size
             while -(-self.extent(axis) // size) > left:
                 size *= 2
             sizes[axis] = size
@@ -362,12 +364,14 @@ class _Planner:
         elif not self.source.chance(75):
             return
         else:
-            reduced = self.source.chance(25) and self.has_reduction
+            reduced = self.source.chance(40) and self.has_reduction
             names = self.axes(True) if reduced else self.axes(False)
             if reduced and self.source.chance(40):
                 names = [*self.axes(False)[-1:], *names]
             names = [a for a in names if self.extent(a) > 1]
             sizes = {a: self.cut(a) for a in (subset(self.source, names, 70) or names[:1])}
+            if reduced and names and self.source.chance(20):
+                sizes[names[-1]] = self.extent(names[-1]) + 1
         if not sizes:
             return
         for axis in sizes:
@@ -417,7 +421,7 @@ class _Planner:
     def leaf(self) -> None:
         if not self.source.chance(60):
             return
-        names = self.axes(False)[-1:] if self.source.chance(70) else self.axes(True)[-1:]
+        names = self.axes(False)[-1:] if self.source.chance(60) else self.axes(True)[-1:]
         if names:
             self.made = self.made.vectorize(**{names[0]: self.source.pick((4, 2, 8))})
 

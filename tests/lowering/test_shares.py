@@ -1,0 +1,41 @@
+"""Which elements threads have in registers, and readers whose walks reach beyond them."""
+
+import pytest
+
+import tilelang as tl
+from tilelang import testing
+from tilelang.testing import families
+
+
+def faults(made: tl.Schedule) -> list[str]:
+    """What is wrong with a schedule in the simulator and on the device."""
+    return testing.check_schedule(made, testing.arrays(made.computation), opencl=True)
+
+
+def test_a_vector_wider_than_a_share_reads_registers_that_there_are() -> None:
+    c = families.softmax(rows=3, columns=1, dtype="float32")
+    shifted = tl.move().tile(j=2).to("thread")
+    made = (
+        tl.schedule(c).tile(i=2).to("block").compute("shifted", "register", steps=shifted).tile(j=2).to("thread").vectorize(j=8)
+    )
+    (register,) = [b for k in testing.lowered(made).kernels for b in k.registers if b.name == "shifted_register"]
+    assert register.shape[-1] == 8
+    assert not faults(made)
+
+
+def test_a_share_through_a_quotient_is_fetched_within_its_region() -> None:
+    c = families.softmax(rows=2, columns=3, dtype="float32")
+    made = tl.schedule(c).fuse(ij=("i", "j")).tile(ij=4).to("block").load("total", "register")
+    assert not faults(made)
+
+
+@pytest.mark.parametrize("rows, columns, tile, sizes", [(1, 1, "j", (4, 1)), (1, 5, "i", (4, 2))])
+def test_a_neighbour_in_another_threads_registers_is_refused(rows: int, columns: int, tile: str, sizes: tuple[int, int]) -> None:
+    block, thread = sizes
+    c = families.staged(rows=rows, columns=columns, dtype="float32", first=(), second=(), kind="none")
+    made = tl.schedule(c).units(block=tl.warps(1)).tile(**{tile: block}).to("block")
+    made = made.compute("P", "register", steps=tl.move().tile(j=thread).to("thread")).tile(j=thread).to("thread")
+    with pytest.raises(tl.Refusal) as refused:
+        testing.lowered(made)
+    assert refused.value.code == "reader-is-not-owner"
+    assert f"= (0, {thread})" in (refused.value.counterexample or "")
