@@ -8,8 +8,8 @@ swizzle, rings) are already in the shape and the indices. `global` buffers are a
 block; `register` ones once per thread.
 
 Vectors. A value may have several lanes (`lanes(expr)`). A scalar beside a vector is broadcast. `Load`/`Store` of n lanes touch n
-consecutive elements of the last dimension (`stride` 1). `count`, where given, is how many leading lanes exist: the others are not
-touched, and a load gives `fill` for them.
+consecutive elements of the last dimension (`stride` 1), or, with `across`, of the whole buffer: they go on in the next row. `count`,
+where given, is how many leading lanes exist: the others are not touched, and a load gives `fill` for them.
 
 Before the pass `vectorize`, vectors appear only as `For(kind="vector")`; after it, only as lanes.
 """
@@ -79,20 +79,21 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @interned
 class Load(Expr):
-    """`lanes` elements of a buffer from `indices` on along the last dimension."""
+    """`lanes` elements of a buffer from `indices` on along the last dimension; `across`: and on in the next row."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     lanes: int = 1
     count: Expr | None = None
     fill: Const | None = None
+    across: bool = False
 
     @property
     def dtype(self) -> DType:
         return self.buffer.dtype
 
     def text(self, go: Any) -> str:
-        tail = f":{self.lanes}" if self.lanes > 1 else ""
+        tail = f":{self.lanes}{' across' if self.across else ''}" if self.lanes > 1 else ""
         if self.count is not None:
             tail += f" first {go(self.count, 0)} else {go(self.fill, 0)}"
         return f"{self.buffer.name}[{', '.join(go(i, 0) for i in self.indices)}{tail}]"
@@ -232,7 +233,8 @@ class Let(Stmt):
 
 @node
 class Store(Stmt):
-    """buffer[indices .. +lanes] = value. `streaming`: not read again soon. `count`: only the first lanes exist."""
+    """buffer[indices .. +lanes] = value. `streaming`: not read again soon. `count`: only the first lanes exist. `across`: lanes that
+    do not fit a row go on in the next one."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -240,6 +242,7 @@ class Store(Stmt):
     count: Expr | None = None
     streaming: bool = False
     span: Span | None = None
+    across: bool = False
 
 
 @node

@@ -146,8 +146,9 @@ class Memory:
     # ------------------------------------------------------------ from indices to elements
 
     def locate(
-        self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site
-    ) -> Touch:
+        self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site,
+        across: bool = False,
+    ) -> Touch:  # fmt: skip
         """The existing, in-bounds elements of an access by the active threads; reports the others."""
         threads = mask.threads
         start: Any = np.int64(0)
@@ -155,7 +156,8 @@ class Memory:
         for value, extent in zip(chosen, buffer.shape, strict=True):
             start = start * extent + value
         by_lane = mask.lanes[threads] if mask.lanes is not None and lanes > 1 else None
-        if count is None and by_lane is None and threads.size and _all_inside(chosen, buffer.shape, lanes):
+        places, extents = ((*chosen, start), (*buffer.shape, buffer.elements)) if across else (chosen, buffer.shape)
+        if count is None and by_lane is None and threads.size and _all_inside(places, extents, lanes):
             start = start + self._zeros[: threads.size]
             if lanes == 1:
                 thread, lane_of, element = threads, self._zeros[: threads.size], start
@@ -167,9 +169,9 @@ class Memory:
         lane = np.arange(lanes)
         shape = (threads.size, lanes)
         good = np.ones(shape, bool)
-        for dimension, (value, extent) in enumerate(zip(chosen, buffer.shape, strict=True)):
+        for dimension, (value, extent) in enumerate(zip(places, extents, strict=True)):
             position = np.reshape(value, (-1, 1))
-            if dimension == len(buffer.shape) - 1:
+            if dimension == len(places) - 1:
                 position = position + lane
             good &= (position >= 0) & (position < extent)
         exists = np.ones(shape, bool) if by_lane is None else by_lane
@@ -333,7 +335,7 @@ class Memory:
             if (storage.shadow.owner[rows] == storage.number).all():
                 values = storage.data[rows].reshape(load.lanes, -1)
                 return widen(values[0].copy() if load.lanes == 1 else values.T.copy(), load.dtype)
-        touch = self.locate(load.buffer, indices, load.lanes, count, mask, site)
+        touch = self.locate(load.buffer, indices, load.lanes, count, mask, site, load.across)
         values = self.read(load.buffer, touch, site)
         if not touch.whole:
             fill = load.fill.value if load.fill is not None else 0
@@ -351,7 +353,7 @@ class Memory:
             storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
             storage.shadow.owner[rows] = storage.number
             return
-        touch = self.locate(store.buffer, indices, lanes, count, mask, site)
+        touch = self.locate(store.buffer, indices, lanes, count, mask, site, store.across)
         self.write(store.buffer, touch, pick(value, touch), site)
 
     def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:

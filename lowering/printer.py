@@ -87,9 +87,12 @@ def _nested(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
         yield INDENT + "pass"
 
 
-def element_text(buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int = 1, count: Expr | None = None) -> str:
-    """`A[i, j:4 first n]`: four lanes from A[i, j] on, of which n exist."""
-    tail = (f":{lanes}" if lanes > 1 else "") + (f" first {expression_text(count)}" if count is not None else "")
+def element_text(
+    buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int = 1, count: Expr | None = None, across: bool = False
+) -> str:
+    """`A[i, j:4 across first n]`: four lanes from A[i, j] on, which may go on in the next row, and of which n exist."""
+    tail = f":{lanes}{' across' if across else ''}" if lanes > 1 else ""
+    tail += f" first {expression_text(count)}" if count is not None else ""
     return f"{buffer.name}[{', '.join(expression_text(i) for i in indices)}{tail}]"
 
 
@@ -130,7 +133,7 @@ def _simple(stmt: ir.Stmt) -> str:
         case ir.Store(buffer, indices, value, count, streaming):
             word = "stream " if streaming else ""
             text = _typed(value) if isinstance(value, Const) else expression_text(value)
-            return f"{word}{element_text(buffer, indices, ir.lanes(value), count)} = {text}"
+            return f"{word}{element_text(buffer, indices, ir.lanes(value), count, stmt.across)} = {text}"
         case ir.Prefetch(buffer, indices):
             return f"prefetch {element_text(buffer, indices)}"
         case ir.Copy(target, target_indices, source, source_indices, lanes, count):

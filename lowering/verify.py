@@ -174,6 +174,9 @@ class _KernelCheck:
         match stmt:
             case ir.Store(buffer, indices, value, count):
                 self.value(value, scope)
+                self.need(
+                    not (stmt.across and buffer.memory == "register"), f"lanes of {buffer.name} go across rows of registers"
+                )
                 self.need(value.dtype == buffer.dtype, f"{value.dtype} is stored to {buffer.name} of {buffer.dtype}")
                 self.element(buffer, indices, ir.lanes(value), count, scope)
                 self.written(buffer)

@@ -211,17 +211,29 @@ def _quotient(a: Linear, c: int) -> Linear:
     low, high = interval_of(rest)
     if low is not None and high is not None and low // c == high // c:
         return whole[0], whole[1] + low // c
-    factor = c
-    for _, v in rest[0]:
-        factor = gcd(factor, v)
-    if factor > 1:  # the constant's remainder cannot carry
-        reduced = tuple((k, v // factor) for k, v in rest[0]), rest[1] // factor
+    factor, steps, _ = _carry_free(rest, c)
+    if factor > 1:
+        reduced = tuple((k, v // factor) for k, v in steps[0]), steps[1] // factor
         return _add(whole, _quotient(reduced, c // factor), 1)
     if len(rest[0]) == 1 and rest[1] == 0 and rest[0][0][1] == 1:
         atom = rest[0][0][0]
         if isinstance(atom, Binary) and atom.op == "//" and isinstance(atom.right, Const):
             return _add(whole, _quotient(linear(atom.left), c * int(atom.right.value)), 1)
     return _add(whole, _atom(Binary("//", from_linear(rest), index(c))), 1)
+
+
+def _carry_free(rest: Linear, c: int) -> tuple[int, Linear, Linear]:
+    """(g, steps, inside) with rest = steps + inside, g > 1 a factor of c and of every step, and inside in 0 .. g-1: it never carries
+    into a quotient by c. g is 1 where there is no such pair."""
+    shared = c
+    for _, v in rest[0]:
+        shared = gcd(shared, v)
+    for factor in sorted({shared, *(gcd(c, v) for _, v in rest[0])} - {1}, reverse=True):
+        inside = tuple((k, v) for k, v in rest[0] if v % factor), rest[1] % factor
+        low, high = interval_of(inside)
+        if low is not None and high is not None and 0 <= low and high < factor:
+            return factor, (tuple((k, v) for k, v in rest[0] if v % factor == 0), rest[1] - inside[1]), inside
+    return 1, rest, ((), 0)
 
 
 def _remainder(a: Linear, c: int) -> Linear:
@@ -235,6 +247,9 @@ def _remainder(a: Linear, c: int) -> Linear:
         atom = rest[0][0][0]
         if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const) and int(atom.right.value) % c == 0:
             return _remainder(linear(atom.left), c)
+    factor, steps, inside = _carry_free(rest, c)
+    if factor > 1 and inside != ((), 0):
+        return _add(_remainder(steps, c), inside, 1)
     return _atom(Binary("%", from_linear(rest), index(c)))
 
 

@@ -1,8 +1,9 @@
 """Vector loops become lanes.
 
 Needs: `For(kind="vector")` of constant extent around leaf statements. Guarantees: none is left; loads and stores of neighbouring
-elements are one access; what is not contiguous is taken element by element; a condition on the lane becomes a count of leading lanes
-where it has that form, else one statement per lane.
+elements are one access, in a row or, as fused axes run, on in the next one; what is not contiguous is taken element by element, a
+value computed once before it is scattered; a condition on the lane becomes a count of leading lanes where it has that form, else one
+statement per lane.
 
     vector v in 0..4: if i*4 + v < n: C[i*4 + v] = A[i*4 + v]    ->
     if i*4 + 3 < n: C[i*4:4] = A[i*4:4]  else: C[i*4:4] first n - i*4 = A[i*4:4] first n - i*4
@@ -10,27 +11,48 @@ where it has that form, else one statement per lane.
 
 from __future__ import annotations
 
+import itertools
+from math import gcd
+
+from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import conjunction, linear, simplify
+from tilelang.simplify import conjunction, linear, simplify, weighted_sum
+
+IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 
 
 def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
     """The kernel without vector loops. most_lanes: of one vector; wider loops become several."""
-    return kernel.replace(body=_statement(kernel.body, most_lanes))
+    held = _Held({b.name for b in kernel.buffers})
+    body = _statement(kernel.body, most_lanes, held)
+    return kernel.replace(body=body, buffers=(*kernel.buffers, *held.buffers))
 
 
-def _statement(stmt: ir.Stmt, most: int) -> ir.Stmt:
+class _Held:
+    """The registers that the pass adds: vectors that are computed once and used lane by lane."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names, self.buffers = names, list[ir.Buffer]()
+
+    def buffer(self, stem: str, type: DType, lanes: int) -> ir.Buffer:
+        name = next(n for n in itertools.chain([stem], (f"{stem}_{k}" for k in itertools.count(1))) if n not in self.names)
+        self.names.add(name)
+        self.buffers.append(ir.Buffer(name, type, (lanes,), "register", "temporary"))
+        return self.buffers[-1]
+
+
+def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
     if isinstance(stmt, ir.For) and stmt.kind == "vector":
         assert isinstance(stmt.extent, Const)
         width = int(stmt.extent.value)
-        body = _statement(stmt.body, most)
+        body = _statement(stmt.body, most, held)
         if width <= most:
-            return _Widening(stmt.var, width).statement(body)
+            return _Widening(held, stmt.var, width).statement(body)
         lane = Var(stmt.var.name, stmt.var.type, 0, most - 1)
         pieces = [_at(body, {stmt.var: simplify(lane + first)}) for first in range(0, width, most)]
-        return ir.seq(*[_Widening(lane, most).statement(piece) for piece in pieces])
-    return stmt.map_children(lambda c: _statement(c, most) if isinstance(c, ir.Stmt) else c)
+        return ir.seq(*[_Widening(held, lane, most).statement(piece) for piece in pieces])
+    return stmt.map_children(lambda c: _statement(c, most, held) if isinstance(c, ir.Stmt) else c)
 
 
 class _Mixed(Exception):
@@ -40,8 +62,8 @@ class _Mixed(Exception):
 class _Widening:
     """The body of one vector loop over `lane`. count, where set: only that many leading lanes exist."""
 
-    def __init__(self, lane: Var, width: int, count: Expr | None = None) -> None:
-        self.lane, self.width, self.count = lane, width, count
+    def __init__(self, held: _Held, lane: Var, width: int, count: Expr | None = None) -> None:
+        self.held, self.lane, self.width, self.count = held, lane, width, count
         self.memo: dict[Expr, Expr] = {}
 
     def statement(self, stmt: ir.Stmt) -> ir.Stmt:
@@ -83,11 +105,14 @@ class _Widening:
             return scalar if whole is None else ir.If(whole, self.statement(stmt.then), scalar, stmt.span)
         last = conjunction([simplify(substitute(c, {self.lane: index(self.width - 1)})) for c in counts])
         full = self.statement(stmt.then)
+        if all(self.all_or_none(c) for c in counts):
+            uniform += [substitute(c, {self.lane: index(0)}) for c in counts]
+            last = None
         if last is None:
             body = full
         else:
             try:
-                partial: ir.Stmt = _Widening(self.lane, self.width, self.least(counts)).statement(stmt.then)
+                partial: ir.Stmt = _Widening(self.held, self.lane, self.width, self.least(counts)).statement(stmt.then)
                 some = conjunction([simplify(substitute(c, {self.lane: index(0)})) for c in counts])
                 partial = partial if some is None else ir.If(some, partial, None, stmt.span)
             except _Mixed:
@@ -125,6 +150,14 @@ class _Widening:
                 return None
         return own
 
+    def all_or_none(self, comparison: Expr) -> bool:
+        """Whether a comparison holds for all lanes where it holds for the first, because its terms step over the others."""
+        assert isinstance(comparison, Binary)
+        terms, constant = linear(comparison.left - comparison.right)
+        constant -= comparison.op == "<="
+        step = gcd(*(c for atom, c in terms if atom is not self.lane))
+        return step > 0 and constant // step == (constant + self.width - 1) // step
+
     def is_interval(self, parts: tuple[Expr, ...]) -> bool:
         """Whether the lanes that satisfy all parts are neighbours, so that both ends decide for all."""
         return all(isinstance(p, Binary) and p.op in ("<", "<=") and self.slope(p) is not None for p in parts)
@@ -147,8 +180,10 @@ class _Widening:
         value = self.widen(stmt.value)
         if ir.lanes(value) == 1:
             value = ir.Pack((value,) * self.width)
-        if self.contiguous(stmt.indices):
+        found = self.run(stmt.buffer, stmt.indices)
+        if found is not None:
             at = self.first(stmt.indices)
+            stmt = stmt.replace(across=found is ACROSS)
             if self.count is None:
                 return stmt.replace(indices=at, value=value)
             if stmt.buffer.role == "temporary":  # read under the same count only
@@ -159,13 +194,37 @@ class _Widening:
             return stmt.replace(indices=at, value=value, count=self.count)
         if self.count is not None:
             raise _Mixed
-        return ir.seq(*[
-            stmt.replace(indices=tuple(simplify(substitute(i, {self.lane: index(j)})) for i in stmt.indices), value=_lane(value, j))
-            for j in range(self.width)
+        return self.scattered(stmt, value)
+
+    def scattered(self, stmt: ir.Store, value: Expr) -> ir.Stmt:
+        """A vector stored lane by lane."""
+        first: ir.Stmt | None = None
+        match value:
+            case ir.Pack(items):
+                pass
+            case ir.Load(buffer, (*outer, last)) if buffer.memory == "register":
+                items = tuple(ir.Load(buffer, (*outer, simplify(last + j))) for j in range(self.width))
+            case _:
+                held = self.held.buffer(f"{stmt.buffer.name}_lanes", stmt.buffer.dtype, self.width)
+                first = ir.Store(held, (index(0),), value, None, False, stmt.span)
+                items = tuple(ir.Load(held, (index(j),)) for j in range(self.width))
+        return ir.seq(first, *[
+            stmt.replace(indices=tuple(simplify(substitute(i, {self.lane: index(j)})) for i in stmt.indices), value=item)
+            for j, item in enumerate(items)
         ])  # fmt: skip
 
     def first(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(simplify(substitute(i, {self.lane: index(0)})) for i in indices)
+
+    def run(self, buffer: ir.Buffer, indices: tuple[Expr, ...]) -> str | None:
+        """How the lanes are neighbours in a buffer: in one row, across rows (whose elements follow each other), or not."""
+        if self.contiguous(indices):
+            return IN_A_ROW
+        if buffer.memory == "register":
+            return None
+        terms, _ = weighted_sum(indices, buffer.strides)
+        own = [c for atom, c in terms if self.depends(atom)]
+        return ACROSS if own == [1] and any(atom is self.lane for atom, _ in terms) else None
 
     def contiguous(self, indices: tuple[Expr, ...]) -> bool:
         """Whether the lanes are neighbours along the last dimension."""
@@ -216,11 +275,12 @@ class _Widening:
         return e if ir.lanes(e) > 1 else ir.Pack((e,) * self.width)
 
     def load(self, buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr | None = None, fill: Const | None = None) -> Expr:
-        if self.contiguous(indices):
+        found = self.run(buffer, indices)
+        if found is not None:
             limit = count
             if limit is None and self.count is not None and buffer.memory != "register":
                 limit, fill = self.count, const(0, buffer.dtype)
-            return ir.Load(buffer, self.first(indices), self.width, limit, fill)
+            return ir.Load(buffer, self.first(indices), self.width, limit, fill, found is ACROSS)
         if self.count is not None or count is not None:
             raise _Mixed
         return self.pack(ir.Load(buffer, indices))
@@ -246,7 +306,7 @@ class _Widening:
             and not rest
             and then.buffer.memory != "register"
         ):
-            if self.contiguous(then.indices):
+            if self.run(then.buffer, then.indices):
                 loaded = self.load(then.buffer, then.indices, self.least(counts), const(otherwise.value, then.dtype))
                 return loaded if outer is None else Select(outer, loaded, ir.Pack((otherwise,) * self.width))
         if self.is_interval((*counts, *rest)) and not _touches(otherwise):
@@ -266,10 +326,6 @@ def _parts(condition: Expr) -> list[Expr]:
 def _touches(e: Expr) -> bool:
     """Whether evaluating an expression reads memory other than registers."""
     return any(isinstance(x, ir.Load) and x.buffer.memory != "register" for x in e.walk())
-
-
-def _lane(value: Expr, j: int) -> Expr:
-    return value.items[j] if isinstance(value, ir.Pack) else ir.Lane(value, j)
 
 
 def _at(stmt: ir.Stmt, mapping: dict[Expr, Expr]) -> ir.Stmt:

@@ -91,10 +91,11 @@ void C(
     float C_state_1_1_3_2 = 0.0f;
     float C_state_1_1_3_3 = 0.0f;
     for (int m_round = 0; m_round < 4; ++m_round) {
-        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s0;
-        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 68] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s1;
-        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 136] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s2;
-        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 204] = (m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f)).s3;
+        float4 A_shared_lanes = m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f);
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = A_shared_lanes.s0;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 68] = A_shared_lanes.s1;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 136] = A_shared_lanes.s2;
+        A_shared[thread % 2 * 272 + m_round * 16 + thread / 2 + 204] = A_shared_lanes.s3;
     }
     for (int k_round = 0; k_round < 2; ++k_round) {
         *(__local float4*)(B_shared + k_round * 128 + thread * 4) = load_first_global_float4(B + k_round * 148 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, 37 - block_x * 32 - thread % 8 * 4, (float4)(0.0f));

@@ -74,7 +74,7 @@ void Z(
             for (int npq = 0; npq < 2; ++npq) {
                 for (int c_2 = 0; c_2 < 4; ++c_2) {
                     for (int npq_1 = 0; npq_1 < 4; ++npq_1) {
-                        X_shared[npq * 16 + c_2 * 4 + npq_1] = c_2 < 3 ? (1 <= (block_x * 2 + npq) % 4 * 2 + r && (block_x * 2 + npq) % 4 * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 && c_2 < 3 ? X[(block_x * 8 + npq * 4 + npq_1) / 16 * 147 + (block_x * 2 + npq) % 4 * 42 + r * 21 + npq_1 * 6 + s * 3 + c_2 - 24] : 0.0f) : 0.0f;
+                        X_shared[npq * 16 + c_2 * 4 + npq_1] = c_2 < 3 ? (1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 && c_2 < 3 ? X[block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_2 - 24] : 0.0f) : 0.0f;
                     }
                 }
             }

@@ -56,26 +56,14 @@ void Y(
         } else {
             Y_state_0 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(333 - block_x * 128 - j * 64) ? Y_state_0 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64, 333 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64, 333 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_0;
         }
-        if (block_x * 128 + j * 64 < 302) {
+        if (block_x * 128 + j * 64 < 317) {
             Y_state_1 = Y_state_1 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 16) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 16);
-        } else {
-            if (block_x * 128 + j * 64 < 317) {
-                Y_state_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(317 - block_x * 128 - j * 64) ? Y_state_1 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 16, 317 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 16, 317 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_1;
-            }
         }
-        if (block_x * 128 + j * 64 < 286) {
+        if (block_x * 128 + j * 64 < 301) {
             Y_state_2 = Y_state_2 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 32) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 32);
-        } else {
-            if (block_x * 128 + j * 64 < 301) {
-                Y_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(301 - block_x * 128 - j * 64) ? Y_state_2 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 32, 301 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 32, 301 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_2;
-            }
         }
-        if (block_x * 128 + j * 64 < 270) {
+        if (block_x * 128 + j * 64 < 285) {
             Y_state_3 = Y_state_3 + *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 48) * *(__global const float16_u*)(X + block_y * 333 + block_x * 128 + j * 64 + 48);
-        } else {
-            if (block_x * 128 + j * 64 < 285) {
-                Y_state_3 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(285 - block_x * 128 - j * 64) ? Y_state_3 + load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 48, 285 - block_x * 128 - j * 64, (float16)(0.0f)) * load_first_global_float16(X + block_y * 333 + block_x * 128 + j * 64 + 48, 285 - block_x * 128 - j * 64, (float16)(0.0f)) : Y_state_3;
-            }
         }
     }
     float16 Y_fold_0 = Y_state_0 + Y_state_2;

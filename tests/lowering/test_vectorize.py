@@ -1,0 +1,121 @@
+"""Vector loops as lanes: which accesses become one, how tails are cut off, what is computed once; right wherever it runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilelang as tl
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulate import run
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_schedule, stored
+
+from .small_kernels import THREAD, array, kinds, program
+
+POCL = tl.load_profile("pocl")
+
+
+def check(plan: Schedule) -> None:
+    """It is right in the simulator and on the device, to the bit on small integers."""
+    for data in ("random", "integers"):
+        given = arrays(plan.computation, data)
+        assert check_schedule(plan, given, profile=POCL, opencl=True, exactly=data == "integers") == []
+
+
+def statements(plan: Schedule) -> list[ir.Stmt]:
+    """The statements of a schedule's final kernels."""
+    return [s for k in lower(plan.computation, plan.steps, POCL).kernels for s in ir.statements(k.body)]
+
+
+def accesses(plan: Schedule, name: str) -> list[tuple[int, bool, bool]]:
+    """(lanes, across rows, only the first of them) of every access of a buffer."""
+    stores = [s for s in statements(plan) if isinstance(s, ir.Store)]
+    loads = [x for s in statements(plan) for e in ir.expressions(s) for x in ir.loads(e) if x.buffer.name == name]
+    found = [(ir.lanes(s.value), s.across, s.count is not None) for s in stores if s.buffer.name == name]
+    return found + [(x.lanes, x.across, x.count is not None) for x in loads]
+
+
+def scaled(*shape: int) -> tl.Tensor:
+    axes = tl.axes(**dict(zip("bmn"[-len(shape) :], shape, strict=True)))
+    X, Y = tl.input("X", tl.float32, *axes), tl.input("Y", tl.float32, axes[-1])
+    return tl.define("Z", X[axes] * Y[axes[-1]], *axes)
+
+
+def absolute(*shape: int) -> tl.Tensor:
+    axes = tl.axes(**dict(zip("bmn"[-len(shape) :], shape, strict=True)))
+    return tl.define("Z", tl.abs(tl.input("X", tl.float32, *axes)[axes]), *axes)
+
+
+def fused(c: tl.Tensor, *parts: str) -> Schedule:
+    return tl.schedule(c).fuse(all=parts).tile(all=64).to(tl.block).tile(all=4).to(tl.thread).vectorize(all=4)
+
+
+# ---------------------------------------------------------------- fused axes
+
+
+def test_a_vector_along_a_fused_axis_stays_in_a_row_where_rows_hold_whole_vectors() -> None:
+    plan = fused(scaled(13, 12), "m", "n")
+    assert [accesses(plan, name) for name in "XYZ"] == [[(4, False, False)]] * 3
+    check(plan)
+
+
+def test_rows_that_hold_no_whole_vectors_are_crossed() -> None:
+    plan = fused(scaled(12, 13), "m", "n")
+    assert [accesses(plan, name) for name in "XZ"] == [[(4, True, False)]] * 2
+    assert {lanes for lanes, _, _ in accesses(plan, "Y")} == {1}  # every row begins it anew
+    check(plan)
+
+
+def test_the_last_vector_of_a_fused_axis_is_cut_off() -> None:
+    plan = fused(absolute(7, 5), "m", "n")
+    assert sorted(set(accesses(plan, "X"))) == [(4, True, False), (4, True, True)]
+    check(plan)
+
+
+def test_three_fused_axes_are_one() -> None:
+    plan = fused(absolute(3, 5, 7), "b", "m", "n")
+    assert set(accesses(plan, "Z")) == {(4, True, False), (4, True, True)}
+    check(plan)
+
+
+def test_fused_axes_that_do_not_follow_each_other_are_taken_one_by_one() -> None:
+    plan = fused(absolute(4, 6, 6), "b", "n")
+    assert {lanes for lanes, _, _ in accesses(plan, "Z")} == {1}
+    check(plan)
+
+
+def test_a_vector_across_rows_may_not_leave_its_buffer() -> None:
+    x, z = array("x", 3, 4), array("z", 3, 4, role="output")
+    at = (THREAD * 3 // 4, THREAD * 3 % 4)
+    body = ir.Store(z, at, ir.Load(x, at, 3, None, None, True), None, False, None, True)
+    values = {"x": stored(range(12), x)}
+    assert kinds(run(program(body, x, z, threads=4), values)) == set()
+    assert run(program(body, x, z, threads=5), values).counts == {"out-of-bounds": 6}
+    assert kinds(run(program(ir.Store(z, at, ir.Load(x, at, 3)), x, z, threads=4), values)) == {
+        "out-of-bounds",
+        "unwritten-output",
+    }
+
+
+# ---------------------------------------------------------------- tails, scattered vectors
+
+
+@pytest.mark.parametrize(("columns", "kept"), [(64, 0), (60, 0), (61, 1)])
+def test_a_tail_that_no_vector_ends_in_is_not_written(columns: int, kept: int) -> None:
+    plan = tl.schedule(scaled(4, columns)).tile(m=1, n=16).to(tl.block).tile(n=4).to(tl.thread).vectorize(n=4)
+    assert sum(counted for _, _, counted in accesses(plan, "Z")) == kept
+    check(plan)
+
+
+def test_a_vector_is_computed_once_before_it_is_scattered() -> None:
+    i, j = tl.axes(i=12, j=20)
+    X = tl.input("X", tl.float32, i, j)
+    plan = (
+        tl.schedule(tl.define("Y", tl.abs(X[i, j]), j, i)).tile(j=8, i=4).to(tl.block).tile(j=4, i=1).to(tl.thread).vectorize(j=4)
+    )
+    found = statements(plan)
+    assert [ir.lanes(s.value) for s in found if isinstance(s, ir.Store)] == [4, 1, 1, 1, 1]
+    assert len([s for s in found for e in ir.expressions(s) for x in e.walk() if isinstance(x, tl.expr.Call)]) == 1
+    check(plan)
