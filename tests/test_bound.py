@@ -8,9 +8,12 @@ import pytest
 
 import tilelang as tl
 from tilelang import dtype as dt
-from tilelang import reference
+from tilelang import evaluator as evaluator_module
+from tilelang import numeric, reference
+from tilelang.bound import Approx, Arithmetic
 from tilelang.computation import Computation, as_computation, axes, define
-from tilelang.evaluator import Evaluator
+from tilelang.evaluator import Block, Evaluator
+from tilelang.expr import Expr, Reduce
 
 
 def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:
@@ -229,3 +232,156 @@ def test_nothing_is_claimed_of_a_remainder_by_what_may_be_zero() -> None:
     whole = as_computation(define("y", 3.0 % tl.exp2(x[i]), i))
     bound = whole.bound(X=np.array([1, -160], np.float32))
     assert np.isfinite(bound[0]) and np.isinf(bound[1])
+
+
+# ---------------------------------------------------------------- combiners
+
+
+def chan(a: Any, b: Any) -> Any:
+    """Welford's state with the count in front, as the layer normalisation has it."""
+    count = a[0] + b[0]
+    share = tl.where(count > 0, b[0] / tl.maximum(count, 1.0), 0.0)
+    difference = b[1] - a[1]
+    return count, a[1] + difference * share, a[2] + b[2] + difference * difference * a[0] * share
+
+
+def softmax_sum(a: Any, b: Any) -> Any:
+    peak = tl.maximum(a[0], b[0])
+    return peak, a[1] * tl.exp(a[0] - peak) + b[1] * tl.exp(b[0] - peak)
+
+
+def complex_product(a: Any, b: Any) -> Any:
+    return a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]
+
+
+def weighted_mean(a: Any, b: Any) -> Any:
+    weight = a[1] + b[1]
+    return (a[0] * a[1] + b[0] * b[1]) / weight, weight
+
+
+def symmetric(a: Any, b: Any) -> Any:
+    """The elementary symmetric polynomials of the first two degrees."""
+    return a[0] + b[0], a[1] + b[1] + a[0] * b[0]
+
+
+def combined(name: str, n: int, rows: int = 12) -> Computation:
+    i, j, x = matrix(rows, n)
+    one, value = tl.cast(1, tl.float32), x[i, j]
+    kinds: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
+        "welford": (welford, (0, 0, 0), (value, 0.0, 1.0)),
+        "chan": (chan, (0, 0, 0), (one, value, 0.0)),
+        "softmax sum": (softmax_sum, (-1e30, 0), (value, one)),
+        "complex product": (complex_product, (1, 0), (1 + value * 0.01, value * 0.1)),
+        "hypotenuse": (lambda a, b: (tl.sqrt(a[0] * a[0] + b[0] * b[0]),), (0,), (tl.abs(value),)),
+        "log sum exp": (lambda a, b: (tl.maximum(a[0], b[0]) + tl.log1p(tl.exp(-tl.abs(a[0] - b[0]))),), (-1e30,), (value,)),
+        "weighted mean": (weighted_mean, (0, 1e-12), (value, tl.abs(value) + 0.1)),
+        "sum": (lambda a, b: (a[0] + b[0],), (0,), (value,)),
+        "symmetric": (symmetric, (0, 0), (value, 0.0)),
+    }
+    combiner, identity, values = kinds[name]
+    found = tl.reduce(combiner, identity, values, over=j, name=name.replace(" ", "_"))
+    made = define(tuple(f"y{k}" for k in range(len(found))), found, i)
+    return tl.computation(name.replace(" ", "_"), made)
+
+
+COMBINED = ("welford", "chan", "softmax sum", "complex product", "hypotenuse", "log sum exp", "weighted mean", "sum", "symmetric")
+
+
+def reduced_in_float32(whole: Computation, x: Any, tree: str) -> dict[str, Any]:
+    """The reduction's members by output, each combination rounded to float32. tree: how the points are arranged and combined."""
+    (definition,) = whole.definitions
+    reduce = definition.reduction
+    assert isinstance(reduce, Reduce)
+    evaluator = Evaluator(whole, {whole.inputs[0]: x}, errors=False, wide=np.float32)
+    arithmetic, combiner = Arithmetic(np.float32, errors=False), reduce.combiner
+    generator = np.random.default_rng(x.shape[1])
+
+    def combine(a: Any, b: Any) -> Any:
+        known: dict[Expr, Approx] = dict(zip((*combiner.left, *combiner.right), map(Approx, (*a, *b)), strict=True))
+        return [np.broadcast_to(arithmetic.evaluate(r, known).value, len(x)).astype(np.float32) for r in combiner.result]
+
+    with numeric.quiet():
+        block = Block(evaluator, definition, (*definition.axes, *reduce.axes), ((0, len(x)), (0, x.shape[1])))
+        leaves = [np.broadcast_to(block.value(v).value, x.shape).astype(np.float32) for v in reduce.values]
+        orders = {"up": np.argsort(x, axis=1), "down": np.argsort(-x, axis=1), "large first": np.argsort(-np.abs(x), axis=1)}
+        order = orders.get(tree.split(",")[0], np.broadcast_to(generator.permutation(x.shape[1]), x.shape))
+        points = [[np.take_along_axis(v, order, axis=1)[:, k] for v in leaves] for k in range(x.shape[1])]
+        identity = [np.full(len(x), c.value, np.float32) for c in combiner.identity]
+        if tree.endswith("lanes"):
+            lanes = [identity] * 16
+            for k, point in enumerate(points):
+                lanes[k % 16] = combine(lanes[k % 16], point)
+            points = lanes
+        if tree == "random tree":
+            while len(points) > 1:
+                first, second = (points.pop(generator.integers(len(points))) for _ in range(2))
+                points.append(combine(first, second))
+        state = identity
+        for point in points:
+            state = combine(state, point)
+    return {t.name: member for t, member in zip(whole.outputs, state, strict=True)}
+
+
+@pytest.mark.parametrize("name", COMBINED)
+def test_every_tree_of_a_combiner_lies_within_the_bound(name: str) -> None:
+    for n in (1, 2, 5, 150):
+        whole = combined(name, n)
+        for offset in (0, 20) if name != "complex product" else (0,):
+            x = (np.random.default_rng(n).standard_normal((12, n)) + offset).astype(np.float32)
+            for tree in ("as it comes", "up", "down", "large first", "up, lanes", "as it comes, lanes", "random tree"):
+                report = reference.compare(whole, {"X": x}, reduced_in_float32(whole, x, tree))
+                assert report and not report.runs[0].unclaimed, f"{n}, {offset}, {tree}: {report}"
+
+
+def test_from_which_length_on_the_bound_of_a_tuple_misses_a_dropped_term() -> None:
+    """The last point of each row dropped: the share of rows that the mean and the squared deviations find wrong, counts left out."""
+    shares: dict[int, tuple[float, ...]] = {}
+    for n in (64, 256, 1023, 4096):
+        whole = combined("welford", n, 60)
+        x = np.random.default_rng(n).standard_normal((60, n)).astype(np.float32)
+        expected, bounds = whole.evaluate(X=x), whole.bound(X=x)
+        dropped = combined("welford", n - 1, 60).evaluate(X=x[:, :-1])
+        shares[n] = tuple(float(np.mean(np.abs(dropped[y] - expected[y]) > bounds[y])) for y in ("y0", "y1", "y2"))
+    means, squares, counts = ({n: s[k] for n, s in shares.items()} for k in range(3))
+    assert means[64] > 0.97 and means[256] > 0.97 and means[1023] > 0.9 and means[4096] > 0.5
+    assert squares[64] > 0.9 and squares[256] > 0.85 and squares[1023] > 0.7 and squares[4096] < squares[1023]
+    assert all(share == 1 for share in counts.values()), "whole numbers that only add up are exact"
+
+
+def test_the_bound_of_a_users_sum_is_about_that_of_a_sum() -> None:
+    whole = combined("sum", 500)
+    i, j, x = matrix(12, 500)
+    data = (np.random.default_rng(0).standard_normal((12, 500)) + 1).astype(np.float32)
+    plain = as_computation(define("y", tl.sum(x[i, j], over=j), i)).bound(X=data)
+    found = whole.bound(X=data)
+    assert (found > plain * 0.3).all() and (found < plain * 3).all()
+
+
+def test_errors_of_the_points_reach_a_tuple_without_growing_on_the_way() -> None:
+    """The mean of rounded points is as uncertain as a point, not 2**levels times as much."""
+    i, j, x = matrix(4, 512)
+    mean, _, _ = tl.reduce(welford, (0, 0, 0), (tl.exp(x[i, j] * 0.1), 0.0, 1.0), over=j)
+    data = np.random.default_rng(0).standard_normal((4, 512)).astype(np.float32)
+    assert as_computation(define("y", mean, i)).bound(X=data).max() < 1e-4
+
+
+def test_blocks_of_a_combiner_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = combined("chan", 700, 3)
+    x = np.random.default_rng(1).standard_normal((3, 700)).astype(np.float32)
+    one = whole.evaluate(X=x), whole.bound(X=x)
+    monkeypatch.setattr(evaluator_module, "BLOCK", 64)
+    many = whole.evaluate(X=x), whole.bound(X=x)
+    for name in ("y0", "y1", "y2"):
+        np.testing.assert_allclose(many[0][name], one[0][name], rtol=1e-6)
+        assert (many[1][name] <= 10 * one[1][name]).all() and (one[1][name] <= 10 * many[1][name]).all()
+
+
+def test_what_is_not_a_number_is_claimed_of_a_tuple_too() -> None:
+    whole = combined("chan", 40, 3)
+    x = np.random.default_rng(1).standard_normal((3, 40)).astype(np.float32)
+    x[1, 5] = np.nan
+    found = {name: np.array(a) for name, a in whole.evaluate(X=x).items()}
+    assert reference.compare(whole, {"X": x}, found)
+    assert np.isfinite(whole.bound(X=x)["y1"]).all()
+    found["y1"][1] = 0
+    assert not reference.compare(whole, {"X": x}, found)

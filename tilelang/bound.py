@@ -153,7 +153,25 @@ class Arithmetic:
         if not self.rounds:
             return certain(value, moved, sure)
         extra = ULPS.get(op, 0.5) * 2 - 1  # roundings beyond the one that `rounded` counts
-        return certain(value, rounded(value, moved + max(0.0, extra) * r.unit * (np.abs(value) + moved), r), sure)
+        total = rounded(value, moved + max(0.0, extra) * r.unit * (np.abs(value) + moved), r)
+        return certain(value, np.where(self._keeps(op, a, b), moved, total), sure)
+
+    @staticmethod
+    def _keeps(op: str, a: Approx, b: Approx) -> Any:
+        """Whether an operation with an exact 0 or 1 only hands on its other operand, or 0: nothing rounds."""
+
+        def exactly(x: Approx, size: int) -> Any:
+            return (np.abs(x.value) == size) & (err(x) == 0)
+
+        match op:
+            case "+" | "-":
+                return exactly(a, 0) | exactly(b, 0)
+            case "*":
+                return exactly(a, 0) | exactly(b, 0) | exactly(a, 1) | exactly(b, 1)
+            case "/":
+                return exactly(a, 0) | exactly(b, 1)
+            case _:
+                return False
 
     @staticmethod
     def _power_error(a: Approx, b: Approx, value: Any) -> Any:

@@ -30,6 +30,7 @@ from tilelang.bound import (
     sum_error,
     unknown_if_nan,
 )
+from tilelang.combining import Combining, Part
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.elaborate import free_axes
 from tilelang.errors import ComputationError
@@ -73,8 +74,8 @@ class Evaluator:
         # The kernel's last operation rounded already; the reference rounds here.
         return Approx(value, unknown_if_nan(error + np.where(error > 0, rounding(t.dtype).unit * np.abs(value), 0.0)))
 
-    def arithmetic(self, definition: Definition, rounds: bool = True) -> Arithmetic:
-        return Arithmetic(self.wide, self.errors, definition.allow, rounds)
+    def arithmetic(self, definition: Definition) -> Arithmetic:
+        return Arithmetic(self.wide, self.errors, definition.allow)
 
     def pointwise(self, definition: Definition) -> tuple[Approx, ...]:
         tensor, shape = definition.tensors[0], tuple(a.extent for a in definition.axes)
@@ -294,58 +295,27 @@ class SimpleState(State):
 
 
 class TupleState(State):
-    """A user's combiner, argmax, argmin: combined pairwise, halves with halves.
-
-    The error of any order is taken as what the values' own errors become, plus the roundings, which a chain of n - 1 combinations
-    makes where the halving makes log2(n) levels: they are scaled by that ratio. For a sum this is the bound of a chain; for other
-    combiners it supposes that an error is not amplified more in a chain than in a tree.
-    """
+    """A user's combiner, argmax, argmin: see combining.py."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.levels, self.started = 0, False
-        full = self.evaluator.arithmetic(self.definition)
-        self.arithmetics = [full]
-        if self.evaluator.errors:
-            self.arithmetics.append(self.evaluator.arithmetic(self.definition, rounds=False))
-        neutral = [_spread(full.constant(c), self.shape) for c in self.reduce.combiner.identity]
-        self.states: list[list[Approx]] = [neutral for _ in self.arithmetics]
+        points = math.prod(a.extent for a in self.reduce.axes)
+        self.combining = Combining(self.reduce.combiner, self.evaluator.arithmetic(self.definition), points)
+        self.parts: list[Part] = []
 
     def take(self, block: Block) -> None:
         terms, _ = self.terms(block)
         flat = [_flatten(t, len(self.shape)) for t in terms]
-        if flat[0].value.shape[-1] == 0:
-            return
-        for i, arithmetic in enumerate(self.arithmetics):
-            part = self.tree(arithmetic, flat)
-            self.states[i] = self.combine(arithmetic, self.states[i], part) if self.started else part
-        self.levels += math.ceil(math.log2(flat[0].value.shape[-1])) + (1 if self.started else 0)
-        self.started = True
-
-    def tree(self, arithmetic: Arithmetic, terms: list[Approx]) -> list[Approx]:
-        while (n := terms[0].value.shape[-1]) > 1:
-            half = n // 2
-            low, high, rest = ([_cut(t, *cut) for t in terms] for cut in ((0, half), (half, 2 * half), (2 * half, n)))
-            terms = self.combine(arithmetic, low, high)
-            if n % 2:
-                terms = [_join(t, r) for t, r in zip(terms, rest, strict=True)]
-        return [_cut(t, 0, None) for t in terms]
-
-    def combine(self, arithmetic: Arithmetic, left: list[Approx], right: list[Approx]) -> list[Approx]:
-        c = self.reduce.combiner
-        known: dict[Expr, Approx] = dict(zip((*c.left, *c.right), (*left, *right), strict=True))
-        return [arithmetic.evaluate(r, known) for r in c.result]
+        if flat[0].value.shape[-1]:
+            self.parts.append(self.combining.part(flat))
 
     def result(self) -> tuple[Approx, ...]:
-        full = self.states[0]
+        if not self.parts:
+            return tuple(_spread(self.combining.full.constant(c), self.shape) for c in self.reduce.combiner.identity)
+        whole = self.combining.join(self.parts)
         if not self.evaluator.errors:
-            return tuple(full)
-        ratio = max(1.0, (self.points - 1) / self.levels) if self.levels else 1.0
-        found = []
-        for a, moved in zip(full, self.states[1], strict=True):
-            error = np.asarray(err(moved) + ratio * np.maximum(0.0, err(a) - err(moved)))
-            found.append(Approx(a.value, np.where(np.isnan(error), np.inf, error)))
-        return tuple(found)
+            return tuple(Approx(s) for s in whole.state)
+        return tuple(Approx(s, e) for s, e in zip(whole.state, self.combining.error(whole), strict=True))
 
 
 def make_state(evaluator: Evaluator, definition: Definition, reduce: Reduce, shape: tuple[int, ...]) -> SimpleState | TupleState:
@@ -360,20 +330,6 @@ def _spread(a: Approx, shape: tuple[int, ...]) -> Approx:
 def _flatten(a: Approx, outer: int) -> Approx:
     shape = (*a.value.shape[:outer], -1 if a.value.size else math.prod(a.value.shape[outer:]))
     return Approx(a.value.reshape(shape), None if a.error is None else a.error.reshape(shape))
-
-
-def _cut(a: Approx, start: int, stop: int | None) -> Approx:
-    """Elements start .. stop-1 of the last dimension; element `start` alone, without the dimension, where stop is None."""
-    part: Any = start if stop is None else slice(start, stop)
-    return Approx(a.value[..., part], None if a.error is None else np.broadcast_to(a.error, a.value.shape)[..., part])
-
-
-def _join(a: Approx, b: Approx) -> Approx:
-    value = np.concatenate([a.value, b.value], axis=-1)
-    if a.error is None and b.error is None:
-        return Approx(value)
-    errors = [np.broadcast_to(np.asarray(err(x), np.float64), x.value.shape) for x in (a, b)]
-    return Approx(value, np.concatenate(errors, axis=-1))
 
 
 # ---------------------------------------------------------------- expressions in a block
