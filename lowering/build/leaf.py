@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from tilelang import dtype as dt
 from tilelang.computation import Tensor
 from tilelang.errors import Span
 from tilelang.expr import (
@@ -29,6 +28,7 @@ from tilelang.expr import (
 )
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
+from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
 from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound
@@ -85,16 +85,12 @@ class Leaf(Part):
             values = [self.value(frame, v, points) for v in reduce.values]
             buffers = frame.state.buffers[s]
             at = self.state_indices(frame, lane, points)
-            old: list[Expr] = [ir.Load(b, at) for b in buffers]
-            wide = [as_logical(b.dtype, v.dtype, e) for b, v, e in zip(buffers, reduce.combiner.left, old, strict=True)]
-            mapping = dict(zip(reduce.combiner.left, wide, strict=True))
-            for r, v in zip(reduce.combiner.right, values, strict=True):
-                mapping[r] = v if v.dtype == r.dtype else Cast(v, r.dtype)
-            results = [substitute(r, mapping) for r in reduce.combiner.result]
+            place = (lane, 1 + (interval(lane)[1] or 0)) if lane is not None else (index(0), 1)
+            made = Combining(self, reduce.combiner, buffers, at, *place, span)
             conditions = self._needed(frame, s)
             if reduce.condition is not None:
                 conditions.append(self.value(frame, reduce.condition, points))
-            out.append(guarded(_assign(self, buffers, at, results, span), conditions, span))
+            out.append(guarded(made.statement(elements(reduce.combiner.left, buffers, at), values), conditions, span))
         return ir.seq(*out)
 
     def state_indices(self, frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> tuple[Expr, ...]:
@@ -220,7 +216,7 @@ class Leaf(Part):
             places = [frame.target.places[k] for k, v in enumerate(frame.task.values) if _is_state(v, state.tensors)]
             at = self._stored_at(frame, 0, places[0], points)
             mine = self.state_indices(frame, lane, points)
-            out.append(_combined(self, state.reduce, [p.buffer for p in places], at, frame.state.buffers[s], mine, span))
+            out.append(_combined(self, state.reduce, tuple(p.buffer for p in places), at, frame.state.buffers[s], mine, span))
         return ir.seq(*out)
 
     def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
@@ -234,7 +230,7 @@ class Leaf(Part):
                 ir.Store(o, theirs, ir.Load(b, mine), None, False, span)
                 for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
             ]
-            again = _combined(self, state.reduce, list(frame.outer.buffers[s]), theirs, frame.state.buffers[s], mine, span)
+            again = _combined(self, state.reduce, frame.outer.buffers[s], theirs, frame.state.buffers[s], mine, span)
             out.append(again if frame.again else ir.seq(*stores))
         return ir.seq(*out)
 
@@ -337,47 +333,16 @@ def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
     return isinstance(value, Read) and value.tensor in tensors
 
 
-def as_logical(storage: dt.DType, logical: dt.DType, e: Expr) -> Expr:
-    """A stored element as the type it stands for."""
-    return e if storage == logical else Cast(e, logical)
-
-
-def stored(e: Expr, buffer: ir.Buffer) -> Expr:
-    """A value as the type of the buffer that takes it."""
-    return e if e.dtype == buffer.dtype else Cast(e, buffer.dtype)
-
-
 def guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:
     guard = conjunction(conditions)
     return body if guard is None else ir.If(guard, body, None, span)
 
 
-def _assign(part: Part, buffers: tuple[ir.Buffer, ...], at: tuple[Expr, ...], results: list[Expr], span: Span | None) -> ir.Stmt:
-    """buffers[k][at] = results[k], all at once: later members must not see earlier ones' new values."""
-    if len(buffers) == 1:
-        return ir.Store(buffers[0], at, stored(results[0], buffers[0]), None, False, span)
-    held = [part.build.buffer(f"{b.name}_next", b.dtype, b.shape[-1:], "register", "temporary") for b in buffers]
-    first = [ir.Store(h, at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
-    then = [ir.Store(b, at, ir.Load(h, at[-1:]), None, False, span) for b, h in zip(buffers, held, strict=True)]
-    return ir.seq(*first, *then)
-
-
-def _combined(part: Part, reduce: Reduce, into: list[ir.Buffer], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
+def _combined(part: Part, reduce: Reduce, into: tuple[ir.Buffer, ...], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
               mine_at: tuple[Expr, ...], span: Span | None) -> ir.Stmt:  # fmt: skip
     """into[at] = combine(into[at], mine[mine_at])."""
-    combiner = reduce.combiner
-    mapping = {v: as_logical(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(combiner.left, into, strict=True)}
-    mapping |= {v: as_logical(b.dtype, v.dtype, ir.Load(b, mine_at)) for v, b in zip(combiner.right, mine, strict=True)}
-    results = [substitute(r, mapping) for r in combiner.result]
-    if len(into) == 1:
-        return ir.Store(into[0], at, stored(results[0], into[0]), None, False, span)
-    held = [
-        part.build.buffer(f"{b.name}_next", b.dtype, m.shape[-1:], "register", "temporary")
-        for b, m in zip(into, mine, strict=True)
-    ]
-    first = [ir.Store(h, mine_at[-1:], stored(r, h), None, False, span) for h, r in zip(held, results, strict=True)]
-    then = [ir.Store(b, at, ir.Load(h, mine_at[-1:]), None, False, span) for b, h in zip(into, held, strict=True)]
-    return ir.seq(*first, *then)
+    made = Combining(part, reduce.combiner, into, at, mine_at[-1], mine[0].shape[-1], span)
+    return made.statement(elements(reduce.combiner.left, into, at), elements(reduce.combiner.right, mine, mine_at))
 
 
 def fold(e: Expr) -> Expr:

@@ -12,11 +12,12 @@ from collections.abc import Callable
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Cast, Const, Expr, Pad, Read, Var, index, substitute
+from tilelang.expr import Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
+from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
-from tilelang.lowering.build.leaf import as_logical, depends, stored
+from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, simplify
@@ -175,16 +176,11 @@ class States(Part):
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
             lane = self.build.variable("lane", width) if width > 1 else index(0)
-            combiner = state.reduce.combiner
-            mapping: dict[Expr, Expr] = {}
-            for v, b in zip(combiner.left, members, strict=True):
-                mapping[v] = as_logical(b.dtype, v.dtype, ir.Load(b, (*at, lane)))
-            for v, b in zip(combiner.right, members, strict=True):
-                mapping[v] = as_logical(b.dtype, v.dtype, ir.Load(b, (*at, simplify(lane + width))))
+            combiner, upper = state.reduce.combiner, (*at, simplify(lane + width))
             target = (*at, lane) if width > 1 else (at or (index(0),))
-            stores = [ir.Store(h, target, stored(substitute(r, mapping), h), None, False, step.span)
-                      for h, r in zip(halves, combiner.result, strict=True)]  # fmt: skip
-            return ir.For(lane, index(width), ir.seq(*stores), "vector") if isinstance(lane, Var) else ir.seq(*stores)
+            made = Combining(self, combiner, halves, target, lane, width, step.span)
+            body = made.statement(elements(combiner.left, members, (*at, lane)), elements(combiner.right, members, upper))
+            return ir.For(lane, index(width), body, "vector") if isinstance(lane, Var) else body
 
         return self._each(members[0], combine, False, outer)
 
@@ -217,22 +213,9 @@ class States(Part):
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
             row = _flat(at, members[0].shape)
-            mapping = {
-                v: as_logical(sc.dtype, v.dtype, ir.Load(sc, (row, thread))) for v, sc in zip(combiner.left, scratch, strict=True)
-            }
-            partner = simplify(thread + distance)
-            mapping |= {
-                v: as_logical(sc.dtype, v.dtype, ir.Load(sc, (row, partner)))
-                for v, sc in zip(combiner.right, scratch, strict=True)
-            }
-            results = [stored(substitute(r, mapping), sc) for r, sc in zip(combiner.result, scratch, strict=True)]
-            if len(scratch) == 1:
-                return ir.Store(scratch[0], (row, thread), results[0], None, False, step.span)
-            held = [self.build.buffer(f"{b.name}_next", b.dtype, (1,), "register", "temporary") for b in members]
-            zero = (index(0),)
-            return ir.seq(*[ir.Store(h, zero, r, None, False, step.span) for h, r in zip(held, results, strict=True)],
-                          *[ir.Store(sc, (row, thread), ir.Load(h, zero), None, False, step.span)
-                            for h, sc in zip(held, scratch, strict=True)])  # fmt: skip
+            left = elements(combiner.left, scratch, (row, thread))
+            right = elements(combiner.right, scratch, (row, simplify(thread + distance)))
+            return Combining(self, combiner, scratch, (row, thread), index(0), 1, step.span).statement(left, right)
 
         takes_part = simplify(digit + half < n)
         return ir.If(takes_part, self._each(members[0], combine, False), None, step.span)

@@ -68,6 +68,8 @@ class _Widening:
 
     def statement(self, stmt: ir.Stmt) -> ir.Stmt:
         match stmt:
+            case ir.Seq(body) if any(self.meet(s) for s in ir.statements(stmt)):
+                return self.by_lane(stmt)
             case ir.Seq(body):
                 return ir.seq(*[self.statement(s) for s in body])
             case ir.Store():
@@ -78,6 +80,10 @@ class _Widening:
                 if not self.depends_in(stmt):
                     return stmt
                 return self.by_lane(stmt)
+
+    def meet(self, stmt: ir.Stmt) -> bool:
+        """Whether all lanes store to one place, so that each must see what the lanes before it left there."""
+        return isinstance(stmt, ir.Store) and self.depends(stmt.value) and not any(self.depends(i) for i in stmt.indices)
 
     def depends(self, e: Expr) -> bool:
         return any(x is self.lane for x in e.walk())
@@ -175,8 +181,10 @@ class _Widening:
     # ------------------------------------------------------------ stores
 
     def store(self, stmt: ir.Store) -> ir.Stmt:
+        if self.meet(stmt):
+            return self.by_lane(stmt)
         if not any(self.depends(i) for i in stmt.indices):
-            return self.by_lane(stmt) if self.depends(stmt.value) else stmt
+            return stmt
         value = self.widen(stmt.value)
         if ir.lanes(value) == 1:
             value = ir.Pack((value,) * self.width)

@@ -231,6 +231,9 @@ class Expressions(Places):
             return self.value(operand, level)
         if n == 1:
             return bracket(f"({target}){self.value(operand, UNARY)}", UNARY, level)
+        if isinstance(operand, Ramp) and self.pure(operand) and self.small(operand.base) and self.small(operand.base + (n - 1)):
+            same = vector(self.index_type, n) == target
+            return self._index_vector(operand, n, level) if same else f"convert_{target}({self._index_vector(operand, n, ANY)})"
         return f"convert_{target}({self.value(operand)})"
 
     # ------------------------------------------------------------ conditions

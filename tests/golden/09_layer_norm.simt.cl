@@ -53,91 +53,108 @@ void Y(
     float count_state = 0.0f;
     float mean_state = 0.0f;
     float squares_state = 0.0f;
-    float count_state_next = count_state + 1.0f;
-    float mean_state_next = mean_state + (X_register_0.s0 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-    float squares_state_next = squares_state + 0.0f + (X_register_0.s0 - mean_state) * (X_register_0.s0 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    float count_state_common = count_state + 1.0f;
+    float count_state_common_1 = X_register_0.s0 - mean_state;
+    float count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+    float count_state_next = count_state_common;
+    mean_state = mean_state + count_state_common_1 * count_state_common_2;
+    squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
     count_state = count_state_next;
-    mean_state = mean_state_next;
-    squares_state = squares_state_next;
-    count_state_next = count_state + 1.0f;
-    mean_state_next = mean_state + (X_register_0.s1 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-    squares_state_next = squares_state + 0.0f + (X_register_0.s1 - mean_state) * (X_register_0.s1 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state_common = count_state + 1.0f;
+    count_state_common_1 = X_register_0.s1 - mean_state;
+    count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+    count_state_next = count_state_common;
+    mean_state = mean_state + count_state_common_1 * count_state_common_2;
+    squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
     count_state = count_state_next;
-    mean_state = mean_state_next;
-    squares_state = squares_state_next;
-    count_state_next = count_state + 1.0f;
-    mean_state_next = mean_state + (X_register_0.s2 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-    squares_state_next = squares_state + 0.0f + (X_register_0.s2 - mean_state) * (X_register_0.s2 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state_common = count_state + 1.0f;
+    count_state_common_1 = X_register_0.s2 - mean_state;
+    count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+    count_state_next = count_state_common;
+    mean_state = mean_state + count_state_common_1 * count_state_common_2;
+    squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
     count_state = count_state_next;
-    mean_state = mean_state_next;
-    squares_state = squares_state_next;
-    count_state_next = count_state + 1.0f;
-    mean_state_next = mean_state + (X_register_0.s3 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-    squares_state_next = squares_state + 0.0f + (X_register_0.s3 - mean_state) * (X_register_0.s3 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+    count_state_common = count_state + 1.0f;
+    count_state_common_1 = X_register_0.s3 - mean_state;
+    count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+    count_state_next = count_state_common;
+    mean_state = mean_state + count_state_common_1 * count_state_common_2;
+    squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
     count_state = count_state_next;
-    mean_state = mean_state_next;
-    squares_state = squares_state_next;
     if (thread * 4 < 5) {
-        count_state_next = count_state + 1.0f;
-        mean_state_next = mean_state + (X_register_1.s0 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-        squares_state_next = squares_state + 0.0f + (X_register_1.s0 - mean_state) * (X_register_1.s0 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state_common = count_state + 1.0f;
+        count_state_common_1 = X_register_1.s0 - mean_state;
+        count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+        count_state_next = count_state_common;
+        mean_state = mean_state + count_state_common_1 * count_state_common_2;
+        squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
         count_state = count_state_next;
-        mean_state = mean_state_next;
-        squares_state = squares_state_next;
     }
     if (thread * 4 < 4) {
-        count_state_next = count_state + 1.0f;
-        mean_state_next = mean_state + (X_register_1.s1 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-        squares_state_next = squares_state + 0.0f + (X_register_1.s1 - mean_state) * (X_register_1.s1 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state_common = count_state + 1.0f;
+        count_state_common_1 = X_register_1.s1 - mean_state;
+        count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+        count_state_next = count_state_common;
+        mean_state = mean_state + count_state_common_1 * count_state_common_2;
+        squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
         count_state = count_state_next;
-        mean_state = mean_state_next;
-        squares_state = squares_state_next;
     }
     if (thread * 4 < 3) {
-        count_state_next = count_state + 1.0f;
-        mean_state_next = mean_state + (X_register_1.s2 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-        squares_state_next = squares_state + 0.0f + (X_register_1.s2 - mean_state) * (X_register_1.s2 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state_common = count_state + 1.0f;
+        count_state_common_1 = X_register_1.s2 - mean_state;
+        count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+        count_state_next = count_state_common;
+        mean_state = mean_state + count_state_common_1 * count_state_common_2;
+        squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
         count_state = count_state_next;
-        mean_state = mean_state_next;
-        squares_state = squares_state_next;
     }
     if (thread * 4 < 2) {
-        count_state_next = count_state + 1.0f;
-        mean_state_next = mean_state + (X_register_1.s3 - mean_state) * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
-        squares_state_next = squares_state + 0.0f + (X_register_1.s3 - mean_state) * (X_register_1.s3 - mean_state) * count_state * (0.0f < count_state + 1.0f ? 1.0f / maximum_float(count_state + 1.0f, 1.0f) : 0.0f);
+        count_state_common = count_state + 1.0f;
+        count_state_common_1 = X_register_1.s3 - mean_state;
+        count_state_common_2 = 0.0f < count_state_common ? 1.0f / maximum_float(count_state_common, 1.0f) : 0.0f;
+        count_state_next = count_state_common;
+        mean_state = mean_state + count_state_common_1 * count_state_common_2;
+        squares_state = squares_state + 0.0f + count_state_common_1 * count_state_common_1 * count_state * count_state_common_2;
         count_state = count_state_next;
-        mean_state = mean_state_next;
-        squares_state = squares_state_next;
     }
     count_state_meet[thread] = count_state;
     mean_state_meet[thread] = mean_state;
     squares_state_meet[thread] = squares_state;
     barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 4]
     if (thread < 4) {
-        float count_state_next_1 = count_state_meet[thread] + count_state_meet[thread + 4];
-        float mean_state_next_1 = mean_state_meet[thread] + (mean_state_meet[thread + 4] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 4] ? count_state_meet[thread + 4] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 4], 1.0f) : 0.0f);
-        float squares_state_next_1 = squares_state_meet[thread] + squares_state_meet[thread + 4] + (mean_state_meet[thread + 4] - mean_state_meet[thread]) * (mean_state_meet[thread + 4] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 4] ? count_state_meet[thread + 4] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 4], 1.0f) : 0.0f);
-        count_state_meet[thread] = count_state_next_1;
-        mean_state_meet[thread] = mean_state_next_1;
-        squares_state_meet[thread] = squares_state_next_1;
+        float count_state_meet_value = count_state_meet[thread];
+        float count_state_meet_value_1 = mean_state_meet[thread];
+        float count_state_meet_value_2 = count_state_meet[thread + 4];
+        float count_state_meet_common = count_state_meet_value + count_state_meet_value_2;
+        float count_state_meet_common_1 = mean_state_meet[thread + 4] - count_state_meet_value_1;
+        float count_state_meet_common_2 = 0.0f < count_state_meet_common ? count_state_meet_value_2 / maximum_float(count_state_meet_common, 1.0f) : 0.0f;
+        count_state_meet[thread] = count_state_meet_common;
+        mean_state_meet[thread] = count_state_meet_value_1 + count_state_meet_common_1 * count_state_meet_common_2;
+        squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 4] + count_state_meet_common_1 * count_state_meet_common_1 * count_state_meet_value * count_state_meet_common_2;
     }
     barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 2]
     if (thread < 2) {
-        float count_state_next_2 = count_state_meet[thread] + count_state_meet[thread + 2];
-        float mean_state_next_2 = mean_state_meet[thread] + (mean_state_meet[thread + 2] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 2] ? count_state_meet[thread + 2] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 2], 1.0f) : 0.0f);
-        float squares_state_next_2 = squares_state_meet[thread] + squares_state_meet[thread + 2] + (mean_state_meet[thread + 2] - mean_state_meet[thread]) * (mean_state_meet[thread + 2] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 2] ? count_state_meet[thread + 2] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 2], 1.0f) : 0.0f);
-        count_state_meet[thread] = count_state_next_2;
-        mean_state_meet[thread] = mean_state_next_2;
-        squares_state_meet[thread] = squares_state_next_2;
+        float count_state_meet_value_3 = count_state_meet[thread];
+        float count_state_meet_value_4 = mean_state_meet[thread];
+        float count_state_meet_value_5 = count_state_meet[thread + 2];
+        float count_state_meet_common_3 = count_state_meet_value_3 + count_state_meet_value_5;
+        float count_state_meet_common_4 = mean_state_meet[thread + 2] - count_state_meet_value_4;
+        float count_state_meet_common_5 = 0.0f < count_state_meet_common_3 ? count_state_meet_value_5 / maximum_float(count_state_meet_common_3, 1.0f) : 0.0f;
+        count_state_meet[thread] = count_state_meet_common_3;
+        mean_state_meet[thread] = count_state_meet_value_4 + count_state_meet_common_4 * count_state_meet_common_5;
+        squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 2] + count_state_meet_common_4 * count_state_meet_common_4 * count_state_meet_value_3 * count_state_meet_common_5;
     }
     barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 1]
     if (thread < 1) {
-        float count_state_next_3 = count_state_meet[thread] + count_state_meet[thread + 1];
-        float mean_state_next_3 = mean_state_meet[thread] + (mean_state_meet[thread + 1] - mean_state_meet[thread]) * (0.0f < count_state_meet[thread] + count_state_meet[thread + 1] ? count_state_meet[thread + 1] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 1], 1.0f) : 0.0f);
-        float squares_state_next_3 = squares_state_meet[thread] + squares_state_meet[thread + 1] + (mean_state_meet[thread + 1] - mean_state_meet[thread]) * (mean_state_meet[thread + 1] - mean_state_meet[thread]) * count_state_meet[thread] * (0.0f < count_state_meet[thread] + count_state_meet[thread + 1] ? count_state_meet[thread + 1] / maximum_float(count_state_meet[thread] + count_state_meet[thread + 1], 1.0f) : 0.0f);
-        count_state_meet[thread] = count_state_next_3;
-        mean_state_meet[thread] = mean_state_next_3;
-        squares_state_meet[thread] = squares_state_next_3;
+        float count_state_meet_value_6 = count_state_meet[thread];
+        float count_state_meet_value_7 = mean_state_meet[thread];
+        float count_state_meet_value_8 = count_state_meet[thread + 1];
+        float count_state_meet_common_6 = count_state_meet_value_6 + count_state_meet_value_8;
+        float count_state_meet_common_7 = mean_state_meet[thread + 1] - count_state_meet_value_7;
+        float count_state_meet_common_8 = 0.0f < count_state_meet_common_6 ? count_state_meet_value_8 / maximum_float(count_state_meet_common_6, 1.0f) : 0.0f;
+        count_state_meet[thread] = count_state_meet_common_6;
+        mean_state_meet[thread] = count_state_meet_value_7 + count_state_meet_common_7 * count_state_meet_common_8;
+        squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 1] + count_state_meet_common_7 * count_state_meet_common_7 * count_state_meet_value_6 * count_state_meet_common_8;
     }
     barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, 0]
     count_state = count_state_meet[0];
