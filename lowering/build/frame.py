@@ -264,6 +264,7 @@ class Frame:
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
     around: tuple[tuple[Expr, Expr], ...] = ()  # where axes that this task has not are fixed by the specs around it
     last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
+    within: tuple[Expr, ...] = ()  # what the loops around keep by their extents: bounds that the spec has no more
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
     moves: Place | None = None  # the load whose move this is

@@ -30,7 +30,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
 from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
-from tilelang.simplify import conjunction, interval, simplify
+from tilelang.simplify import FALSE, conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Step, Vectorize
 from tilelang.task import reads
@@ -288,7 +288,9 @@ class Leaf(Part):
         from tilelang.lowering.build.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
 
         axes = [a for a in frame.spec.axes if not (frame.finishing and a.reduction)]
-        dim = existing_beyond(beyond, [b.holds(index(0)) for a in axes for b in a.bounds], self.build.threads)
+        empty = [FALSE for a in axes if a.extent == 0]
+        bounds = [b.replace(known=False).holds(index(0)) for a in axes for b in a.bounds]
+        dim = existing_beyond(beyond, [*empty, *bounds, *frame.within], self.build.threads)
         ends = [interval(i) for i in at]
         if dim is not None or any(first is None or first < 0 or last is None for first, last in ends):
             raise share.foreign(beyond[0][0] if dim is None else dim, indices)

@@ -50,6 +50,11 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
     return tuple(shape), None, 1
 
 
+def is_walk(v: Var) -> bool:
+    """Whether a variable is one of those that `leaf_spec` makes."""
+    return v.name.startswith("?")
+
+
 def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
     """The spec at the leaf, with a fresh variable for every walk and for the vector's lane."""
     spec = frame.spec

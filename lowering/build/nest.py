@@ -174,14 +174,15 @@ class Nest(Part):
 
     def _walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
                 trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
-        keys = [b.key for a, extent in trimmed.items() if extent is not None and not _at_least_once(extent)
+        kept = [(a, b) for a, extent in trimmed.items() if extent is not None and not _at_least_once(extent)
                 for b in self._trimming(frame, a)]  # fmt: skip
-        spec = frame.spec.cut(sizes, indices, keys)
+        spec = frame.spec.cut(sizes, indices, [b.key for _, b in kept])
+        within = [simplify(b.offset + indices[a] * sizes[a]) < b.limit for a, b in kept]
         slots, walks = list(frame.slots), list(frame.walks)
         for a in variables:
             (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
         last = next(((a, sizes[a]) for a in reversed(list(variables))), frame.last_walk)
-        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks), last_walk=last)
+        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks), last_walk=last, within=(*frame.within, *within))
 
     def _trim(self, frame: Frame, i: int, axis: str, size: int) -> Expr | None:
         """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None.
@@ -257,7 +258,9 @@ class Nest(Part):
             else x
             for x in inner.spec.axes
         )
-        main = ir.For(v, whole, self.chain(inner.but(spec=inner.spec.replace(axes=kept)), i + 1), "serial", step.span)
+        within = [simplify(b.offset + v * size + (size - 1)) < b.limit for b in bounds]
+        inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
+        main = ir.For(v, whole, self.chain(inner, i + 1), "serial", step.span)
         last = Var(self.build.name(v.name), INDEX, 0, v.upper)
         rest = self._walked(frame, step, sizes, {n: last if n == axis else index(0) for n in sizes}, {axis: last}, {})
         remainder: Expr = index(a.extent)

@@ -31,9 +31,7 @@ def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
             if isinstance(v, Var) and v.name == "thread":
                 thread = v
             elif isinstance(v, Var):
-                low, high = interval(v)
-                known = low == 0 and high is not None and not v.name.startswith("block_")
-                variables[v] = (high or 0) + 1 if known else 1
+                variables[v] = (interval(v)[1] or 0) + 1 if _is_walked(v) else 1
     counts = [threads, *variables.values()]
     while math.prod(counts) > MOST_POINTS and max(counts[1:], default=1) > 1:
         k = 1 + counts[1:].index(max(counts[1:]))
@@ -51,15 +49,34 @@ def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
 def existing_beyond(beyond: Sequence[tuple[int, Expr, int]], conditions: Sequence[Expr], threads: int) -> int | None:
     """The dimension along which a point that exists wants what its thread has not; None where there is no such point.
 
-    beyond: (dimension, x, n), where the thread has only 0 <= x < n. conditions: under which a point exists; those that more than the
-    thread and its own walks decide are left out, as if they held.
+    beyond: (dimension, x, n), where the thread has only 0 <= x < n. conditions: under which a point exists. Those that others than
+    the thread and the walks in x decide are left out, as if they held; where there are too many points, one may exist.
     """
-    told = [c for c in conditions if not any(isinstance(v, Var) and v.name.startswith("block_") for v in c.walk())]
-    found = coordinates([*[x for _, x, _ in beyond], *told], threads)
-    if found is None:
-        return beyond[0][0]
-    exists = np.logical_and.reduce([np.ones(found[0].shape, bool), *found[1 + len(beyond) :]])
-    return next((d for (d, _, n), x in zip(beyond, found[1:], strict=False) if (exists & ((x < 0) | (x >= n))).any()), None)
+    for d, x, n in beyond:
+        walks = {v for v in x.walk() if isinstance(v, Var)}
+        told = [c for c in conditions if not (mine := {v for v in c.walk() if isinstance(v, Var)}) or mine & walks]
+        told = [c for c in told if all(_is_walked(v) for v in c.walk() if isinstance(v, Var))]
+        if not all(_is_walked(v) for v in walks) or _points([x, *told], threads) > MOST_POINTS:
+            return d
+        found = coordinates([x, *told], threads)
+        if found is None:
+            return d
+        exists = np.logical_and.reduce([np.ones(found[0].shape, bool), *found[2:]])
+        if (exists & ((found[1] < 0) | (found[1] >= n))).any():
+            return d
+    return None
+
+
+def _is_walked(v: Var) -> bool:
+    """Whether a variable is the thread's number or runs from 0 to a known end inside a block."""
+    low, high = interval(v)
+    return v.name == "thread" or low == 0 and high is not None and not v.name.startswith("block_")
+
+
+def _points(indices: Sequence[Expr], threads: int) -> int:
+    """How many points of threads and walks decide these."""
+    variables = {v for e in indices for v in e.walk() if isinstance(v, Var) and v.name != "thread"}
+    return threads * math.prod((interval(v)[1] or 0) + 1 for v in variables)
 
 
 def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:

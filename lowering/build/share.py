@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 from tilelang.expr import Expr, Pad, Read, Var, index, substitute
 from tilelang.lowering import ir
@@ -21,7 +22,7 @@ from tilelang.lowering.build.frame import (
     Target,
     is_thread_part,
 )
-from tilelang.lowering.build.lookahead import leaf_spec
+from tilelang.lowering.build.lookahead import is_walk, leaf_spec
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
@@ -47,7 +48,8 @@ class Shares(Part):
         inner = self.move_frame(frame, step, region, Target(()))
         leaf = leaf_spec(inner, 0, self.build.profile)
         offsets = [simplify(leaf.axis(a.name).base - low) for a, low in zip(region.spec.axes, region.low, strict=True)]
-        share = self._make_share(step.tensor_name, region, [[o] for o in offsets], step)
+        name = step.tensor_name
+        share = self._make_share(name, region, [dim_share([o], step, name) for o in offsets])
         share = dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
         return self.chain(inner.but(target=Target((share,))), 0), share
 
@@ -57,10 +59,11 @@ class Shares(Part):
         for _, indices in self.reader_indices(frame, i, uses):
             for d, (e, low) in enumerate(zip(indices, region.low, strict=True)):
                 offsets[d].append(simplify(e - low))
-        return self._make_share(step.tensor_name, region, offsets, step)
+        name = step.tensor_name
+        return self._make_share(name, region, [_everything(o) if _mixed(o) else dim_share(o, step, name) for o in offsets])
 
-    def _make_share(self, name: str, region: Region, offsets: list[list[Expr]], step: Place) -> Share:
-        dims = tuple(dim_share(per_dim, step, name) for per_dim in offsets)
+    def _make_share(self, name: str, region: Region, shares: Sequence[DimShare]) -> Share:
+        dims = tuple(shares)
         tensor = region.task.outputs[0]
         buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
         filled = frozenset(region.filled)
@@ -178,10 +181,7 @@ class Shares(Part):
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
     parts = [split_terms(o, is_thread_part) for o in offsets]
-    units = {p[0] for p in parts}
-    if len(units) > 1:
-        return _everything(offsets)
-    unit = units.pop()
+    (unit,) = {p[0] for p in parts}
     terms: dict[int, int] = {}
     overlapping = len({p[2] for p in parts}) > 1 or len({tuple(sorted((c, _extent(a)) for a, c in p[1])) for p in parts}) > 1
     low = high = 0
@@ -212,8 +212,14 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     return DimShare(unit, low, stride, tuple(reversed(strides)))
 
 
+def _mixed(offsets: list[Expr]) -> bool:
+    """Whether no one part differs between threads alone: readers disagree about it, or walks run through it too (by a quotient)."""
+    units = {split_terms(o, is_thread_part)[0] for o in offsets}
+    return len(units) > 1 or any(isinstance(v, Var) and is_walk(v) for unit in units for v in unit.walk())
+
+
 def _everything(offsets: list[Expr]) -> DimShare:
-    """Readers disagree about who reads what: every thread gets all of it."""
+    """Every thread gets all that any reads."""
     ends = [interval(o) for o in offsets]
     low = min(a or 0 for a, _ in ends)
     high = max(b or 0 for _, b in ends)
