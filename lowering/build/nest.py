@@ -7,6 +7,7 @@ full, constant extent; every other walk is trimmed to the bounds that are the sa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tilelang.check import advance, later
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, binary, index
@@ -289,10 +290,13 @@ class Nest(Part):
         for place in ahead:
             k = frame.steps.index(place, i + 1)
             for j in range(place.ahead):
+                number = self._number(at, k, place, v, index(j))
                 if place.memory == "register":
-                    move = self.register_ring(at(index(j)), k, place, j)
+                    move = self.register_ring(at(number), k, place, j)
                 else:
-                    move, _ = self.make_resident(at(index(j)), k, place, index(j))
+                    move, _ = self.make_resident(at(number), k, place, index(j))
+                if isinstance(number, Var):
+                    move = ir.Seq((ir.Let(number, index(j), place.span), move), place.span)
                 guard = conjunction([index(j) < total])
                 before.append(self.issued(place, move if guard is None else ir.If(guard, move, None, place.span)))
         following: dict[Place, tuple[ir.Stmt, ir.Stmt | None]] = {}
@@ -300,7 +304,8 @@ class Nest(Part):
         for place in ahead:
             k = frame.steps.index(place, i + 1)
             n = place.ahead
-            nxt = Var(self.build.name(f"{v.name}_next"), INDEX, n, max(n, rounds - 1))
+            nxt = self._number(at, k, place, v, Var(self.build.name(f"{v.name}_next"), INDEX, n, max(n, rounds - 1)))
+            assert isinstance(nxt, Var)
             slot = simplify((v + n) % (n + 1))
             if place.memory == "register":
                 fetch, commit = self.register_ring(at(nxt), k, place, n), None
@@ -320,6 +325,17 @@ class Nest(Part):
         commits = [c for _, c in following.values() if c is not None]
         loop = ir.For(v, total, ir.seq(body, *commits, *rotations), "serial", step.span)
         return ir.seq(*before, loop)
+
+    def _number(self, at: Callable[[Expr], Frame], k: int, place: Place, v: Var, number: Expr) -> Expr:
+        """A round's number, as a variable that knows no more than v where a known one gives another region than the readers find.
+
+        Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others.
+        """
+        mine, readers = (self.region(at(x), k, place)[0].spec.axes for x in (number, v))
+        if [a.extent for a in mine] == [a.extent for a in readers]:
+            return number
+        name = number.name if isinstance(number, Var) else self.build.name(f"{v.name}_first")
+        return Var(name, INDEX, 0, v.upper)
 
 
 def _at_least_once(extent: Expr) -> bool:

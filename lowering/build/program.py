@@ -19,7 +19,7 @@ from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
-from tilelang.lowering.build.spreads import numbers
+from tilelang.lowering.build.spreads import following_owners, numbers
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
@@ -166,6 +166,8 @@ class _Assembly:
         done = complete(spec, steps, bool(task.states))
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})
         build = Build(self.profile, threads, self._task_of, self.tensors)
+        if threads > 1:
+            steps = self._followed(build, task, spec.names, steps)
         build.counters.update(dict.fromkeys(self.buffers, 1))
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
@@ -184,6 +186,15 @@ class _Assembly:
         width = 64 if largest >= 2**30 else 32
         kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, notes=tuple(build.notes))  # type: ignore[arg-type]
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
+
+    @staticmethod
+    def _followed(build: Build, task: Task, names: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """The steps, spread as the owners of an operand in registers where they spread nothing; `explain` says so."""
+        found = following_owners(task, names, steps)
+        if found != steps:
+            spread = "; ".join(str(s) for s in found if s not in steps)
+            build.note(f"({spread}): nothing spreads what is left, so it follows the owners in registers")
+        return found
 
     def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from tilelang.expr import Expr, index
+from tilelang.expr import Expr, Read, index
 from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
-from tilelang.steps import Hole, Split, Step, Tile
+from tilelang.steps import Do, Fuse, Hole, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.task import Task
 
 
 def numbers(step: Tile | Split) -> dict[str, int]:
@@ -94,6 +95,33 @@ class Spread:
                 found.append((simplify(quotient if axis == first else quotient % tiles), tiles, abreast, stride))
             stride *= tiles
         return found
+
+
+def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps, with the spreads of the last tensor in registers whose braces give it owners where nothing below it spreads.
+
+    Its reader would else be one thread, which has only its own share. names: the task's axes.
+    """
+    known = set(names)
+    owners: tuple[Tile, ...] = ()
+    for s in steps:
+        if isinstance(s, (Fuse, Unfuse)):
+            gone, made = (s.axes, (s.name,)) if isinstance(s, Fuse) else ((s.axis,), tuple(n for n, _ in s.parts))
+            known = known - set(gone) | set(made)
+        elif isinstance(s, Do) or isinstance(s, Tile) and s.level == "thread":
+            return steps
+        elif isinstance(s, Tile):
+            owners = ()
+        elif isinstance(s, Place) and s.verb in ("load", "compute") and s.memory == "register":
+            owners = tuple(t for t in s.steps or () if isinstance(t, Tile)) if _reads(task, s.tensor_name) else owners
+    if not owners or not {a for t in owners for a, _ in t.sizes} <= known:
+        return steps
+    leaf = len(steps) - isinstance(steps[-1], Vectorize)
+    return (*steps[:leaf], *owners, *steps[leaf:])
+
+
+def _reads(task: Task, name: str) -> bool:
+    return any(isinstance(e, Read) and e.tensor.name == name for x in task.expressions() for e in x.walk())
 
 
 def plan_spread(

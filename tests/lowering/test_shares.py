@@ -39,3 +39,38 @@ def test_a_neighbour_in_another_threads_registers_is_refused(rows: int, columns:
         testing.lowered(made)
     assert refused.value.code == "reader-is-not-owner"
     assert f"= (0, {thread})" in (refused.value.counterexample or "")
+
+
+def test_a_walk_that_its_loop_trims_stays_within_a_share() -> None:
+    c = families.softmax(rows=5, columns=8, dtype="float32")
+    made = (
+        tl.schedule(c)
+        .tile(i=5)
+        .to("block")
+        .compute("shifted", "register")
+        .compute("total", "register")
+        .split(i=2, j=4, peel=True)
+    )
+    assert not faults(made)
+
+
+def test_what_a_quotient_mixes_with_the_thread_every_thread_has() -> None:
+    c = families.gather(rows=5, bag=4, width=11, table=11, dtype="uint32", kind="max")
+    made = tl.schedule(c).fuse(be=("b", "e")).tile(be=8).to("block").tile(be=2).to("warp").load("ids", "register")
+    assert not faults(made)
+
+
+def test_what_is_left_follows_the_owners_in_registers() -> None:
+    c = families.staged(rows=7, columns=13, dtype="float32", first=(), second=(), kind="sum")
+    made = tl.schedule(c).units(block=tl.threads(4)).tile(i=1).to("block")
+    made = made.compute("P", "register", steps=tl.move().tile(j=4).to("thread").vectorize(j=2))
+    assert not faults(made)
+    assert "tile j=4 -> thread" in "".join(testing.lowered(made).kernels[-1].notes)
+
+
+def test_a_region_that_is_smaller_in_the_first_round_fits_its_ring() -> None:
+    c = families.convolution(
+        n=1, channels=1, size=2, filters=1, window=3, stride=1, dilation=1, pad=1, dtype="float32", depthwise=False
+    )
+    made = tl.schedule(c).fuse(rs=("r", "s")).tile(c=2).to("block").split(rs=8).load("X", "shared", ahead=1)
+    assert not faults(made)
