@@ -55,25 +55,26 @@ def row_sum(rows: int, columns: int) -> tl.Schedule:
 
 
 def softmax(rows: int, columns: int) -> tl.Schedule:
-    """Y[i, j] = exp(X[i, j] - peak[i]) / total[i], a row a block, exp once."""
+    """Y[i, j] = exp(X[i, j] - peak[i]) / total[i], exp once; a row is stored while the next one is computed."""
     x, i, j = _matrix(rows, columns)
     peak = tl.define("peak", tl.max(x[i, j], over=j), i)
     shifted = tl.define("shifted", tl.exp(x[i, j] - peak[i]), i, j)
     total = tl.define("total", tl.sum(shifted[i, j], over=j), i)
     scale = tl.define("scale", 1.0 / total[i], i)
     y = tl.define("Y", shifted[i, j] * scale[i], i, j)
-    wide = tl.move().vectorize(j=64)
-    next_row = tl.move().split(j=64).load("X", tl.l1, ahead=-(-columns // 64)).vectorize(j=64)
+    wide = tl.move().vectorize(j=128)
+    next_row = tl.move().split(j=128).load("X", tl.l1, ahead=-(-columns // 128)).vectorize(j=128)
     return (
         tl.schedule(y)
-        .tile(i=1).to(tl.block)
-        .via(tl.register, stream=True)
+        .tile(i=16).to(tl.block)
+        .split(i=1)
+        .via(tl.register, stream=True, behind=1)
         .compute("peak", tl.register, steps=wide)
         .compute("shifted", tl.shared, steps=next_row)
         .compute("total", tl.register, steps=wide)
         .compute("scale", tl.register)
-        .split(j=64)
-        .vectorize(j=64)
+        .split(j=128)
+        .vectorize(j=128)
     )  # fmt: skip
 
 

@@ -234,7 +234,7 @@ class Let(Stmt):
 @node
 class Store(Stmt):
     """buffer[indices .. +lanes] = value. `streaming`: not read again soon. `count`: only the first lanes exist. `across`: lanes that
-    do not fit a row go on in the next one."""
+    do not fit a row go on in the next one. `behind`: until the pass of that name, how many rounds later it may run."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -243,6 +243,7 @@ class Store(Stmt):
     streaming: bool = False
     span: Span | None = None
     across: bool = False
+    behind: int = 0
 
 
 @node
@@ -371,14 +372,20 @@ class Program(Node):
 
 
 def seq(*stmts: Stmt | None) -> Stmt:
-    """Statements in order, nested sequences flattened (a sequence with a Let stays whole), Nones dropped."""
+    """Statements in order as one, flattened."""
+    flat = flattened(*stmts)
+    return flat[0] if len(flat) == 1 else Seq(flat)
+
+
+def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
+    """Statements in order, nested sequences opened (a sequence with a Let stays whole), Nones dropped."""
     flat: list[Stmt] = []
     for s in stmts:
         if isinstance(s, Seq) and not any(isinstance(x, Let) for x in s.body):
             flat.extend(s.body)
         elif s is not None:
             flat.append(s)
-    return flat[0] if len(flat) == 1 else Seq(tuple(flat))
+    return tuple(flat)
 
 
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:

@@ -17,6 +17,8 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers
+from tilelang.lowering.passes.behind import overlap_stores
+from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.loop_ends import end_loops
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
@@ -34,6 +36,8 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order."""
     capacity = profile.memory("shared").capacity_bytes
     return (
+        ("fuse", fuse),
+        ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
         *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),

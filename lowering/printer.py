@@ -130,8 +130,8 @@ def _simple(stmt: ir.Stmt) -> str:
     match stmt:
         case ir.Let(var, value):
             return f"let {var.name}: {var.type} = {expression_text(value)}"
-        case ir.Store(buffer, indices, value, count, streaming):
-            word = "stream " if streaming else ""
+        case ir.Store(buffer, indices, value, count, streaming, behind=behind):
+            word = "stream " * streaming + f"behind {behind} " * (behind > 0)
             text = _typed(value) if isinstance(value, Const) else expression_text(value)
             return f"{word}{element_text(buffer, indices, ir.lanes(value), count, stmt.across)} = {text}"
         case ir.Prefetch(buffer, indices):

@@ -57,7 +57,8 @@ def test_a_trimmed_loop_keeps_its_bound() -> None:
     assert spec.cut({"i": 1}, {"i": i}).axis("i").bounds == ()
     wide = Var("i", INDEX, 0, 9)
     assert len(spec.cut({"i": 1}, {"i": wide}).axis("i").bounds) == 1
-    assert spec.cut({"i": 1}, {"i": wide}, ["i<5@0"]).axis("i").bounds == ()
+    (kept,) = spec.cut({"i": 1}, {"i": wide}, ["i<5@0"]).axis("i").bounds
+    assert kept.known and kept.limit == 5  # nothing is left to test, and stages in the loop may rely on it
 
 
 def test_bounds() -> None:

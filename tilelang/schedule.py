@@ -233,6 +233,9 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
         n = fields.get(name, 0)
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
         _need(whole, span, "bad-size", f"`{name} {n}` is no number of iterations", "a whole number, zero or more")
+    stores = verb in ("accumulate", "via")
+    _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can stay behind",
+          f"`ahead`, for what {verb}s before its reader; `behind` on via or accumulate")  # fmt: skip
     _check_layout("layout", fields.get("layout"), span)
     if isinstance(what, Tensor):
         what = what.name

@@ -100,7 +100,7 @@ class Spec(Node):
 
     def cut(self, sizes: Mapping[str, int], indices: Mapping[str, Expr], kept_by_loop: Iterable[str] = ()) -> Spec:
         """The piece with the given number along each cut axis. kept_by_loop: keys of bounds that the surrounding loop already keeps."""
-        axes = []
+        kept, axes = frozenset(kept_by_loop), []
         for a in self.axes:
             t = sizes.get(a.name)
             if t is None:
@@ -109,8 +109,10 @@ class Spec(Node):
             step = simplify(indices[a.name] * t)
             bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
             bounds.append(Bound(f"{a.name}<{a.extent}@{len(a.bounds)}", step, a.extent))
-            kept = tuple(b for b in bounds if b.known or not b.is_certain(t) and not (t == 1 and b.key in kept_by_loop))
-            axes.append(AxisState(a.name, simplify(a.base + step), t, kept, a.reduction))
+            if t == 1:
+                bounds = [b.replace(known=True) if b.key in kept else b for b in bounds]
+            left = tuple(b for b in bounds if b.known or not b.is_certain(t))
+            axes.append(AxisState(a.name, simplify(a.base + step), t, left, a.reduction))
         return self.replace(axes=tuple(axes))
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Spec:

@@ -125,8 +125,9 @@ class Place(Step):
     """A tensor, or the state of reductions, resident in a memory from here to the end of this spec.
 
     verb: load, compute, accumulate, via. what: a tensor's name, or a read such as A[n, k] (None for accumulate and via). layout: over
-    the tensor's dims, or over the spec's axes (by access). ahead: it runs that many iterations before its reader. steps: how it
-    moves; None is the documented default, `...` a hole. on, behind, once: in the data model, lowered later.
+    the tensor's dims, or over the spec's axes (by access). ahead: it runs that many iterations before its reader. behind: its stores
+    may run beside what the next round of the walk around them does. steps: how it
+    moves; None is the documented default, `...` a hole. on, once: in the data model, lowered later.
     """
 
     verb: str

@@ -219,10 +219,15 @@ class Target:
 
     places: tuple[Residence, ...]
     stream: bool = False
+    behind: int = 0
 
     @property
     def in_registers(self) -> bool:
         return self.places[0].buffer.memory == "register"
+
+    def stored_as(self, step: Place) -> Target:
+        """The same places, stored to as a step says."""
+        return Target(self.places, step.stream, step.behind)
 
 
 @dataclasses.dataclass(frozen=True)

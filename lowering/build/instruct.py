@@ -45,7 +45,7 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
             case Place():
                 for flag, what in (
                     (step.on is not None, "`on ROLE`"),
-                    (step.behind > 0, "`behind`"),
+                    (step.behind > 1, "`behind` more than one round"),
                     (step.once, "`once`"),
                 ):
                     if flag:

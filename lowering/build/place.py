@@ -229,10 +229,12 @@ class Places(Part):
         if not uses:
             raise refuse(step, "stage-unread", f"`{step}`: nothing below reads {step.tensor_name}", "leave the stage out")
         ranges: list[Range] = hull(uses, step)
+        tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
         axes = []
         for a, (low, extent) in zip(task.axes, ranges, strict=True):
             bounds = [Bound(f"{task.name}.{a.name}<", low, a.extent), Bound(f"{task.name}.{a.name}>", low, 0, True)]
-            axes.append(AxisState(a.name, low, extent, tuple(b for b in bounds if not b.is_certain(extent))))
+            bounds = [b.replace(known=(b.offset, b.limit, b.lower, extent) in tested) for b in bounds if not b.is_certain(extent)]
+            axes.append(AxisState(a.name, low, extent, tuple(bounds)))
         axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
         names = [*task.axes, *task.reduction_axes]
         spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,

@@ -232,8 +232,7 @@ class States(Part):
 
     def _go_back(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
         """The results from their owners to where the output was, as the accumulator's braces say."""
-        if step.stream:
-            finishing = finishing.but(target=Target(finishing.target.places, True))
+        finishing = finishing.but(target=finishing.target.stored_as(step))
         steps = step.steps or ()
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
@@ -250,7 +249,7 @@ class States(Part):
         if via > 0 or finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
                          "begin the braces with via")  # fmt: skip
-        return self._via(frame, finishing, i, stop, steps[via + 1 :], step.stream)
+        return self._via(frame, finishing, i, stop, steps[via + 1 :])
 
     def _check_owners_store(self, frame: Frame, i: int, step: Place) -> None:
         """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""
@@ -271,11 +270,11 @@ class States(Part):
                          f" {frame.task.name}", "put `via shared` before them, or store by the tiles that the steps below compute by",
                          example)  # fmt: skip
 
-    def _via(self, frame: Frame, finishing: Frame, i: int, stop: Place, steps: tuple[Step, ...], stream: bool) -> ir.Stmt:
+    def _via(self, frame: Frame, finishing: Frame, i: int, stop: Place, steps: tuple[Step, ...]) -> ir.Stmt:
         """Owners put finished values into shared memory; a move takes them from there."""
         boxes = [self._box(frame, t.name, t.dtype, stop, t) for t in frame.task.outputs]
         put = self.chain(finishing.but(target=Target(tuple(boxes))), i + 1)
-        return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps, stream))
+        return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps))
 
     def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stop for pointwise results: in registers (how they are stored), or in shared memory before a move of their own."""
@@ -283,12 +282,12 @@ class States(Part):
             raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results go back as accumulate says",
                          "accumulate in register { via shared; ... }")  # fmt: skip
         if step.memory == "register":
-            return self.chain(frame.but(target=Target(frame.target.places, step.stream)), i + 1)
+            return self.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
         if step.memory != "shared":
             raise refuse(step, "via-memory", f"`{step}`: a stop is in register or shared", "via shared")
         boxes = tuple(self._box(frame, t.name, t.dtype, step, t) for t in frame.task.outputs)
         put = self.chain(frame.but(target=Target(boxes)), i + 1)
-        return ir.seq(put, self._store_task(frame, frame.target, boxes, step.steps or (), step.stream))
+        return ir.seq(put, self._store_task(frame, frame.target.stored_as(step), boxes, step.steps or ()))
 
     def _box(self, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor) -> Box:
         """A shared buffer for this spec's part of an output."""
@@ -307,15 +306,13 @@ class States(Part):
         low = tuple(frame.spec.axis(d).base for d in dims)
         return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
 
-    def _store_task(
-        self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...], stream: bool
-    ) -> ir.Stmt:
+    def _store_task(self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...]) -> ir.Stmt:
         """A move of finished values from `boxes` to the target."""
         from tilelang.expr import Read
 
         values = tuple(Read(t, by_dims(t, frame.task)) for t in frame.task.outputs)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, values)
-        return self._pointwise(frame, task, Target(target.places, stream), boxes, steps)
+        return self._pointwise(frame, task, target, boxes, steps)
 
     def _pointwise(
         self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...] | None
@@ -358,7 +355,7 @@ class States(Part):
         below = frame.but(state=place, slots=(), walks=(), first=frame.walks)
         body = self.chain(below, i + 1)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
-        back = self._pointwise(frame, task, Target(frame.target.places, step.stream), tuple(boxes), step.steps)
+        back = self._pointwise(frame, task, frame.target.stored_as(step), tuple(boxes), step.steps)
         return ir.seq(*start, body, back)
 
     def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:

@@ -21,8 +21,8 @@ def on_a_role() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, on="producer").check()
 
 
-def behind() -> None:
-    tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.shared, behind=1).check()
+def far_behind() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.shared, behind=2).check()
 
 
 def once() -> None:

@@ -70,3 +70,7 @@ def blocks_inside_a_walk_over_the_reduction() -> None:
 
 def dump_where_nothing_can_be_written() -> None:
     tl.compile(matmul(), options=tl.Options(dump="/proc/nowhere"))
+
+
+def behind_a_load() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, behind=1)

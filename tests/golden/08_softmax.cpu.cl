@@ -181,52 +181,53 @@ static inline void store_first_global_float16(__global float* p, float16 v, long
 #endif
 }
 
-// 3 x 1 x 1 blocks of 1 thread, 148 bytes of shared memory
+// 1 x 1 x 1 blocks of 1 thread, 148 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void Y(
     __global const float* restrict X,
     __global float* restrict Y)
 {
     __local float shifted_shared[37] __attribute__((aligned(64)));
-    const int block_x = (int)get_group_id(0);
-    float16 peak_state_0 = (float16)(-INFINITY);
-    float16 peak_state_1 = (float16)(-INFINITY);
-    float16 peak_state_2 = (float16)(-INFINITY);
-    float16 peak_state_3 = (float16)(-INFINITY);
-    peak_state_0 = maximum_float16(peak_state_0, *(__global const float16_u*)(X + block_x * 37));
-    peak_state_1 = maximum_float16(peak_state_1, *(__global const float16_u*)(X + block_x * 37 + 16));
-    peak_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? maximum_float16(peak_state_2, load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f))) : peak_state_2;
-    float16 peak_fold_0 = maximum_float16(peak_state_0, peak_state_2);
-    float16 peak_fold_1 = maximum_float16(peak_state_1, peak_state_3);
-    float16 peak_fold_1_1 = maximum_float16(peak_fold_0, peak_fold_1);
-    float8 peak_fold_2 = maximum_float8(peak_fold_1_1.s01234567, peak_fold_1_1.s89abcdef);
-    float4 peak_fold_3 = maximum_float4(peak_fold_2.s0123, peak_fold_2.s4567);
-    float2 peak_fold_4 = maximum_float2(peak_fold_3.s01, peak_fold_3.s23);
-    float peak_fold_5 = maximum_float(peak_fold_4.s0, peak_fold_4.s1);
-    float peak_register = peak_fold_5;
-    PREFETCH(X + block_x * 37);
-    PREFETCH(X + block_x * 37 + 16);
-    PREFETCH(X + block_x * 37 + 32);
-    PREFETCH(X + block_x * 37 + 48);
-    *(__local float16*)(shifted_shared) = exp_float16(*(__global const float16_u*)(X + block_x * 37) - peak_register);
-    *(__local float16*)(shifted_shared + 16) = exp_float16(*(__global const float16_u*)(X + block_x * 37 + 16) - peak_register);
-    store_first_shared_float16(shifted_shared + 32, exp_float16(load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - peak_register), 5);
-    float16 total_state_0 = (float16)(0.0f);
-    float16 total_state_1 = (float16)(0.0f);
-    float16 total_state_2 = (float16)(0.0f);
-    float16 total_state_3 = (float16)(0.0f);
-    total_state_0 = total_state_0 + *(__local const float16*)(shifted_shared);
-    total_state_1 = total_state_1 + *(__local const float16*)(shifted_shared + 16);
-    total_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? total_state_2 + load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) : total_state_2;
-    float16 total_fold_0 = total_state_0 + total_state_2;
-    float16 total_fold_1 = total_state_1 + total_state_3;
-    float16 total_fold_1_1 = total_fold_0 + total_fold_1;
-    float8 total_fold_2 = total_fold_1_1.s01234567 + total_fold_1_1.s89abcdef;
-    float4 total_fold_3 = total_fold_2.s0123 + total_fold_2.s4567;
-    float2 total_fold_4 = total_fold_3.s01 + total_fold_3.s23;
-    float total_fold_5 = total_fold_4.s0 + total_fold_4.s1;
-    float total_register = total_fold_5;
-    store_streaming_float16(Y + block_x * 37, *(__local const float16*)(shifted_shared) / total_register);
-    store_streaming_float16(Y + block_x * 37 + 16, *(__local const float16*)(shifted_shared + 16) / total_register);
-    store_first_global_float16(Y + block_x * 37 + 32, load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) / total_register, 5);
+    for (int i = 0; i < 3; ++i) {
+        float16 peak_state_0 = (float16)(-INFINITY);
+        float16 peak_state_1 = (float16)(-INFINITY);
+        float16 peak_state_2 = (float16)(-INFINITY);
+        float16 peak_state_3 = (float16)(-INFINITY);
+        peak_state_0 = maximum_float16(peak_state_0, *(__global const float16_u*)(X + i * 37));
+        peak_state_1 = maximum_float16(peak_state_1, *(__global const float16_u*)(X + i * 37 + 16));
+        peak_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? maximum_float16(peak_state_2, load_first_global_float16(X + i * 37 + 32, 5, (float16)(0.0f))) : peak_state_2;
+        float16 peak_fold_0 = maximum_float16(peak_state_0, peak_state_2);
+        float16 peak_fold_1 = maximum_float16(peak_state_1, peak_state_3);
+        float16 peak_fold_1_1 = maximum_float16(peak_fold_0, peak_fold_1);
+        float8 peak_fold_2 = maximum_float8(peak_fold_1_1.s01234567, peak_fold_1_1.s89abcdef);
+        float4 peak_fold_3 = maximum_float4(peak_fold_2.s0123, peak_fold_2.s4567);
+        float2 peak_fold_4 = maximum_float2(peak_fold_3.s01, peak_fold_3.s23);
+        float peak_fold_5 = maximum_float(peak_fold_4.s0, peak_fold_4.s1);
+        float peak_register = peak_fold_5;
+        PREFETCH(X + i * 37);
+        PREFETCH(X + i * 37 + 16);
+        PREFETCH(X + i * 37 + 32);
+        PREFETCH(X + i * 37 + 48);
+        *(__local float16*)(shifted_shared) = exp_float16(*(__global const float16_u*)(X + i * 37) - peak_register);
+        *(__local float16*)(shifted_shared + 16) = exp_float16(*(__global const float16_u*)(X + i * 37 + 16) - peak_register);
+        store_first_shared_float16(shifted_shared + 32, exp_float16(load_first_global_float16(X + i * 37 + 32, 5, (float16)(0.0f)) - peak_register), 5);
+        float16 total_state_0 = (float16)(0.0f);
+        float16 total_state_1 = (float16)(0.0f);
+        float16 total_state_2 = (float16)(0.0f);
+        float16 total_state_3 = (float16)(0.0f);
+        total_state_0 = total_state_0 + *(__local const float16*)(shifted_shared);
+        total_state_1 = total_state_1 + *(__local const float16*)(shifted_shared + 16);
+        total_state_2 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(5) ? total_state_2 + load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) : total_state_2;
+        float16 total_fold_0 = total_state_0 + total_state_2;
+        float16 total_fold_1 = total_state_1 + total_state_3;
+        float16 total_fold_1_1 = total_fold_0 + total_fold_1;
+        float8 total_fold_2 = total_fold_1_1.s01234567 + total_fold_1_1.s89abcdef;
+        float4 total_fold_3 = total_fold_2.s0123 + total_fold_2.s4567;
+        float2 total_fold_4 = total_fold_3.s01 + total_fold_3.s23;
+        float total_fold_5 = total_fold_4.s0 + total_fold_4.s1;
+        float total_register = total_fold_5;
+        store_streaming_float16(Y + i * 37, *(__local const float16*)(shifted_shared) / total_register);
+        store_streaming_float16(Y + i * 37 + 16, *(__local const float16*)(shifted_shared + 16) / total_register);
+        store_first_global_float16(Y + i * 37 + 32, load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) / total_register, 5);
+    }
 }

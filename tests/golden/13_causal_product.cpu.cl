@@ -77,7 +77,7 @@ void O(
                     float16 O_state_2 = (float16)(0.0f);
                     float16 O_state_3 = (float16)(0.0f);
                     for (int j_3 = 0; j_3 < min(4, 13 - j * 4); ++j_3) {
-                        float16 V_register = j * 4 + j_3 < 13 ? *(__local const float16*)(V_shared + d_2 * 64 + j_3 * 16) : (float16)(0.0f);
+                        float16 V_register = *(__local const float16*)(V_shared + d_2 * 64 + j_3 * 16);
                         if (j * 4 + j_3 <= block_x * 8 + i * 4) {
                             O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_3] * V_register;
                         }
@@ -154,7 +154,7 @@ void O(
                     float16 O_state_1_1_2 = (float16)(0.0f);
                     float16 O_state_1_1_3 = (float16)(0.0f);
                     for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
-                        float16 V_register_1 = j * 4 + j_4 < 13 ? *(__local const float16*)(V_shared + d_2 * 64 + j_4 * 16) : (float16)(0.0f);
+                        float16 V_register_1 = *(__local const float16*)(V_shared + d_2 * 64 + j_4 * 16);
                         if (j * 4 + j_4 <= block_x * 8 + i * 4) {
                             O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_1;
                         }
