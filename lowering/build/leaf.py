@@ -184,7 +184,9 @@ class Leaf(Part):
             if frame.staged is not None:
                 held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
                 at, e = (held, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, held))
-            out.append(ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span, behind=frame.target.behind))
+            out.append(
+                ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span, behind=frame.target.behind)
+            )
         return guarded(ir.seq(*out), conditions, span)
 
     def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
