@@ -28,6 +28,10 @@ ULPS: dict[str, float] = {
     "tanh": 5, "erf": 16, "sigmoid": 8, "floor": 0, "ceil": 0, "round": 0, "abs": 0,
 }  # fmt: skip
 
+# Functions that may overflow early, by so many ulps of their argument: PoCL's exp of the two doubles below log(max) is infinite.
+EARLY = ("exp", "exp2", "expm1")
+EARLY_ULPS = 2
+
 TF32_UNIT = 2.0**-10  # of an operand of a product under the licence tf32, which devices cut off rather than round
 
 
@@ -215,7 +219,8 @@ class Arithmetic:
         if "fast_exp" in self.allow and name in ("exp", "exp2"):
             units = units + 8 + 4 * np.abs(a.value)
         total = moved + units * r.unit * (np.abs(value) + moved) + r.normal
-        total = np.where(np.abs(value) + total > r.largest, np.inf, total)
+        early = 2 * EARLY_ULPS * r.unit * np.abs(a.value) * np.abs(value) if name in EARLY else 0.0
+        total = np.where(np.abs(value) + total + early > r.largest, np.inf, total)
         return Approx(value, certain(value, total, sure))
 
     @staticmethod

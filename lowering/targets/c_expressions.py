@@ -180,10 +180,10 @@ class Expressions(Places):
 
     def _power(self, base: Expr, exponent: Expr, n: int, level: int) -> str:
         t = base.dtype
-        if not t.is_float:
-            if n == 1:
-                return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
+        if n > 1 and value_type(t) != "float":  # no vectors of integers; and PoCL's of doubles are wrong beside certain lanes
             return self.value(Pack(tuple(lane(Binary("pow", base, exponent), i) for i in range(n))), level)
+        if not t.is_float:
+            return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
         if isinstance(exponent, Const) and exponent.value == 2 and isinstance(base, (Var, Load)):
             return bracket(f"{self.value(base, 11)} * {self.value(base, 12)}", 11, level)
         return f"{self.dialect.functions.get('pow', 'pow')}({self.broadcast(base, n)}, {self.broadcast(exponent, n)})"

@@ -3,13 +3,15 @@
 Each is a template over the value type `$T` (float, float4, ...) and its integer type `$I`. They rely on nothing but arithmetic,
 comparison with select, and reinterpretation, so that every dialect of the C family compiles them and every lane stays in registers.
 All of them hand on NaN, meet infinities as NumPy does, and keep denormals where the device does. `ULPS` states the greatest error
-seen against float64 over all magnitudes (measured by tests/lowering/test_c_family.py, which fails above it), with contraction of
+seen against float64 over all magnitudes (measured by tests/lowering/test_function_errors.py, which fails above it), with contraction of
 a*b+c or without. Coefficients are weighted least-maximum fits (Lawson's iteration), the fit's own error far below an ulp.
 """
 
 from __future__ import annotations
 
 import dataclasses
+
+from tilelang.lowering.targets.c_dialect import LANE_DIGITS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,6 +130,33 @@ static inline $T erf_$T($T x) {  // an odd polynomial near zero, 1 - exp(-|x| q(
 }
 """
 
+# sin(|x|) and cos(|x|): the quarter turns taken off in four steps that are exact below 8192, then both polynomials.
+_WAVE = """
+static inline $T $name($T x) {
+    const $T a = as_$T(as_$I(x) & 0x7fffffff);
+    const $T shifted = a * 6.36619772e-1f + 12582912.0f;
+    const $T n = shifted - 12582912.0f;
+    const $T r = (((a - n * 1.5703125f) - n * 4.83751297e-4f) - n * 7.54953362e-8f) - n * 2.56334407e-12f;
+    const $T s = r * r;
+    $T p = s * -1.95149425e-4f + 8.33215830e-3f;
+    p = p * s - 1.66666546e-1f;
+    $T q = s * 2.44327725e-5f - 1.38873130e-3f;
+    q = q * s + 4.16666456e-2f;
+    const $T sine = p * (s * r) + r;
+    const $T cosine = q * (s * s) + (1.0f - 0.5f * s);
+    const $I turns = as_$I(shifted)$quarter;
+    const $T size = (turns & 1) != 0 ? cosine : sine;
+    const $T near = as_$T(as_$I(size) ^ ($sign(turns & 2) << 30));
+$far}
+"""
+_SIN = (
+    _WAVE.replace("$name", "sin_$T")
+    .replace("$quarter", "")
+    .replace("$sign", "(as_$I(x) & ~0x7fffffff) ^ ")
+    .replace("$far", "$far_sin")
+)
+_COS = _WAVE.replace("$name", "cos_$T").replace("$quarter", " + 1").replace("$sign", "").replace("$far", "$far_cos")
+
 _SIGMOID = """
 static inline $T sigmoid_$T($T x) {  // exp(x) / (1 + exp(x)) on the left, so that small results keep their precision
     const $T e = exp_$T(as_$T(as_$I(x) | ~0x7fffffff));
@@ -144,12 +173,23 @@ FUNCTIONS = {
     "tanh": Function(_TANH, ("exp",), 2.0),
     "erf": Function(_ERF, ("exp",), 2.0),
     "sigmoid": Function(_SIGMOID, ("exp",), 3.0),
+    "sin": Function(_SIN, (), 2.0),
+    "cos": Function(_COS, (), 2.0),
 }
 
 
-def scaled(type: str) -> dict[str, str]:
-    """The short way out of `exp` for a vector type that has one."""
-    return {"scaled": _SCALED, "end": "#endif\n"} if type == "float16" else {"scaled": "", "end": ""}
+def fields(type: str) -> dict[str, str]:
+    """What the templates need for a value type besides its name: a short way out of `exp`, and the builtin far from 0, lane by lane
+    (PoCL's sin and cos of a vector of floats are wrong in the lanes beside one that is huge, infinite or NaN)."""
+    short = {"scaled": _SCALED, "end": "#endif\n"} if type == "float16" else {"scaled": "", "end": ""}
+    return short | {f"far_{name}": _far(name, type) for name in ("sin", "cos")}
+
+
+def _far(name: str, type: str) -> str:
+    if type == "float":
+        return f"    return a > 8192.0f ? {name}(x) : near;\n"
+    each = ", ".join(f"{name}(x.s{digit})" for digit in LANE_DIGITS[: int(type.removeprefix("float"))])
+    return f"    if (!any(a > 8192.0f)) return near;\n    return a > 8192.0f ? ({type})({each}) : near;\n"
 
 
 ULPS = {name: function.ulps for name, function in FUNCTIONS.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from string import Template
 
 from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, STREAMED_BYTES, UNSIGNED_OF_BITS, Dialect, vector
-from tilelang.lowering.targets.c_functions import FUNCTIONS, scaled
+from tilelang.lowering.targets.c_functions import FUNCTIONS, fields
 
 BITS = {
     "char": 8,
@@ -189,7 +189,7 @@ class Library:
         definition = FUNCTIONS[name]
         for needed in definition.needs:
             self.function(needed, type)
-        return self._add(f"{name}_{type}", definition.text, T=type, I=type.replace("float", "int"), **scaled(type))
+        return self._add(f"{name}_{type}", definition.text, T=type, I=type.replace("float", "int"), **fields(type))
 
     def extreme(self, op: str, type: str) -> str:
         """min or max of floats that hands on NaN."""

@@ -52,7 +52,7 @@ DIALECT = Dialect(
     no_contraction="#pragma OPENCL FP_CONTRACT OFF",
     reserved=_RESERVED,
     functions={"round": "rint", "abs": "fabs"},
-    own=frozenset({"exp", "exp2", "log", "log2", "tanh", "erf", "sigmoid"}),
+    own=frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid"}),
     ulps=_BUILTIN_ULPS,
     headers=(
         ("__has_builtin", "#ifndef __has_builtin\n#define __has_builtin(x) 0\n#endif\n"),

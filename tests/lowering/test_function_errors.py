@@ -1,0 +1,72 @@
+"""Every function on the OpenCL device here, at every vector width: within the ulps that are stated and that enter the bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from benchmarks import function_errors as fe
+from tests.lowering.c_family_cases import loads, together
+from tilelang import bound
+from tilelang import dtype as dt
+from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c_functions import ULPS
+
+WIDTHS = [1, 2, 4, 8, 16]
+NAMES = (*FLOAT_FUNCTIONS, *ANY_FUNCTIONS)
+
+
+def run(inputs: dict[str, Any], lanes: int, names: tuple[str, ...]) -> dict[str, Any]:
+    x, *others = loads(inputs, lanes)
+    values: dict[str, Expr] = {f"{n}_of_x": Call(n, (x,)) for n in names if n not in fe.TWO_ARGUMENTS}
+    if others:
+        values |= {"pow_of_x": Binary("pow", x, others[0]), "/_of_x": Binary("/", x, others[0])}
+    found = together({n.replace("/", "over"): e for n, e in values.items()}, inputs, lanes)
+    return {n: found[f"{n}_of_x".replace("/", "over")] for n in names}
+
+
+def test_what_is_stated_enters_the_bound() -> None:
+    stated = fe.stated()
+    assert set(stated) >= set(fe.EXACT) and set(fe.EXACT) == {*NAMES, *fe.TWO_ARGUMENTS}
+    assert all(stated[name] <= bound.ULPS[name] for name in fe.EXACT)
+    assert set(ULPS) == opencl.DIALECT.own
+
+
+@pytest.mark.parametrize("lanes", WIDTHS)
+@pytest.mark.parametrize("type", ["float32", "float64"])
+def test_functions_keep_their_stated_error(type: str, lanes: int) -> None:
+    x = fe.samples(type, 1 << 15 if type == "float32" else 1 << 13, lanes)
+    inputs = {"x": x, "y": np.random.default_rng(lanes).permutation(x)}
+    found, stated = run(inputs, lanes, (*NAMES, *fe.TWO_ARGUMENTS)), fe.stated()
+    for name, result in found.items():
+        arguments = tuple(inputs.values()) if name in fe.TWO_ARGUMENTS else (x,)
+        off = fe.errors(name, arguments, result)
+        worst = int(off.argmax())
+        limit = bound.ULPS[name] if type == "float64" else stated[name]
+        at = ", ".join(repr(a[worst]) for a in arguments)
+        assert off[worst] <= limit, f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}; stated {limit}"
+        if type == "float32" and name in ULPS:
+            assert off[worst] > limit / 3, f"{name}: {off[worst]} ulps, far below the stated {limit}"
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("type", [np.float16, ml_dtypes.bfloat16])
+def test_all_numbers_of_16_bits(type: Any, lanes: int) -> None:
+    x = fe.halves(type)
+    found, stated = run({"x": x}, lanes, NAMES), fe.stated()
+    for name, result in found.items():
+        right = fe.rounds_to(name, x, result.astype(dt.dtype(x.dtype.name).numpy), stated[name])
+        at = int(np.argmin(right))
+        assert right.all(), f"{name} of {x[at]} is {result[at]}; {np.sum(~right)} are wrong"
+
+
+def test_a_lane_is_right_whatever_is_beside_it() -> None:
+    """PoCL's sin and cos of a vector of floats were not, beside a lane that is huge, infinite or NaN."""
+    x = np.tile(np.array([1e-30, 3e38, -2.5, np.inf, 1e-45, np.nan, 0.1, -1e10], np.float32), 64)
+    for lanes in WIDTHS:
+        for name, result in run({"x": x}, lanes, ("sin", "cos")).items():
+            assert fe.errors(name, (x,), result).max() <= ULPS[name]
