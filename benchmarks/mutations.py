@@ -1,40 +1,124 @@
-"""The whole mutation run: every barrier, guard, fill and wait of every example's kernels dropped, one at a time.
+"""The whole mutation run: every barrier, guard, fill and wait of every example's kernels left out, one at a time.
 
-    python benchmarks/mutations.py [NAME ...]
+    python benchmarks/mutations.py [NAME ...] [--json FILE]
 
-Prints how many are noticed by the simulator or by a wrong result, and the survivors: not needed, as shown by the same bits in silence
-on other data, or missed. Exit status 1 where one was missed.
+Every schedule of every example that has NAME in "example.schedule.stage" (default: all), at odd sizes and with tiny tiles, as it is
+decided and as it is emitted. Prints how many mutants the simulator's reports or wrong results give away, and the survivors with why.
+Exit status 1 where nothing shows that a survivor is not needed, or fewer than 95 % of those that are needed were found. The table that
+is committed: `python benchmarks/mutations.py --json benchmarks/results/mutations.json`.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import multiprocessing
+import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
 from tests.lowering.test_mutations import awaited
 from tests.test_examples import NAMES, SIZES, load
-from tilelang.testing.mutations import Tally, decided
+from tilelang.testing.mutants import KINDS
+from tilelang.testing.mutations import MISSED, STAGES, WHY, Judge
+
+ENOUGH = 0.95  # the share of mutants that must be found
+AWAITED = "asynchronous copies"
+Job = tuple[str, str, str]  # example, schedule, stage
+Row = dict[str, Any]
 
 
-def main(chosen: list[str]) -> int:
-    tally = Tally()
-    for name in NAMES:
-        if chosen and not any(part in name for part in chosen):
-            continue
-        for which, schedule in load(name).schedules(*SIZES[name][1], small=True).items():
-            start, before = time.perf_counter(), tally.total.total()
-            tally.run(decided(schedule, tl.load_profile("pocl")), schedule.computation)
-            print(f"{name} {which}: {tally.total.total() - before} mutants, {time.perf_counter() - start:.1f} s", flush=True)
-    if not chosen:
-        schedule = awaited()
-        tally.run(decided(schedule, tl.load_profile("ampere")), schedule.computation)
-    print(tally)
-    return 1 if tally.missed else 0
+def jobs(chosen: list[str]) -> list[Job]:
+    """What to run, the costly ones first."""
+    kernels = [(n, s) for n in NAMES for s in load(n).schedules(*SIZES[n][1], small=True)]
+    kernels += [(AWAITED, how) for how in ("rows", "gemm_ampere")]
+    kernels.sort(key=lambda k: "cpu" not in k[1])
+    every = [(*k, stage) for stage in STAGES for k in kernels]
+    return [job for job in every if not chosen or any(part in ".".join(job) for part in chosen)]
+
+
+def schedule(example: str, which: str) -> tuple[tl.Schedule, str]:
+    """A schedule, and the profile that it is for."""
+    if example != AWAITED:
+        return load(example).schedules(*SIZES[example][1], small=True)[which], "pocl"
+    if which == "rows":
+        return awaited(), "ampere"
+    module = load("01_matmul")
+    return module.gemm_ampere(module.matmul(72, 40, 136, tl.float16)), "ampere"
+
+
+def run(job: Job) -> Row:
+    """Every mutant of one kernel, and what became of it."""
+    example, which, stage = job
+    made, profile = schedule(example, which)
+    start = time.perf_counter()
+    verdicts = list(Judge(STAGES[stage](made, tl.load_profile(profile)), made.computation).verdicts())
+    return {
+        "example": example,
+        "schedule": which,
+        "stage": stage,
+        "seconds": round(time.perf_counter() - start, 1),
+        "mutants": dict(Counter(v.mutant.kind for v in verdicts)),
+        "found": dict(Counter(v.how for v in verdicts if v.found)),
+        "survivors": [{"kind": v.mutant.kind, "why": v.how, "what": v.mutant.text} for v in verdicts if not v.found],
+    }
+
+
+def summary(rows: list[Row]) -> list[Row]:
+    """A line for each stage: the mutants of each kind, how many were found, and why others were not."""
+    lines = []
+    for stage in STAGES:
+        mine = [r for r in rows if r["stage"] == stage]
+        left = [s for r in mine for s in r["survivors"]]
+        total, survived = Counter[str](), Counter(s["kind"] for s in left)
+        for r in mine:
+            total.update(r["mutants"])
+        why = Counter(s["why"] for s in left)
+        lines.append(
+            {
+                "stage": stage,
+                "mutants": total.total(),
+                "found": total.total() - len(left),
+                "share": round(1 - len(left) / max(1, total.total()), 4),
+                **{kind: f"{total[kind] - survived[kind]} of {total[kind]}" for kind in KINDS},
+                **{how: why[how] for how in WHY},
+            }
+        )
+    return lines
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--json", metavar="FILE", type=Path)
+    options = parser.parse_args(arguments)
+    todo, rows = jobs(options.names), []
+    start = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        for row in pool.imap_unordered(run, todo):
+            rows.append(row)
+            total = sum(row["mutants"].values())
+            name = f"{row['example']} {row['schedule']} {row['stage']}"
+            print(f"[{len(rows)}/{len(todo)}] {name}: {total - len(row['survivors'])} of {total}, {row['seconds']} s", flush=True)
+    rows.sort(key=lambda r: (r["stage"], r["example"], r["schedule"]))
+    seconds, table = round(time.perf_counter() - start), summary(rows)
+    for r in rows:
+        for s in r["survivors"]:
+            print(f"{s['why']}: {r['example']} {r['schedule']} {r['stage']}: {s['kind']}: {s['what']}")
+    for line in table:
+        print(line)
+    if options.json:
+        head = {"schema": 1, "command": "python benchmarks/mutations.py --json benchmarks/results/mutations.json", "seconds": seconds}
+        text = json.dumps({**head, "why": WHY, "summary": table, "kernels": rows}, indent=1)
+        options.json.write_text(text + "\n")
+    return int(any(line[MISSED] or line["share"] < ENOUGH for line in table if line["mutants"]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

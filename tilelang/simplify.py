@@ -352,8 +352,15 @@ def is_true(condition: Expr) -> bool:
 
 
 def conjunction(conditions: list[Expr]) -> Expr | None:
-    """All conditions together, simplified; None where nothing is left to test."""
+    """All conditions together, each once, simplified; None where nothing is left to test."""
     total: Expr = TRUE
-    for c in conditions:
-        total = _logic("and", total, simplify(c))
+    for part in dict.fromkeys(part for c in conditions for part in conjuncts(simplify(c))):
+        total = _logic("and", total, part)
     return None if total is TRUE else total
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that one condition joins by `and`, in order."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return [*conjuncts(condition.left), *conjuncts(condition.right)]
+    return [condition]

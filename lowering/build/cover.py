@@ -12,11 +12,7 @@ from collections.abc import Sequence
 from tilelang.errors import Refusal
 from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import (
-    Box,
-    ByAccess,
-    Frame,
-)
+from tilelang.lowering.build.frame import TENSOR_END, Box, ByAccess, Frame
 from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, uses_below
 from tilelang.simplify import interval, simplify
@@ -128,9 +124,9 @@ class Cover(Part):
             certain = root is not None and simplify(axis.base - root.offset) is index(0)
         low_end, high_end = interval(low)
         if not certain and (high_end is None or high_end + extent > dim_extent):
-            bounds.append(Bound(f"tensor:{d}<", low, dim_extent))
+            bounds.append(Bound(f"{TENSOR_END}{d}<", low, dim_extent))
         if low_end is None or low_end < 0:
-            bounds.append(Bound(f"tensor:{d}>", low, 0, True))
+            bounds.append(Bound(f"{TENSOR_END}{d}>", low, 0, True))
         return bounds
 
     def _fill(self, frame: Frame, uses: list[Use], pads: Sequence[int | float]) -> Const:

@@ -247,7 +247,7 @@ class Fragments(Places, Shares, States, Leaf):
         axes = []
         for a, shift in zip(region.spec.axes, shifts, strict=True):
             moved = _moved(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift)
-            axes.append(moved.replace(bounds=tuple(b for b in moved.bounds if b.key not in source.filled)))
+            axes.append(moved.replace(bounds=tuple(b for b in moved.bounds if not source.holds_fill(b.key))))
         kept = frozenset(b.key for a in axes for b in a.bounds)
         exact = Fixed(share.tensor, None, share.buffer, slots=at)
         spec = region.spec.replace(axes=tuple(axes), units=1)

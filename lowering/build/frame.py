@@ -31,6 +31,8 @@ def is_thread_part(atom: Expr) -> bool:
 
 # ---------------------------------------------------------------- where a tensor is resident
 
+TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin with
+
 
 @dataclasses.dataclass(frozen=True)
 class Residence:
@@ -51,6 +53,10 @@ class Residence:
     def serves(self, read: Read, whole: Read | Pad) -> bool:
         """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
         return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
+
+    def holds_fill(self, key: str) -> bool:
+        """Whether elements beyond the bound of this key hold `fill`."""
+        return key in self.filled or self.outside and key.startswith(TENSOR_END)
 
     def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         """Buffer indices of an element. axes: the coordinate of every axis at the reader."""

@@ -179,7 +179,7 @@ class Leaf(Part):
         for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
             e = self._state_value(frame, value, points, lane)
             if frame.fill is not None and existing is not None:
-                e = Select(existing, e, const(frame.fill.value, e.dtype))
+                e = _filled(existing, e, const(frame.fill.value, e.dtype))
             at = self._stored_at(frame, k, place, points)
             if frame.staged is not None:
                 held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
@@ -335,6 +335,13 @@ def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
 
 def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
     return isinstance(value, Read) and value.tensor in tensors
+
+
+def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:
+    """A value, or the fill where it does not exist; one choice where the value itself is padded with the fill."""
+    if isinstance(e, Select) and e.otherwise is fill:
+        return Select(conjunction([existing, e.condition]), e.then, fill)
+    return Select(existing, e, fill)
 
 
 def guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection
 
 from tilelang.computation import Tensor
-from tilelang.expr import Expr, Read, Var, index
+from tilelang.expr import Const, Expr, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region, axes_of
@@ -135,14 +135,15 @@ class Places(Part):
     def whole(self, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
         """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known to hold.
 
-        None where nothing can be gained: no bounds, or threads, which each test for themselves anyway.
+        None where nothing can be gained: no bounds, none that hold everywhere, or threads, which each test for themselves anyway.
         """
         if self.build.threads > 1:
             return None, spec
         chosen = {a.name for a in spec.axes if not a.reduction and (axes is None or a.name in axes)}
         ends = [b.holds(index(0 if b.lower else a.extent - 1)) for a in spec.axes if a.name in chosen for b in a.bounds]
         known = (a.replace(bounds=tuple(b.replace(known=True) for b in a.bounds)) if a.name in chosen else a for a in spec.axes)
-        return conjunction(ends), spec.replace(axes=tuple(known))
+        guard = conjunction(ends)
+        return None if isinstance(guard, Const) else guard, spec.replace(axes=tuple(known))
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)

@@ -129,7 +129,7 @@ class Shares(Part):
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
         source = self.source_of(frame, region)
-        kept = frozenset(b.key for a in axes for b in a.bounds if b.key not in source.filled)
+        kept = frozenset(b.key for a in axes for b in a.bounds if not source.holds_fill(b.key))
         axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
         wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
         exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))

@@ -20,8 +20,8 @@ from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Tar
 from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.spreads import digits
-from tilelang.simplify import conjunction, simplify
-from tilelang.spec import complete, point
+from tilelang.simplify import conjunction, interval, simplify
+from tilelang.spec import Bound, complete, point
 from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.task import State, Task, reads
 from tilelang.tensor import Placement
@@ -90,20 +90,22 @@ class States(Part):
         if guard is None:
             return self._register_scope(frame, i, step)
         plain = self._register_scope(frame.but(spec=whole), i, step)
-        return ir.If(guard, plain, self._register_scope(frame, i, step), step.span)
+        return ir.If(guard, plain, self._register_scope(frame, i, step, partial=True), step.span)
 
-    def _register_scope(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+    def _register_scope(self, frame: Frame, i: int, step: Place, partial: bool = False) -> ir.Stmt:
+        """partial: the tile is known not to be whole."""
         place = self._register_place(frame, i)
         below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), idle=())
         body = self.chain(below, i + 1)
         met, folded = self._lanes_meet(frame, place, step)
         threads = self._threads_meet(below, i + 1, folded, step)
         finishing = below.but(state=folded, finishing=True)
-        return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step))
+        return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step, partial))
 
-    def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
+    def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place, partial: bool) -> ir.Stmt:
         """The way back: the first round of the reduction walks outside stores, later ones combine; whole tiles without guards."""
-        guard, whole = self.whole(finishing.spec)
+        finishing = _kept_beyond(finishing)
+        guard, whole = (None, finishing.spec) if partial else self.whole(finishing.spec)
 
         def back(f: Frame) -> ir.Stmt:
             guarded = self._go_back(frame, f, i, step)
@@ -374,6 +376,25 @@ class States(Part):
                 store = ir.If(number < elements, store, None, step.span)
             out.append(ir.For(each, index(-(-elements // units)), store, "serial", step.span))
         return ir.seq(*out)
+
+
+def _kept_beyond(frame: Frame) -> Frame:
+    """The frame without the bounds beyond which an outer state has room as well: what lands there is never read."""
+    outer = frame.outer
+    if outer is None or outer.placement is None:
+        return frame
+    room = {
+        a.name: (low, (interval(v)[1] or 0) + 1)
+        for a, low, v in zip(frame.task.axes, outer.low, outer.placement.variables, strict=True)
+    }
+    axes = []
+    for a in frame.spec.axes:
+        if a.name in room and dict(frame.spec.coordinates).get(a.name) is point(a.name):
+            low, extent = room[a.name]
+            local = Bound("", simplify(a.base - low), extent)
+            a = a.replace(bounds=tuple(b.replace(known=b.known or not b.lower and local.is_certain(a.extent)) for b in a.bounds))
+        axes.append(a)
+    return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
 
 
 def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:

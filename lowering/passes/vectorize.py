@@ -17,7 +17,7 @@ from math import gcd
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import conjunction, linear, simplify, weighted_sum
+from tilelang.simplify import conjunction, conjuncts, linear, simplify, weighted_sum
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 
@@ -134,7 +134,7 @@ class _Widening:
         uniform: list[Expr] = []
         counts: list[Expr] = []
         rest: list[Expr] = []
-        for part in _parts(condition):
+        for part in conjuncts(condition):
             if not self.depends(part):
                 uniform.append(part)
             elif isinstance(part, Binary) and part.op in ("<", "<=") and self.slope(part) == 1:
@@ -323,12 +323,6 @@ class _Widening:
             if whole is not None:
                 return Select(whole, self.broadcast(self.widen(then)), self.pack(e))
         return self.pack(e)
-
-
-def _parts(condition: Expr) -> list[Expr]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        return [*_parts(condition.left), *_parts(condition.right)]
-    return [condition]
 
 
 def _touches(e: Expr) -> bool:

@@ -1,41 +1,36 @@
-"""Planted faults: a kernel without one of the barriers, guards, fills or waits that the compiler put there.
+"""The mutation run: what notices that a kernel lacks one of the barriers, guards, fills or waits that the compiler put there.
 
-A mutant that no check finds is either a gap in the checks or something the compiler need not have put there. Mutants are made of kernel
-IR as it is after `barriers`: everything is decided there, and stands there once, while `vectorize` then protects the lanes of a tail
-twice, by a count and by a mask, each of which could go. `mutants` makes a change at a time; `found` says what notices one.
+A mutant that no check finds is either a gap in the checks or something the compiler need not have put there. Every kernel is mutated
+twice: as it is after `barriers` (`decided`), where everything stands once, and as it is emitted, where `vectorize` has made counts and
+masks of conditions, and `unroll` copies.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from tilelang.computation import Computation
-from tilelang.expr import Binary, Const, Expr, Read, Select, const, substitute, unique
-from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering import ir, simulate
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.pipeline import passes
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
-from tilelang.testing.checking import Expected, stored
+from tilelang.testing.checking import Expected, lowered, stored
+from tilelang.testing.mutants import KINDS, Mutant, mutants
 from tilelang.testing.planner import tiny_profile
 
-KINDS = ("barrier", "guard", "fill", "wait")
-
-
-@dataclasses.dataclass(frozen=True)
-class Mutant:
-    """A program with one fault. kind: one of KINDS; text: the statement that was changed, and how."""
-
-    kind: str
-    text: str
-    program: ir.Program
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.text}"
+UNSEEN, DOUBLED, MISSED = "unseen", "doubled", "missed"
+WHY = {
+    UNSEEN: "with garbage for all that it held back, the same bits come out in silence: it saves work, or fills what nobody reads",
+    DOUBLED: "without another survivor too, it is noticed: one of both is enough",
+    MISSED: "nothing noticed it, and nothing shows that it is not needed",
+}
+DATA = ("random", "low", "high", "infinite", "special", "integers")
 
 
 def decided(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
@@ -49,65 +44,116 @@ def decided(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
     return program
 
 
-def mutants(program: ir.Program) -> Iterator[Mutant]:
-    """Every program with one barrier, guard, fill or wait less."""
-    for number, kernel in enumerate(program.kernels):
-        for kind, text, body in _changed(kernel.body):
-            kernels = list(program.kernels)
-            kernels[number] = kernel.replace(body=body)
-            yield Mutant(kind, f"{kernel.name}: {text}", program.replace(kernels=tuple(kernels)))
+STAGES = {"decided": decided, "emitted": lowered}
 
 
-def found(mutant: Mutant, expected: Expected) -> str | None:
-    """What notices a mutant: the first kind of finding, or "result"; None where nothing does."""
-    for order, report in _runs(mutant.program, expected.arrays):
-        if report.counts:
-            return next(iter(report.counts))
-        if expected.faults(report.outputs, str(order)):
-            return "result"
-    return None
+def data(computation: Computation, kind: str, seed: int) -> dict[str, Any]:
+    """Inputs by name: those of `testing.arrays`, or random ones far below or above 0, so that a 0 wins a max or a min."""
+    if kind not in ("low", "high"):
+        return arrays(computation, kind, seed)
+    found = arrays(computation, "random", seed)
+    shift = -200 if kind == "low" else 200
+    return {
+        t.name: found[t.name] + found[t.name].dtype.type(shift) if t.dtype.is_float else found[t.name] for t in computation.inputs
+    }
 
 
-def redundant(mutant: Mutant, program: ir.Program, data: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether what a mutant lacks is not needed: on all data it gives the very bits of the program it was made of, in silence.
+class Judge:
+    """What notices mutants of one program, on inputs of all kinds of DATA."""
 
-    A guard that saves work is such a case, or one around points whose operands are padding; so is a fill that only points which are
-    not stored read, or nobody.
-    """
-    for inputs in data:
-        for (_, mine), (_, original) in zip(_runs(mutant.program, inputs), _runs(program, inputs), strict=True):
-            if mine.counts or any(mine.outputs[n].tobytes() != a.tobytes() for n, a in original.outputs.items()):
-                return False
-    return True
+    def __init__(self, program: ir.Program, computation: Computation) -> None:
+        self.program = program
+        self.expected = [Expected(computation, data(computation, kind, seed)) for seed, kind in enumerate(DATA)]
+
+    def found(self, program: ir.Program) -> str | None:
+        """The first kind of finding, or "result"; None where nothing notices."""
+        for expected in self.expected:
+            for order, report in _runs(program, expected.arrays):
+                if report.counts:
+                    return next(iter(report.counts))
+                if expected.faults(report.outputs, str(order)):
+                    return "result"
+        return None
+
+    def same(self, program: ir.Program) -> bool:
+        """Whether a program gives the very bits of the one judged, in silence, on all data."""
+        for expected, bits in zip(self.expected, self._bits, strict=True):
+            for (_, report), right in zip(_runs(program, expected.arrays), bits, strict=True):
+                if report.counts or {n: a.tobytes() for n, a in report.outputs.items()} != right:
+                    return False
+        return True
+
+    @cached_property
+    def _bits(self) -> list[list[dict[str, bytes]]]:
+        """The outputs of the program itself, by data and order of copies."""
+        return [
+            [{n: a.tobytes() for n, a in report.outputs.items()} for _, report in _runs(self.program, e.arrays)]
+            for e in self.expected
+        ]
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """Every mutant, and what became of it."""
+        left = []
+        for mutant in mutants(self.program):
+            how = self.found(mutant.program)
+            if how is not None:
+                yield Verdict(mutant, how)
+            elif mutant.garbage is not None and self.same(mutant.program) and self.same(mutant.garbage):
+                yield Verdict(mutant, UNSEEN)
+            else:
+                left.append(mutant)
+        for mutant in left:
+            yield Verdict(mutant, DOUBLED if self._doubled(mutant, {m.text for m in left}) else MISSED)
+
+    def _doubled(self, mutant: Mutant, left: set[str]) -> bool:
+        """Whether a mutant is noticed once it lacks another thing that was not missed by itself either."""
+        return any(self.found(second.program) is not None for second in mutants(mutant.program) if second.text in left)
 
 
-def _runs(program: ir.Program, arrays: Mapping[str, Any]) -> Iterator[tuple[str, simulate.Report]]:
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A mutant, and what noticed it, or else one of UNSEEN, DOUBLED, MISSED."""
+
+    mutant: Mutant
+    how: str
+
+    @property
+    def found(self) -> bool:
+        return self.how not in WHY
+
+
+def _runs(program: ir.Program, inputs: Mapping[str, Any]) -> Iterator[tuple[str, simulate.Report]]:
     """The program simulated with copies landing early and, where it has any, late."""
-    inputs = {b.name: stored(arrays[b.name], b) for b in program.buffers if b.role == "input"}
+    given = {b.name: stored(inputs[b.name], b) for b in program.buffers if b.role == "input"}
     waits = any(isinstance(s, (ir.Copy, ir.Instruction)) for k in program.kernels for s in ir.statements(k.body))
     for order in ("early", "late") if waits else ("early",):
-        yield order, simulate.run(program, inputs, order=order)
+        yield order, simulate.run(program, given, order=order)
 
 
 @dataclasses.dataclass
 class Tally:
-    """How many mutants of each kind there were, those not needed, and those that were missed though something was."""
+    """How many mutants of each kind there were and were found, and the survivors."""
 
     total: Counter[str] = dataclasses.field(default_factory=Counter)
     noticed: Counter[str] = dataclasses.field(default_factory=Counter)
-    redundant: list[Mutant] = dataclasses.field(default_factory=list)
-    missed: list[Mutant] = dataclasses.field(default_factory=list)
+    survivors: list[Verdict] = dataclasses.field(default_factory=list)
+
+    def add(self, verdicts: Sequence[Verdict]) -> None:
+        """Counts verdicts in."""
+        for v in verdicts:
+            self.total[v.mutant.kind] += 1
+            if v.found:
+                self.noticed[v.mutant.kind] += 1
+            else:
+                self.survivors.append(v)
 
     def run(self, program: ir.Program, computation: Computation) -> None:
-        """Tries every mutant of a program on random inputs, and the survivors on all kinds of them."""
-        expected = Expected(computation, arrays(computation, "random", 1))
-        more = [arrays(computation, kind, seed) for seed, kind in enumerate(("random", "special", "infinite", "integers"))]
-        for mutant in mutants(program):
-            self.total[mutant.kind] += 1
-            if found(mutant, expected) is not None:
-                self.noticed[mutant.kind] += 1
-            else:
-                (self.redundant if redundant(mutant, program, more) else self.missed).append(mutant)
+        """Tries every mutant of a program."""
+        self.add(list(Judge(program, computation).verdicts()))
+
+    def of(self, how: str) -> list[Verdict]:
+        """The survivors for one reason."""
+        return [v for v in self.survivors if v.how == how]
 
     @property
     def share(self) -> float:
@@ -117,92 +163,5 @@ class Tally:
 
     def __str__(self) -> str:
         rows = [f"{kind:8} {self.noticed[kind]:5} of {self.total[kind]:5} found" for kind in KINDS]
-        rows += [f"{'all':8} {self.share:.1%}, {len(self.redundant)} not needed, {len(self.missed)} missed"]
-        rows += [f"  not needed: {m}" for m in self.redundant] + [f"  missed: {m}" for m in self.missed]
-        return "\n".join(rows)
-
-
-# ---------------------------------------------------------------- the changes
-
-
-def _changed(body: ir.Stmt) -> Iterator[tuple[str, str, ir.Stmt]]:
-    """(kind, text, the whole body with one change) for every change."""
-
-    def visit(stmt: ir.Stmt, around: Callable[[ir.Stmt], ir.Stmt]) -> Iterator[tuple[str, str, ir.Stmt]]:
-        for kind, text, changed in _here(stmt):
-            yield kind, text, around(changed)
-        match stmt:
-            case ir.Seq(inner):
-                for i, child in enumerate(inner):
-                    put = lambda new, i=i: around(stmt.replace(body=(*inner[:i], new, *inner[i + 1 :])))  # noqa: E731
-                    yield from visit(child, put)
-            case ir.For(body=child):
-                yield from visit(child, lambda new: around(stmt.replace(body=new)))
-            case ir.If(then=then, otherwise=otherwise):
-                yield from visit(then, lambda new: around(stmt.replace(then=new)))
-                if otherwise is not None:
-                    yield from visit(otherwise, lambda new: around(stmt.replace(otherwise=new)))
-            case _:
-                return
-
-    yield from visit(body, lambda new: new)
-
-
-def _here(stmt: ir.Stmt) -> Iterator[tuple[str, str, ir.Stmt]]:
-    """The changes of one statement itself."""
-    text = printer.headline(stmt)
-    match stmt:
-        case ir.Barrier():
-            yield "barrier", f"no {text}", ir.Seq(())
-        case ir.Wait():
-            yield "wait", f"no {text}", ir.Seq(())
-        case ir.If(then=then):
-            yield "guard", f"always: {text}", then
-        case ir.Store(count=count) | ir.Copy(count=count) if count is not None:
-            yield "guard", f"all lanes: {text}", stmt.replace(count=None)
-        case ir.Store(value=Select(condition, then, Const())) if _is_position(condition) and stmt.buffer.memory != "global":
-            yield "guard", f"always {then}: {text}", stmt.replace(value=then)
-            yield "fill", f"left as it was: {text}", ir.If(condition, stmt.replace(value=then))
-            return
-        case _:
-            pass
-    if isinstance(stmt, (ir.Store, ir.Let)):
-        for node in unique(stmt.value):
-            for kind, how, other in _other(node):
-                yield kind, f"{how}: {text}", stmt.replace(value=substitute(stmt.value, {node: other}))
-
-
-def _other(node: Any) -> Iterator[tuple[str, str, Expr]]:
-    """The changes of an expression: choices by position always taken, what is given outside replaced.
-
-    What a move fills a buffer with is left out instead (`_here`): where it is read for the sake of a point that is not stored, any
-    value is right, but there must be one.
-    """
-    match node:
-        case ir.Load(count=count, fill=fill) if count is not None and fill is not None:
-            yield "guard", f"all lanes of {node}", node.replace(count=None, fill=None)
-            yield "fill", f"another fill of {node}", node.replace(fill=garbage(fill))
-        case Select(condition, then, otherwise) if _is_position(condition):
-            yield "guard", f"always {then}", then
-            if isinstance(otherwise, Const):
-                yield "fill", f"another fill of {node}", node.replace(otherwise=garbage(otherwise))
-            elif isinstance(otherwise, ir.Pack) and all(isinstance(i, Const) for i in otherwise.items):
-                items = tuple(garbage(i) for i in otherwise.items if isinstance(i, Const))
-                yield "fill", f"another fill of {node}", node.replace(otherwise=otherwise.replace(items=items))
-        case _:
-            return
-
-
-def _is_position(condition: Expr) -> bool:
-    """Whether a condition asks where a point lies, not what the data are."""
-    nodes = list(unique(condition))
-    return any(isinstance(n, Binary) for n in nodes) and not any(isinstance(n, (ir.Load, Read)) for n in nodes)
-
-
-def garbage(value: Const) -> Const:
-    """A constant that nobody expects, of the same type: NaN, or a number that is not the one given."""
-    if value.type.is_float:
-        return const(float("nan"), value.type)
-    if value.type.kind == "bool":
-        return const(not value.value, value.type)
-    return const(int(value.value) ^ 0x55, value.type)
+        rows += [f"{'all':8} {self.share:.1%}, " + ", ".join(f"{len(self.of(how))} {how}" for how in WHY)]
+        return "\n".join(rows + [f"  {v.how}: {v.mutant}" for v in self.survivors])

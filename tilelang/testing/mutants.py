@@ -1,0 +1,292 @@
+"""What can be left out of a kernel: one barrier, guard, fill or wait at a time.
+
+A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a choice by position joins, one
+of the bounds that shorten a loop, the count of an access. A fill: the identity in a state, what stands where a point does not exist.
+A wait: it, one group of it, or the end of a group. Barriers that `loop_ends` adds are not mutated: they are there for a compiler, and
+nothing that runs kernel IR can miss them.
+
+Beside every change stands, where there is one, the program that does as the change does with garbage for all that the change newly
+stores or gives: where even that is not noticed, nobody sees what was held back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute, unique
+from tilelang.lowering import ir, printer
+from tilelang.lowering.passes.loop_ends import REASON
+from tilelang.simplify import conjuncts
+
+KINDS = ("barrier", "guard", "fill", "wait")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A program with one fault. kind: one of KINDS; text: what was changed, and how; garbage: see above."""
+
+    kind: str
+    text: str
+    program: ir.Program
+    garbage: ir.Program | None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Change:
+    """One statement with a fault, or the body around it."""
+
+    kind: str
+    text: str
+    stmt: ir.Stmt
+    garbage: ir.Stmt | None = None
+
+    def within(self, around: Callable[[ir.Stmt], ir.Stmt]) -> _Change:
+        return dataclasses.replace(self, stmt=around(self.stmt), garbage=None if self.garbage is None else around(self.garbage))
+
+
+def mutants(program: ir.Program) -> Iterator[Mutant]:
+    """Every program with one barrier, guard, fill or wait less."""
+    for number, kernel in enumerate(program.kernels):
+
+        def whole(body: ir.Stmt, number: int = number, kernel: ir.Kernel = kernel) -> ir.Program:
+            kernels = list(program.kernels)
+            kernels[number] = kernel.replace(body=body)
+            return program.replace(kernels=tuple(kernels))
+
+        for c in _changes(kernel.body):
+            yield Mutant(c.kind, f"{kernel.name}: {c.text}", whole(c.stmt), None if c.garbage is None else whole(c.garbage))
+
+
+def _changes(stmt: ir.Stmt) -> Iterator[_Change]:
+    """Every change of a statement and of those inside it."""
+    yield from _here(stmt)
+    for number, part in enumerate(ir.parts(stmt)):
+        for change in _changes(part):
+            yield change.within(lambda new, number=number: _with_part(stmt, number, new))  # type: ignore[misc]
+
+
+def _with_part(stmt: ir.Stmt, number: int, new: ir.Stmt) -> ir.Stmt:
+    match stmt:
+        case ir.Seq(body):
+            return stmt.replace(body=(*body[:number], new, *body[number + 1 :]))
+        case ir.For():
+            return stmt.replace(body=new)
+        case ir.If():
+            return stmt.replace(then=new) if number == 0 else stmt.replace(otherwise=new)
+        case _:
+            raise AssertionError(f"{type(stmt).__name__} has no parts")
+
+
+def _here(stmt: ir.Stmt) -> Iterator[_Change]:
+    """The changes of one statement itself."""
+    text = printer.headline(stmt)
+    match stmt:
+        case ir.Barrier(memory, reasons) if reasons != (REASON,):
+            yield _Change("barrier", f"no {text}", ir.Seq(()))
+            for one in memory if len(memory) > 1 else ():
+                yield _Change("barrier", f"not for {one}: {text}", stmt.replace(memory=tuple(m for m in memory if m != one)))
+        case ir.Wait(pending):
+            yield _Change("wait", f"no {text}", ir.Seq(()))
+            yield _Change("wait", f"one group less: {text}", stmt.replace(pending=pending + 1))
+        case ir.Commit():
+            yield _Change("wait", f"no {text}", ir.Seq(()))
+        case ir.If():
+            yield from _conditions(stmt, text)
+        case ir.For():
+            yield from _rounds(stmt, text)
+        case ir.Store() | ir.Copy() if stmt.count is not None:
+            for how, other in _more(stmt.count):
+                yield _Change("guard", f"{how}: {text}", stmt.replace(count=other), _beyond_count(stmt, other))
+        case ir.Store(buffer, value=value) if buffer.memory != "global" and _is_constant(value):
+            yield _Change("fill", f"not set: {text}", ir.Seq(()), stmt.replace(value=_garbage_like(value)))
+        case ir.Store(buffer, value=Select(condition, then, otherwise)) if buffer.memory != "global" and _fills(stmt.value):
+            # Where a move's fill is read for a point that is not stored, any value is right, but there must be one.
+            garbage = stmt.replace(value=Select(condition, then, _garbage_like(otherwise)))
+            yield _Change("fill", f"left as it was: {text}", ir.If(condition, stmt.replace(value=then)), garbage)
+        case _:
+            pass
+    for expr in dict.fromkeys(ir.expressions(stmt)):
+        whole = isinstance(stmt, ir.Store) and expr is stmt.value and stmt.buffer.memory != "global"
+        for node in unique(expr):
+            for kind, how, other, garbage in _other(node, fills=not (whole and node is expr)):
+                yield _Change(kind, f"{how}: {text}", _put(stmt, node, other), _put(stmt, node, garbage))
+
+
+def _put(stmt: ir.Stmt, node: Expr, other: Expr) -> ir.Stmt:
+    """A statement with something else in place of an expression; the statements inside it stay."""
+    changed: ir.Stmt = stmt.map_children(lambda c: substitute(c, {node: other}) if isinstance(c, Expr) else c)
+    return changed
+
+
+def _conditions(stmt: ir.If, text: str) -> Iterator[_Change]:
+    for how, part, rest in _joined(stmt.condition):
+        garbage = _ruined(stmt.then) if stmt.otherwise is None else None
+        if rest is None:
+            yield _Change("guard", f"{how}: {text}", stmt.then, garbage and ir.If(part, stmt.then, garbage))
+        else:
+            inner = garbage and ir.If(part, stmt.then, garbage)
+            yield _Change("guard", f"{how}: {text}", stmt.replace(condition=rest), inner and ir.If(rest, inner))
+
+
+def _rounds(stmt: ir.For, text: str) -> Iterator[_Change]:
+    """A loop that runs on where it was cut short, or not at all where it had to run once."""
+    garbage = _ruined(stmt.body)
+    for how, extent in _longer(stmt.extent, stmt.var.upper):
+        inside = garbage and ir.If(Binary("<", stmt.var, stmt.extent), stmt.body, garbage)
+        yield _Change("guard", f"{how}: {text}", stmt.replace(extent=extent), inside and stmt.replace(extent=extent, body=inside))
+
+
+def _longer(extent: Expr, last: int | None) -> Iterator[tuple[str, Expr]]:
+    match extent:
+        case Const():
+            return
+        case Binary("max", inner, least):
+            yield "without the least of rounds", inner
+            for how, longer in _longer(inner, last):
+                yield how, Binary("max", longer, least)
+        case Binary("min"):
+            operands = _flat("min", extent)
+            for k, one in enumerate(operands):
+                if not isinstance(one, Const):
+                    others = operands[:k] + operands[k + 1 :]
+                    yield f"rounds beyond {one}", _chain("min", others)
+        case _ if last is not None:
+            yield "all rounds", index(last + 1)
+        case _:
+            return
+
+
+def _more(count: Expr) -> Iterator[tuple[str, Expr | None]]:
+    """A count of lanes without one of its bounds."""
+    match count:
+        case Select(condition, then, otherwise):
+            for how, _, rest in _joined(condition):
+                yield how, then if rest is None else Select(rest, then, otherwise)
+            for how, more in _more(then):
+                yield how, more if more is None else Select(condition, more, otherwise)
+        case Binary("max", inner, least):
+            for how, more in _more(inner):
+                yield how, more if more is None else Binary("max", more, least)
+            yield f"fewer than {least}", inner
+        case Binary("min"):
+            operands = _flat("min", count)
+            for k, one in enumerate(operands):
+                yield f"lanes beyond {one}", _chain("min", operands[:k] + operands[k + 1 :])
+        case _:
+            yield "all lanes", None
+
+
+def _beyond_count(stmt: ir.Store | ir.Copy, other: Expr | None) -> ir.Stmt | None:
+    """A store that gives garbage to the lanes that its count held back."""
+    if isinstance(stmt, ir.Copy):
+        return None
+    assert stmt.count is not None
+    exists = Binary("<", ir.Ramp(index(0), ir.lanes(stmt.value)), stmt.count)
+    return stmt.replace(count=other, value=Select(exists, stmt.value, _garbage_like(stmt.value)))
+
+
+def _other(node: Any, fills: bool) -> Iterator[tuple[str, str, Expr, Expr]]:
+    """(kind, how, the change, it with garbage) of an expression: choices by position, and loads that end before their last lane.
+
+    fills: whether to replace what stands for a point that does not exist.
+    """
+    match node:
+        case ir.Load(count=count, fill=fill) if count is not None and fill is not None:
+            other_fill = node.replace(fill=garbage(fill))
+            for how, more in _more(count):
+                changed = node.replace(count=more) if more is not None else node.replace(count=None, fill=None)
+                yield "guard", f"{how} of {node}", changed, other_fill
+            yield "fill", f"another fill of {node}", other_fill, other_fill
+        case Select(condition, then, otherwise) if _is_position(condition):
+            other_fill = node.replace(otherwise=_garbage_like(otherwise))
+            for how, part, rest in _joined(condition):
+                if rest is None:
+                    yield "guard", f"{how} {then}", then, other_fill
+                else:
+                    inner = Select(part, then, _garbage_like(otherwise))
+                    yield "guard", f"{how} {then}", Select(rest, then, otherwise), Select(rest, inner, otherwise)
+            if fills and _fills(node):
+                yield "fill", f"another fill of {node}", other_fill, other_fill
+        case _:
+            return
+
+
+# ---------------------------------------------------------------- conditions and constants
+
+
+def _joined(condition: Expr) -> Iterator[tuple[str, Expr, Expr | None]]:
+    """(how, the part left out, the others) for each part of a conjunction."""
+    parts = conjuncts(condition)
+    for k, part in enumerate(parts):
+        rest = parts[:k] + parts[k + 1 :]
+        yield (f"without `{part}`", part, _chain("and", rest)) if rest else ("always", part, None)
+
+
+def _flat(op: str, e: Expr) -> list[Expr]:
+    return [*_flat(op, e.left), *_flat(op, e.right)] if isinstance(e, Binary) and e.op == op else [e]
+
+
+def _chain(op: str, operands: list[Expr]) -> Expr:
+    result, *others = operands
+    for e in others:
+        result = Binary(op, result, e)
+    return result
+
+
+def _is_position(condition: Expr) -> bool:
+    """Whether a condition asks where a point lies, not what the data are."""
+    nodes = list(unique(condition))
+    return any(isinstance(n, Binary) for n in nodes) and not any(isinstance(n, (ir.Load, Read)) for n in nodes)
+
+
+def _is_constant(value: Expr) -> bool:
+    return isinstance(value, Const) or isinstance(value, ir.Pack) and all(isinstance(i, Const) for i in value.items)
+
+
+def _fills(value: Expr) -> bool:
+    """Whether a value is a choice by position between something and a constant."""
+    return isinstance(value, Select) and _is_position(value.condition) and _is_constant(value.otherwise)
+
+
+def _garbage_like(value: Expr) -> Expr:
+    """What nobody expects in place of a value, lane by lane."""
+    if isinstance(value, Const):
+        return garbage(value)
+    if isinstance(value, ir.Pack) and _is_constant(value):
+        return ir.Pack(tuple(garbage(i) for i in value.items if isinstance(i, Const)))
+    one = garbage(const(0, value.dtype))
+    return one if ir.lanes(value) == 1 else ir.Pack((one,) * ir.lanes(value))
+
+
+def garbage(value: Const) -> Const:
+    """A constant that nobody expects, of the same type: NaN, or a number that is not the one given."""
+    if value.type.is_float:
+        return const(float("nan"), value.type)
+    if value.type.kind == "bool":
+        return const(not value.value, value.type)
+    return const(int(value.value) ^ 0x55, value.type)
+
+
+def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
+    """A statement that stores garbage wherever it stores; None where an instruction does, whose operands nobody can take apart."""
+    match stmt:
+        case ir.Instruction():
+            return None
+        case ir.Store():
+            return stmt.replace(value=_garbage_like(stmt.value))
+        case ir.Copy():
+            one = garbage(const(0, stmt.target.dtype))
+            return ir.Store(stmt.target, stmt.target_indices, one if stmt.lanes == 1 else ir.Pack((one,) * stmt.lanes))
+        case _:
+            ruined = stmt
+            for number, part in enumerate(ir.parts(stmt)):
+                other = _ruined(part)
+                if other is None:
+                    return None
+                ruined = _with_part(ruined, number, other)
+            return ruined
