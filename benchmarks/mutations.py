@@ -114,7 +114,11 @@ def main(arguments: list[str] | None = None) -> int:
     for line in table:
         print(line)
     if options.json:
-        head = {"schema": 1, "command": "python benchmarks/mutations.py --json benchmarks/results/mutations.json", "seconds": seconds}
+        head = {
+            "schema": 1,
+            "command": "python benchmarks/mutations.py --json benchmarks/results/mutations.json",
+            "seconds": seconds,
+        }
         text = json.dumps({**head, "why": WHY, "summary": table, "kernels": rows}, indent=1)
         options.json.write_text(text + "\n")
     return int(any(line[MISSED] or line["share"] < ENOUGH for line in table if line["mutants"]))

@@ -340,7 +340,8 @@ def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
 def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:
     """A value, or the fill where it does not exist; one choice where the value itself is padded with the fill."""
     if isinstance(e, Select) and e.otherwise is fill:
-        return Select(conjunction([existing, e.condition]), e.then, fill)
+        both = conjunction([existing, e.condition])
+        return e.then if both is None else Select(both, e.then, fill)
     return Select(existing, e, fill)
 
 

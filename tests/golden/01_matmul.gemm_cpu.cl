@@ -74,22 +74,22 @@ void C(
         }
         if (block_x * 16 < 2 && k * 8 < 4) {
             for (int m_2 = 0; m_2 < 4; ++m_2) {
-                for (int k_4 = 0; k_4 < 8; ++k_4) {
+                for (int k_3 = 0; k_3 < 8; ++k_3) {
                     for (int m_3 = 0; m_3 < 4; ++m_3) {
-                        A_shared[m_2 * 32 + k_4 * 4 + m_3] = A[block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_4];
+                        A_shared[m_2 * 32 + k_3 * 4 + m_3] = A[block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3];
                     }
                 }
             }
         } else {
             for (int m = 0; m < 4; ++m) {
-                for (int k_3 = 0; k_3 < 8; ++k_3) {
+                for (int k_2 = 0; k_2 < 8; ++k_2) {
                     for (int m_1 = 0; m_1 < 4; ++m_1) {
-                        A_shared[m * 32 + k_3 * 4 + m_1] = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_3 < 11 ? A[block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_3] : 0.0f;
+                        A_shared[m * 32 + k_2 * 4 + m_1] = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? A[block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2] : 0.0f;
                     }
                 }
             }
         }
-        for (int n_4 = 0; n_4 < 2; ++n_4) {
+        for (int n_2 = 0; n_2 < 2; ++n_2) {
             for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
                 float16 C_state_0_0 = (float16)(0.0f);
                 float16 C_state_0_1 = (float16)(0.0f);
@@ -99,196 +99,196 @@ void C(
                 float16 C_state_2_1 = (float16)(0.0f);
                 float16 C_state_3_0 = (float16)(0.0f);
                 float16 C_state_3_1 = (float16)(0.0f);
-                for (int k_5 = 0; k_5 < 2; ++k_5) {
-                    float16 B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128);
-                    float16 B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 16);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_5 * 16] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_5 * 16] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_5 * 16 + 1] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_5 * 16 + 1] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_5 * 16 + 2] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_5 * 16 + 2] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_5 * 16 + 3] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_5 * 16 + 3] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 32);
-                    B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 48);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_5 * 16 + 4] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_5 * 16 + 4] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_5 * 16 + 5] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_5 * 16 + 5] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_5 * 16 + 6] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_5 * 16 + 6] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_5 * 16 + 7] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_5 * 16 + 7] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 64);
-                    B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 80);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_5 * 16 + 8] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_5 * 16 + 8] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_5 * 16 + 9] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_5 * 16 + 9] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_5 * 16 + 10] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_5 * 16 + 10] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_5 * 16 + 11] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_5 * 16 + 11] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 96);
-                    B_register_1 = *(__local const float16*)(B_shared + n_4 * 256 + k_5 * 128 + 112);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_5 * 16 + 12] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_5 * 16 + 12] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_5 * 16 + 13] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_5 * 16 + 13] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_5 * 16 + 14] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_5 * 16 + 14] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_5 * 16 + 15] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_5 * 16 + 15] * B_register_1;
+                for (int k_4 = 0; k_4 < 2; ++k_4) {
+                    float16 B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128);
+                    float16 B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 16);
+                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16] * B_register_0;
+                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16] * B_register_1;
+                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 1] * B_register_0;
+                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 1] * B_register_1;
+                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 2] * B_register_0;
+                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 2] * B_register_1;
+                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_0;
+                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_1;
+                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 32);
+                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 48);
+                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_0;
+                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_1;
+                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 5] * B_register_0;
+                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 5] * B_register_1;
+                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 6] * B_register_0;
+                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 6] * B_register_1;
+                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_0;
+                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_1;
+                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 64);
+                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 80);
+                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_0;
+                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_1;
+                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 9] * B_register_0;
+                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 9] * B_register_1;
+                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 10] * B_register_0;
+                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 10] * B_register_1;
+                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_0;
+                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_1;
+                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 96);
+                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 112);
+                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_0;
+                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_1;
+                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 13] * B_register_0;
+                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 13] * B_register_1;
+                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 14] * B_register_0;
+                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 14] * B_register_1;
+                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 15] * B_register_0;
+                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 15] * B_register_1;
                 }
                 if (k == 0) {
-                    if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
+                    if (block_x * 16 + m_4 * 4 < 14 && n_2 * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = C_state_3_1;
                     } else {
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = C_state_0_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, C_state_0_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, C_state_0_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = C_state_0_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = C_state_0_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, C_state_0_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, C_state_0_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = C_state_1_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, C_state_1_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, C_state_1_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = C_state_1_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = C_state_1_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, C_state_1_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, C_state_1_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = C_state_2_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, C_state_2_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, C_state_2_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = C_state_2_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = C_state_2_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, C_state_2_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, C_state_2_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = C_state_3_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, C_state_3_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, C_state_3_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = C_state_3_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = C_state_3_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, C_state_3_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, C_state_3_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                     }
                 } else {
-                    if (block_x * 16 + m_4 * 4 < 14 && n_4 * 32 < 6) {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
+                    if (block_x * 16 + m_4 * 4 < 14 && n_2 * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) + C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) + C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) + C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) + C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) + C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) + C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) + C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) + C_state_3_1;
                     } else {
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32) + C_state_0_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) + C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32, 37 - n_4 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, 37 - n_2 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16) + C_state_0_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) + C_state_0_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 16, 21 - n_4 * 32, (float16)(0.0f)) + C_state_0_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, 21 - n_2 * 32, (float16)(0.0f)) + C_state_0_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37) + C_state_1_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) + C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 37, 37 - n_4 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, 37 - n_2 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53) + C_state_1_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) + C_state_1_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 53, 21 - n_4 * 32, (float16)(0.0f)) + C_state_1_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, 21 - n_2 * 32, (float16)(0.0f)) + C_state_1_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74) + C_state_2_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) + C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 74, 37 - n_4 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, 37 - n_2 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90) + C_state_2_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) + C_state_2_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 90, 21 - n_4 * 32, (float16)(0.0f)) + C_state_2_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, 21 - n_2 * 32, (float16)(0.0f)) + C_state_2_1, 21 - n_2 * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_4 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111) + C_state_3_0;
+                            if (n_2 * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) + C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 111, 37 - n_4 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_4 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, 37 - n_2 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_2 * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_4 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127) + C_state_3_1;
+                            if (n_2 * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) + C_state_3_1;
                             } else {
-                                if (n_4 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_4 * 32 + 127, 21 - n_4 * 32, (float16)(0.0f)) + C_state_3_1, 21 - n_4 * 32);
+                                if (n_2 * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, 21 - n_2 * 32, (float16)(0.0f)) + C_state_3_1, 21 - n_2 * 32);
                                 }
                             }
                         }

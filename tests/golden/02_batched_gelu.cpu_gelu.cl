@@ -26,34 +26,6 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
-    return;
-#else
-    if (count >= 16) {
-        *(__local float16_u*)p = v;
-        return;
-    }
-    if (count > 0) p[0] = v.s0;
-    if (count > 1) p[1] = v.s1;
-    if (count > 2) p[2] = v.s2;
-    if (count > 3) p[3] = v.s3;
-    if (count > 4) p[4] = v.s4;
-    if (count > 5) p[5] = v.s5;
-    if (count > 6) p[6] = v.s6;
-    if (count > 7) p[7] = v.s7;
-    if (count > 8) p[8] = v.s8;
-    if (count > 9) p[9] = v.s9;
-    if (count > 10) p[10] = v.sa;
-    if (count > 11) p[11] = v.sb;
-    if (count > 12) p[12] = v.sc;
-    if (count > 13) p[13] = v.sd;
-    if (count > 14) p[14] = v.se;
-    if (count > 15) p[15] = v.sf;
-#endif
-}
-
 static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
     float16 y = x > 89.0f ? (float16)(89.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
@@ -152,83 +124,52 @@ void C(
         }
     }
     for (int m = 0; m < 4; ++m) {
-        for (int k_2 = 0; k_2 < 8; ++k_2) {
+        for (int k_1 = 0; k_1 < 8; ++k_1) {
             for (int m_1 = 0; m_1 < 4; ++m_1) {
-                X_shared[m * 32 + k_2 * 4 + m_1] = m * 4 + m_1 < 11 && k_2 < 7 ? X[block_x * 77 + m * 28 + m_1 * 7 + k_2] : 0.0f;
+                X_shared[m * 32 + k_1 * 4 + m_1] = m * 4 + m_1 < 11 && k_1 < 7 ? X[block_x * 77 + m * 28 + m_1 * 7 + k_1] : 0.0f;
             }
         }
     }
-    for (int n_2 = 0; n_2 < 2; ++n_2) {
-        for (int m_4 = 0; m_4 < 3; ++m_4) {
+    for (int n_1 = 0; n_1 < 2; ++n_1) {
+        for (int m_2 = 0; m_2 < 3; ++m_2) {
             float16 C_sum_state_0 = (float16)(0.0f);
             float16 C_sum_state_1 = (float16)(0.0f);
             float16 C_sum_state_2 = (float16)(0.0f);
             float16 C_sum_state_3 = (float16)(0.0f);
-            for (int k_4 = 0; k_4 < 2; ++k_4) {
-                float16 W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 1] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 2] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 3] * W_register;
-                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 16);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 4] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 5] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 6] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 7] * W_register;
-                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 32);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 8] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 9] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 10] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 11] * W_register;
-                W_register = *(__local const float16*)(W_shared + n_2 * 128 + k_4 * 64 + 48);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_4 * 32 + k_4 * 16 + 12] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_4 * 32 + k_4 * 16 + 13] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_4 * 32 + k_4 * 16 + 14] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_4 * 32 + k_4 * 16 + 15] * W_register;
+            for (int k_2 = 0; k_2 < 2; ++k_2) {
+                float16 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64);
+                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16] * W_register;
+                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 1] * W_register;
+                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 2] * W_register;
+                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 3] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 16);
+                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 4] * W_register;
+                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 5] * W_register;
+                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 6] * W_register;
+                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 7] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 32);
+                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 8] * W_register;
+                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 9] * W_register;
+                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 10] * W_register;
+                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 11] * W_register;
+                W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 48);
+                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 12] * W_register;
+                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 13] * W_register;
+                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 14] * W_register;
+                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 15] * W_register;
             }
-            if (m_4 * 4 < 8 && n_2 * 16 < 4) {
-                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16) = C_sum_state_0;
-                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_sum_state_1;
-                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_sum_state_2;
-                *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_sum_state_3;
-            } else {
-                if (m_4 * 4 < 11) {
-                    if (n_2 * 16 < 4) {
-                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16) = C_sum_state_0;
-                    } else {
-                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16, C_sum_state_0, 19 - n_2 * 16);
-                    }
-                }
-                if (m_4 * 4 < 10) {
-                    if (n_2 * 16 < 4) {
-                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32) = C_sum_state_1;
-                    } else {
-                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 32, C_sum_state_1, 19 - n_2 * 16);
-                    }
-                }
-                if (m_4 * 4 < 9) {
-                    if (n_2 * 16 < 4) {
-                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64) = C_sum_state_2;
-                    } else {
-                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 64, C_sum_state_2, 19 - n_2 * 16);
-                    }
-                }
-                if (m_4 * 4 < 8) {
-                    if (n_2 * 16 < 4) {
-                        *(__local float16*)(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96) = C_sum_state_3;
-                    } else {
-                        store_first_shared_float16(C_sum_state_shared + m_4 * 128 + n_2 * 16 + 96, C_sum_state_3, 19 - n_2 * 16);
-                    }
-                }
-            }
+            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16) = C_sum_state_0;
+            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 32) = C_sum_state_1;
+            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 64) = C_sum_state_2;
+            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 96) = C_sum_state_3;
         }
     }
-    for (int m_8 = 0; m_8 < 11; ++m_8) {
-        for (int n_3 = 0; n_3 < 2; ++n_3) {
-            if (n_3 * 16 < 4) {
-                *(__global float16_u*)(C + block_x * 209 + m_8 * 19 + n_3 * 16) = (*(__local const float16*)(C_sum_state_shared + m_8 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * sigmoid_float16((*(__local const float16*)(C_sum_state_shared + m_8 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16) + (*(__local const float16*)(C_sum_state_shared + m_8 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_8 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_8 * 32 + n_3 * 16) + *(__global const float16_u*)(bias + n_3 * 16)) * 0.044715f) * 1.5957692f);
+    for (int m_5 = 0; m_5 < 11; ++m_5) {
+        for (int n_2 = 0; n_2 < 2; ++n_2) {
+            if (n_2 * 16 < 4) {
+                *(__global float16_u*)(C + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16) + (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * 0.044715f) * 1.5957692f);
             } else {
-                store_first_global_float16(C + block_x * 209 + m_8 * 19 + n_3 * 16, (load_first_shared_float16(C_sum_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(C_sum_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + (load_first_shared_float16(C_sum_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_8 * 32 + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_3 * 16, 19 - n_3 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_3 * 16);
+                store_first_global_float16(C + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_2 * 16);
             }
         }
     }

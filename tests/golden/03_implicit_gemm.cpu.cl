@@ -72,34 +72,34 @@ void Z(
                 }
             }
             for (int npq = 0; npq < 2; ++npq) {
-                for (int c_2 = 0; c_2 < 4; ++c_2) {
+                for (int c_1 = 0; c_1 < 4; ++c_1) {
                     for (int npq_1 = 0; npq_1 < 4; ++npq_1) {
-                        X_shared[npq * 16 + c_2 * 4 + npq_1] = c_2 < 3 ? (1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 && c_2 < 3 ? X[block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_2 - 24] : 0.0f) : 0.0f;
+                        X_shared[npq * 16 + c_1 * 4 + npq_1] = c_1 < 3 && 1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 ? X[block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_1 - 24] : 0.0f;
                     }
                 }
             }
-            for (int npq_4 = 0; npq_4 < 2; ++npq_4) {
+            for (int npq_2 = 0; npq_2 < 2; ++npq_2) {
                 float16 Z_state_0 = (float16)(0.0f);
                 float16 Z_state_1 = (float16)(0.0f);
                 float16 Z_state_2 = (float16)(0.0f);
                 float16 Z_state_3 = (float16)(0.0f);
-                for (int c_4 = 0; c_4 < 4; ++c_4) {
-                    float16 W_register = *(__local const float16*)(W_shared + c_4 * 16);
-                    Z_state_0 = Z_state_0 + X_shared[npq_4 * 16 + c_4 * 4] * W_register;
-                    Z_state_1 = Z_state_1 + X_shared[npq_4 * 16 + c_4 * 4 + 1] * W_register;
-                    Z_state_2 = Z_state_2 + X_shared[npq_4 * 16 + c_4 * 4 + 2] * W_register;
-                    Z_state_3 = Z_state_3 + X_shared[npq_4 * 16 + c_4 * 4 + 3] * W_register;
+                for (int c_2 = 0; c_2 < 4; ++c_2) {
+                    float16 W_register = *(__local const float16*)(W_shared + c_2 * 16);
+                    Z_state_0 = Z_state_0 + X_shared[npq_2 * 16 + c_2 * 4] * W_register;
+                    Z_state_1 = Z_state_1 + X_shared[npq_2 * 16 + c_2 * 4 + 1] * W_register;
+                    Z_state_2 = Z_state_2 + X_shared[npq_2 * 16 + c_2 * 4 + 2] * W_register;
+                    Z_state_3 = Z_state_3 + X_shared[npq_2 * 16 + c_2 * 4 + 3] * W_register;
                 }
                 if (r == 0 && s == 0) {
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20, Z_state_0, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, Z_state_1, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, Z_state_2, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, Z_state_3, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20, Z_state_0, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 5, Z_state_1, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 10, Z_state_2, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 15, Z_state_3, 5);
                 } else {
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20, load_first_global_float16(Z + block_x * 40 + npq_4 * 20, 5, (float16)(0.0f)) + Z_state_0, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 5, 5, (float16)(0.0f)) + Z_state_1, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 10, 5, (float16)(0.0f)) + Z_state_2, 5);
-                    store_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, load_first_global_float16(Z + block_x * 40 + npq_4 * 20 + 15, 5, (float16)(0.0f)) + Z_state_3, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20, load_first_global_float16(Z + block_x * 40 + npq_2 * 20, 5, (float16)(0.0f)) + Z_state_0, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 5, load_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 5, 5, (float16)(0.0f)) + Z_state_1, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 10, load_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 10, 5, (float16)(0.0f)) + Z_state_2, 5);
+                    store_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 15, load_first_global_float16(Z + block_x * 40 + npq_2 * 20 + 15, 5, (float16)(0.0f)) + Z_state_3, 5);
                 }
             }
         }

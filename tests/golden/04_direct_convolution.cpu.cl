@@ -72,22 +72,22 @@ void Z(
         }
     }
     for (int q = 0; q < 3; ++q) {
-        float16 Z_state_1_16_0 = (float16)(0.0f);
-        float16 Z_state_1_16_1 = (float16)(0.0f);
-        for (int r_1 = 0; r_1 < 3; ++r_1) {
-            for (int s_3 = 0; s_3 < 3; ++s_3) {
-                for (int c_3 = 0; c_3 < 3; ++c_3) {
-                    float16 W_register_1_1 = load_first_global_float16(W + r_1 * 63 + s_3 * 21 + c_3 * 7, 7, (float16)(0.0f));
-                    Z_state_1_16_0 = Z_state_1_16_0 + X_shared[r_1 * 21 + q * 6 + s_3 * 3 + c_3] * W_register_1_1;
+        float16 Z_state_0 = (float16)(0.0f);
+        float16 Z_state_1 = (float16)(0.0f);
+        for (int r = 0; r < 3; ++r) {
+            for (int s = 0; s < 3; ++s) {
+                for (int c_1 = 0; c_1 < 3; ++c_1) {
+                    float16 W_register = load_first_global_float16(W + r * 63 + s * 21 + c_1 * 7, 7, (float16)(0.0f));
+                    Z_state_0 = Z_state_0 + X_shared[r * 21 + q * 6 + s * 3 + c_1] * W_register;
                     if (q * 2 < 4) {
-                        Z_state_1_16_1 = Z_state_1_16_1 + X_shared[r_1 * 21 + q * 6 + s_3 * 3 + c_3 + 3] * W_register_1_1;
+                        Z_state_1 = Z_state_1 + X_shared[r * 21 + q * 6 + s * 3 + c_1 + 3] * W_register;
                     }
                 }
             }
         }
-        store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14, Z_state_1_16_0, 7);
+        store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14, Z_state_0, 7);
         if (q * 2 < 4) {
-            store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14 + 7, Z_state_1_16_1, 7);
+            store_first_global_float16(Z + block_y * 175 + block_x * 35 + q * 14 + 7, Z_state_1, 7);
         }
     }
 }

@@ -190,6 +190,6 @@ def test_every_wait_and_barrier_is_needed() -> None:
     plan = ahead(matmul(9, 10, 40), 2)
     tally = Tally()
     tally.run(decided(plan, SIMULATED), plan.computation)
-    assert tally.noticed["wait"] == tally.total["wait"] == 1, str(tally)
+    assert tally.noticed["wait"] == tally.total["wait"] > 0, str(tally)
     assert tally.noticed["barrier"] == tally.total["barrier"] > 0, str(tally)
     assert not tally.missed, str(tally)

@@ -106,18 +106,18 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
             yield _Change("fill", f"not set: {text}", ir.Seq(()), stmt.replace(value=_garbage_like(value)))
         case ir.Store(buffer, value=Select(condition, then, otherwise)) if buffer.memory != "global" and _fills(stmt.value):
             # Where a move's fill is read for a point that is not stored, any value is right, but there must be one.
-            garbage = stmt.replace(value=Select(condition, then, _garbage_like(otherwise)))
-            yield _Change("fill", f"left as it was: {text}", ir.If(condition, stmt.replace(value=then)), garbage)
+            ruined = stmt.replace(value=Select(condition, then, _garbage_like(otherwise)))
+            yield _Change("fill", f"left as it was: {text}", ir.If(condition, stmt.replace(value=then)), ruined)
         case _:
             pass
     for expr in dict.fromkeys(ir.expressions(stmt)):
         whole = isinstance(stmt, ir.Store) and expr is stmt.value and stmt.buffer.memory != "global"
         for node in unique(expr):
-            for kind, how, other, garbage in _other(node, fills=not (whole and node is expr)):
-                yield _Change(kind, f"{how}: {text}", _put(stmt, node, other), _put(stmt, node, garbage))
+            for kind, how, other, worse in _other(node, fills=not (whole and node is expr)):
+                yield _Change(kind, f"{how}: {text}", _put(stmt, node, other), _put(stmt, node, worse))
 
 
-def _put(stmt: ir.Stmt, node: Expr, other: Expr) -> ir.Stmt:
+def _put(stmt: Any, node: Expr, other: Expr) -> ir.Stmt:
     """A statement with something else in place of an expression; the statements inside it stay."""
     changed: ir.Stmt = stmt.map_children(lambda c: substitute(c, {node: other}) if isinstance(c, Expr) else c)
     return changed
@@ -197,11 +197,11 @@ def _other(node: Any, fills: bool) -> Iterator[tuple[str, str, Expr, Expr]]:
     """
     match node:
         case ir.Load(count=count, fill=fill) if count is not None and fill is not None:
-            other_fill = node.replace(fill=garbage(fill))
+            ruined = node.replace(fill=garbage(fill))
             for how, more in _more(count):
                 changed = node.replace(count=more) if more is not None else node.replace(count=None, fill=None)
-                yield "guard", f"{how} of {node}", changed, other_fill
-            yield "fill", f"another fill of {node}", other_fill, other_fill
+                yield "guard", f"{how} of {node}", changed, ruined
+            yield "fill", f"another fill of {node}", ruined, ruined
         case Select(condition, then, otherwise) if _is_position(condition):
             other_fill = node.replace(otherwise=_garbage_like(otherwise))
             for how, part, rest in _joined(condition):

@@ -156,6 +156,11 @@ class Tally:
         return [v for v in self.survivors if v.how == how]
 
     @property
+    def missed(self) -> list[Verdict]:
+        """The survivors that are a fault: of the checks, or of the compiler, which protects twice."""
+        return self.of(MISSED) + self.of(DOUBLED)
+
+    @property
     def share(self) -> float:
         """How many of all mutants were noticed."""
         number = self.total.total()
