@@ -65,13 +65,6 @@ void C(
     __local float A_shared[128] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
     for (int k = 0; k < 2; ++k) {
-        for (int n = 0; n < 2; ++n) {
-            for (int k_1 = 0; k_1 < 8; ++k_1) {
-                for (int n_1 = 0; n_1 < 2; ++n_1) {
-                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
-                }
-            }
-        }
         if (block_x * 16 < 2 && k * 8 < 4) {
             for (int m_2 = 0; m_2 < 4; ++m_2) {
                 for (int k_3 = 0; k_3 < 8; ++k_3) {
@@ -89,7 +82,12 @@ void C(
                 }
             }
         }
-        for (int n_2 = 0; n_2 < 2; ++n_2) {
+        for (int n = 0; n < 2; ++n) {
+            for (int k_1 = 0; k_1 < 8; ++k_1) {
+                for (int n_1 = 0; n_1 < 2; ++n_1) {
+                    *(__local float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
+                }
+            }
             for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
                 float16 C_state_0_0 = (float16)(0.0f);
                 float16 C_state_0_1 = (float16)(0.0f);
@@ -100,8 +98,8 @@ void C(
                 float16 C_state_3_0 = (float16)(0.0f);
                 float16 C_state_3_1 = (float16)(0.0f);
                 for (int k_4 = 0; k_4 < 2; ++k_4) {
-                    float16 B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128);
-                    float16 B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 16);
+                    float16 B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128);
+                    float16 B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 16);
                     C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16] * B_register_0;
                     C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16] * B_register_1;
                     C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 1] * B_register_0;
@@ -110,8 +108,8 @@ void C(
                     C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 2] * B_register_1;
                     C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_0;
                     C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 32);
-                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 48);
+                    B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 32);
+                    B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 48);
                     C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_0;
                     C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_1;
                     C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 5] * B_register_0;
@@ -120,8 +118,8 @@ void C(
                     C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 6] * B_register_1;
                     C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_0;
                     C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 64);
-                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 80);
+                    B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 64);
+                    B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 80);
                     C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_0;
                     C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_1;
                     C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 9] * B_register_0;
@@ -130,8 +128,8 @@ void C(
                     C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 10] * B_register_1;
                     C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_0;
                     C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_1;
-                    B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 96);
-                    B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 128 + 112);
+                    B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 96);
+                    B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 112);
                     C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_0;
                     C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_1;
                     C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 13] * B_register_0;
@@ -142,153 +140,153 @@ void C(
                     C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 15] * B_register_1;
                 }
                 if (k == 0) {
-                    if (block_x * 16 + m_4 * 4 < 14 && n_2 * 32 < 6) {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = C_state_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = C_state_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = C_state_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = C_state_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = C_state_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = C_state_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = C_state_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = C_state_3_1;
+                    if (block_x * 16 + m_4 * 4 < 14 && n * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = C_state_3_1;
                     } else {
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = C_state_0_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, C_state_0_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, C_state_0_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = C_state_0_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = C_state_0_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, C_state_0_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, C_state_0_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = C_state_1_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, C_state_1_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, C_state_1_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = C_state_1_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = C_state_1_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, C_state_1_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, C_state_1_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = C_state_2_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, C_state_2_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, C_state_2_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = C_state_2_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = C_state_2_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, C_state_2_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, C_state_2_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = C_state_3_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, C_state_3_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, C_state_3_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = C_state_3_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = C_state_3_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, C_state_3_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, C_state_3_1, 21 - n * 32);
                                 }
                             }
                         }
                     }
                 } else {
-                    if (block_x * 16 + m_4 * 4 < 14 && n_2 * 32 < 6) {
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) + C_state_0_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) + C_state_0_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) + C_state_1_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) + C_state_1_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) + C_state_2_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) + C_state_2_1;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) + C_state_3_0;
-                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) + C_state_3_1;
+                    if (block_x * 16 + m_4 * 4 < 14 && n * 32 < 6) {
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) + C_state_0_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) + C_state_0_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) + C_state_1_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) + C_state_1_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) + C_state_2_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) + C_state_2_1;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) + C_state_3_0;
+                        *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) + C_state_3_1;
                     } else {
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32) + C_state_0_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) + C_state_0_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, 37 - n_2 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, 37 - n * 32, (float16)(0.0f)) + C_state_0_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 17) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) + C_state_0_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) + C_state_0_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16, 21 - n_2 * 32, (float16)(0.0f)) + C_state_0_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, 21 - n * 32, (float16)(0.0f)) + C_state_0_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37) + C_state_1_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) + C_state_1_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, 37 - n_2 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, 37 - n * 32, (float16)(0.0f)) + C_state_1_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 16) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) + C_state_1_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) + C_state_1_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53, 21 - n_2 * 32, (float16)(0.0f)) + C_state_1_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, 21 - n * 32, (float16)(0.0f)) + C_state_1_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74) + C_state_2_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) + C_state_2_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, 37 - n_2 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, 37 - n * 32, (float16)(0.0f)) + C_state_2_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 15) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) + C_state_2_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) + C_state_2_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90, 21 - n_2 * 32, (float16)(0.0f)) + C_state_2_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, 21 - n * 32, (float16)(0.0f)) + C_state_2_1, 21 - n * 32);
                                 }
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_2 * 32 < 22) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111) + C_state_3_0;
+                            if (n * 32 < 22) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) + C_state_3_0;
                             } else {
-                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, 37 - n_2 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_2 * 32);
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, 37 - n * 32, (float16)(0.0f)) + C_state_3_0, 37 - n * 32);
                             }
                         }
                         if (block_x * 16 + m_4 * 4 < 14) {
-                            if (n_2 * 32 < 6) {
-                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) + C_state_3_1;
+                            if (n * 32 < 6) {
+                                *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) + C_state_3_1;
                             } else {
-                                if (n_2 * 32 < 21) {
-                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127, 21 - n_2 * 32, (float16)(0.0f)) + C_state_3_1, 21 - n_2 * 32);
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, 21 - n * 32, (float16)(0.0f)) + C_state_3_1, 21 - n * 32);
                                 }
                             }
                         }
