@@ -16,7 +16,7 @@ from tilelang.errors import TileLangError
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.arena import place_shared
-from tilelang.lowering.passes.barriers import insert_barriers
+from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.loop_ends import end_loops
@@ -24,7 +24,7 @@ from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.printer import to_text
-from tilelang.lowering.verify import verify
+from tilelang.lowering.verify import InternalError, verify
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.steps import Step
@@ -51,8 +51,12 @@ def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, o
     """Final kernel IR for a computation and a schedule's steps. Raises Refusal."""
     options = options or Options()
     watch = _Watch(options)
+    after = passes(profile)
+    names = ["build", *(name for name, _ in after)]
+    if options.debug and options.debug.removeprefix("pass:") not in names:
+        raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend="one of " + ", ".join(names))
     program = watch.step("build", None, lambda _: build_program(computation, steps, profile))
-    for name, run in passes(profile):
+    for name, run in after:
         program = watch.step(name, program, lambda p, run=run: _each(p, run))  # type: ignore[misc]
     return program
 
@@ -74,6 +78,8 @@ class _Watch:
         seconds = time.perf_counter() - start
         if self.options.verify:
             verify(program, name, after=self.done)
+            if name in ("barriers", "loop_ends") and any(missing_barrier(k) for k in program.kernels):
+                raise InternalError(f"after {name}: two conflicting accesses have no barrier between them")
         self.done.append(name)
         if self.options.dump:
             self._dump(

@@ -1,8 +1,9 @@
 """What the scalar operators of kernel expressions do, in NumPy and in a device's real types.
 
-The simulator's arithmetic. Values are NumPy arrays or scalars of the type that pointwise work is done in (`compute_numpy`): 16-bit
-floats are computed in float32 and rounded where they are stored or cast. Integers wrap in their type, `//` and `%` round towards
-minus infinity, `min` and `max` hand NaN on. Callers silence NumPy's floating-point warnings: idle threads compute garbage.
+The simulator's arithmetic, apart from the reference's (numeric.py) on purpose: a slip in one table is found by the other. Values are
+NumPy arrays or scalars of the type that pointwise work is done in (`compute_numpy`): 16-bit floats are computed in float32 and rounded
+where they are stored or cast. Integers wrap in their type, `//` and `%` round towards minus infinity, `min` and `max` hand NaN on.
+Callers silence NumPy's floating-point warnings: idle threads compute garbage.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _power(a: Value, b: Value) -> Value:
     return _integer_power(a, b) if a.dtype.kind in "iu" else np.power(a, b)
 
 
-_BINARY: dict[str, Callable[[Value, Value], Value]] = {
+BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod,
     "min": np.minimum, "max": np.maximum, "pow": _power,
     "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
@@ -104,7 +105,7 @@ def align(*values: Value) -> tuple[Value, ...]:
 def binary(op: str, left: Value, right: Value) -> Value:
     """`left op right` element by element."""
     left, right = align(left, right)
-    return _BINARY[op](left, right)
+    return BINARY[op](left, right)
 
 
 def unary(op: str, operand: Value) -> Value:

@@ -65,7 +65,7 @@ def run(
     Raises ComputationError where an input is missing or has another shape than its buffer.
     """
     if order not in ("early", "late") and not isinstance(order, int):
-        raise ValueError(f"order is 'early', 'late' or a seed, not {order!r}")
+        raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
     device = Device(warp, banks, bank_bytes, transaction_bytes)
     recorder = Recorder()
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
@@ -89,11 +89,11 @@ def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:
     if buffer.role != "input":
         return poison(buffer.elements, buffer.dtype.numpy)
     if buffer.name not in arrays:
-        raise ComputationError("missing-argument", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
+        raise ComputationError("arguments", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
     array = np.asarray(arrays[buffer.name])
     if array.shape != buffer.shape:
         raise ComputationError(
-            "argument-shape", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"
+            "argument", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"
         )
     return array.astype(buffer.dtype.numpy).reshape(-1)  # a copy: a faulty kernel may write to its inputs
 

@@ -223,16 +223,6 @@ def test_lanes_with_different_copies_are_reported() -> None:
     assert made.simulate({"S": np.full((2, 1), np.nan, np.float32)})["D"].shape == (2, 1)
 
 
-def test_footprints_are_what_the_simulator_asks() -> None:
-    made = use("simulated_mma_m16n8k8")
-    assert made.footprint("A") == ("read", ((0,), (1,), (2,), (3,)))
-    assert made.footprint("C")[0] == "update"
-    assert use("ldmatrix_x4").footprint("D")[0] == "write"
-    assert use("opencl_mad16").footprint("A") == ("read", ((),))
-    with pytest.raises(Refusal, match="not lowered yet for this target"):
-        use("wgmma_m64n256k16").footprint("A")
-
-
 # ---------------------------------------------------------------- definitions that are refused
 
 

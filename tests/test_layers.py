@@ -14,11 +14,10 @@ ROWS = [
     "expr simplify machine tensor",
     "numeric combiners access derivative elaborate functions computation_text",
     "computation fragment meaning instruction matching instructions",
-    "bound combining evaluator exactness reference",
+    "arguments bound combining evaluator exactness reference",
     "steps schedule task",
     "spec check explain",
     "grammar lowering autoschedule",
-    "arguments",
     "runtime",
     "testing demo cli",
 ]

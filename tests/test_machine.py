@@ -22,7 +22,6 @@ def test_every_shipped_profile_loads(name: str) -> None:
     assert profile.name == name
     assert hash(profile) == hash(load_profile(name))
     assert [n for n in LEVEL_ORDER if n in profile.level_names] == list(profile.level_names)
-    assert profile.depth("kernel") == 0 and profile.is_above("block", "thread")
     shared = profile.memory("shared").capacity_bytes
     assert shared is not None and shared > 0
 
@@ -59,7 +58,8 @@ def test_unknown_level_and_memory() -> None:
     pocl = load_profile("pocl")
     with pytest.raises(Refusal) as caught:
         pocl.level("wrap")
-    assert str(caught.value) == "error[unknown-level]: the profile `pocl` has no level `wrap`\n  = help: did you mean `warp`?"
+    assert caught.value.message == "the profile `pocl` has no level `wrap`"
+    assert (caught.value.code, caught.value.mend) == ("unknown-level", "did you mean `warp`?")
     with pytest.raises(Refusal) as caught:
         pocl.memory(Memory("scratch"))
     assert caught.value.code == "unknown-memory"
@@ -77,6 +77,7 @@ def test_queried_limits_replace_the_file_s() -> None:
 def refused(text: str) -> DeviceError:
     with pytest.raises(DeviceError) as caught:
         parse_profile(text, "mine.toml")
+    caught.value.span = None  # the line above
     return caught.value
 
 

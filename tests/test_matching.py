@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tilelang import functions as F
-from tilelang.computation import as_computation, axes, define, input
+from tilelang.computation import Definition, as_computation, axes, define, input
 from tilelang.dtype import DType, float16, float32
 from tilelang.errors import Refusal
+from tilelang.expr import Read
 from tilelang.instruction import known, use
-from tilelang.matching import Leaf, Match, Residence, match, means_of, nearest, refuse
-from tilelang.meaning import MOVE, Means
+from tilelang.matching import Leaf, Match, Residence, match, nearest, refuse
+from tilelang.meaning import MOVE, UPDATE, Means
 from tilelang.tensor import Layout, layout
 
 PRODUCTS = [i for i in known() if i.kind == "update"]
@@ -35,11 +36,17 @@ def product_leaf(
     C = define("C", reduce(terms, over=k), m, n)
     definition = next(d for d in as_computation(C).definitions if d.reduction is not None)
     means = means_of(definition)
-    assert means is not None
     left = dict(zip("mnk", extents, strict=True))
     residences = [Residence(name, memory, type, tuple((d, left[d]) for d in dims)) for name, dims in (("A", "mk"), ("B", right))]
     residences.append(Residence(definition.tensors[0].name, "register", float32, (("m", left["m"]), ("n", left["n"]))))
     return Leaf(means, tuple(left.items()), level, tuple(residences))
+
+
+def means_of(definition: Definition) -> Means:
+    """What a reduction of one value asks of an instruction."""
+    assert definition.reduction is not None
+    target = Read(definition.tensors[0], definition.axes)
+    return Means(UPDATE, target, definition.reduction.values[0], definition.reduction.combiner.name)
 
 
 def fields(found: Match) -> list[str]:
@@ -107,7 +114,6 @@ def test_another_meaning_is_not_a_product() -> None:
     C = define("C", F.sum(A[m, k] * B[m, k, n], over=k), m, n)  # B moves along m too
     (definition,) = as_computation(C).definitions
     means = means_of(definition)
-    assert means is not None
     leaf = Leaf(means, (("m", 16), ("n", 8), ("k", 8)), "warp", ())
     assert fields(match(use("simulated_mma_m16n8k8"), leaf)) == ["means"]
 
@@ -118,7 +124,6 @@ def test_a_batch_axis_stands_still() -> None:
     C = define("C", F.sum(A[b, m, k] * B[b, k, n], over=k), b, m, n)
     (definition,) = as_computation(C).definitions
     means = means_of(definition)
-    assert means is not None
     sizes = {"b": 1, "m": 16, "n": 8, "k": 8}
     residences = tuple(
         Residence(name, "register", float32, tuple((d, sizes[d]) for d in dims))

@@ -192,9 +192,9 @@ def test_embedding_gather() -> None:
     )
     assert reference.exact(whole)
     data["ids"][1, 2] = 10
-    with pytest.raises(tl.ComputationError, match="array-range") as caught:
+    with pytest.raises(tl.ComputationError, match="outside its range") as caught:
         whole.evaluate(**data)
-    assert caught.value.counterexample == "ids[1, 2] = 10, and the range is 0 <= value < 10"
+    assert caught.value.counterexample == "ids[1, 2] = 10"
 
 
 def test_a_read_under_a_condition_on_data_is_checked_when_it_happens() -> None:
@@ -247,17 +247,17 @@ def test_several_outputs_come_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "code"),
+    ("arrays", "said"),
     [
-        ({}, "array-missing"),
-        ({"X": np.zeros(3, np.float32)}, "array-shape"),
-        ({"X": np.zeros(6)}, "array-type"),
-        ({"X": np.zeros(6, np.float32), "Z": 1}, "array-unknown"),
+        ({}, "needs X too"),
+        ({"X": np.zeros(3, np.float32)}, "has shape"),
+        ({"X": np.zeros(6)}, "has type"),
+        ({"X": np.zeros(6, np.float32), "Z": 1}, "no input Z"),
     ],
 )
-def test_arrays_that_do_not_fit(arrays: dict[str, Any], code: str) -> None:
+def test_arrays_that_do_not_fit(arrays: dict[str, Any], said: str) -> None:
     i, x = vector(6)
-    with pytest.raises(tl.ComputationError, match=code):
+    with pytest.raises(tl.ComputationError, match=said):
         evaluate(define("y", x[i], i), **arrays)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Select, Unary, Var, free, index, substitute, to_text
-from tilelang.simplify import FALSE, TRUE, conjunction, from_linear, interval, is_true, linear, simplify, weighted_sum
+from tilelang.simplify import FALSE, TRUE, conjunction, from_linear, interval, linear, simplify, weighted_sum
 from tilelang.tensor import evaluate
 
 VARIABLES = (Var("a", INDEX, 0, 7), Var("b", INDEX, 0, 0), Var("c", INDEX, -5, 11), Var("d", INDEX, 3, 100), Axis("i", 6))
@@ -118,4 +118,4 @@ def test_conjunctions() -> None:
     assert conjunction([a < 8, i < 6]) is None
     assert conjunction([a < 8, a < 3]) is simplify(a < 3)
     assert conjunction([a < 0, i < 6]) is FALSE
-    assert is_true(a <= 7) and not is_true(a < 7) and TRUE is Const(True, dt.bool_)
+    assert simplify(a <= 7) is TRUE and simplify(a < 7) is not TRUE and TRUE is Const(True, dt.bool_)

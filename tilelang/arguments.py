@@ -1,4 +1,8 @@
-"""What an array must be to stand for a tensor: shape, type, memory of its own."""
+"""What an array must be to stand for a tensor: shape, type, range, memory of its own.
+
+The same for kernels, the reference and the simulator. Two codes: `arguments` where the arrays are not the right ones (too many,
+missing, unknown, given twice), `argument` where one array does not fit its tensor.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilelang.computation import Computation, Tensor
+from tilelang.dtype import bfloat16
 from tilelang.errors import ComputationError
 
 
@@ -29,12 +34,22 @@ def first(out: Any) -> Any:
     return out[0] if isinstance(out, (tuple, list)) and out else out
 
 
-def wrong(tensor: Tensor, what: str, mend: str) -> ComputationError:
+def wrong(name: str, what: str, mend: str, counterexample: str | None = None) -> ComputationError:
     """The error of an array that does not fit."""
-    return ComputationError("argument", f"the array for {tensor.name} {what}", mend=mend)
+    return ComputationError("argument", f"the array for {name} {what}", mend=mend, counterexample=counterexample)
 
 
-def as_array(tensor: Tensor, value: Any) -> Any:
+def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[Tensor, Any]:
+    """The inputs with their NumPy arrays, checked. Raises ComputationError where one does not fit."""
+    found = {}
+    for tensor, value in zip(computation.inputs, bind(computation, arrays, named), strict=True):
+        array = found[tensor] = as_array(tensor.name, value)
+        check_array(tensor, array_type(tensor), array, "input")
+        check_range(tensor, array)
+    return found
+
+
+def as_array(name: str, value: Any) -> Any:
     """An argument as a NumPy array: arrays as they are, anything else by NumPy, PyTorch's bfloat16 tensors by their bits.
 
     Raises ComputationError where NumPy makes no array of it, and for masked arrays, whose masks a kernel would not see.
@@ -42,17 +57,17 @@ def as_array(tensor: Tensor, value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, np.ma.MaskedArray):
-        raise wrong(tensor, "is masked, and a kernel sees no masks", "pass value.filled(...)")
+        raise wrong(name, "is masked, and a kernel sees no masks", "pass value.filled(...)")
     if isinstance(value, np.ndarray):
         return value
     try:
         if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # which NumPy does not know
             import torch
 
-            return value.detach().view(torch.int16).numpy().view(tensor.dtype.numpy)
+            return value.detach().view(torch.int16).numpy().view(bfloat16.numpy)
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise wrong(tensor, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
+        raise wrong(name, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
 
 
 def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -93,17 +108,20 @@ def check_range(tensor: Tensor, array: Any) -> None:
     low, high = tensor.range
     least, most = int(array.min()), int(array.max())
     if least < low or most >= high:
-        found = least if least < low else most
+        import numpy as np
+
+        at = tuple(int(i) for i in np.argwhere((array < low) | (array >= high))[0])
         raise wrong(
-            tensor,
-            f"holds {found}, and its range is {low} .. {high - 1}",
+            tensor.name,
+            f"holds values outside its range, {low} <= value < {high}",
             f"integers of that range, or state another: range=({min(low, least)}, {max(high, most + 1)})",
+            f"{tensor.name}{list(at)} = {array[at]}",
         )
 
 
 def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
     """Raises ComputationError where shape or type are not the tensor's. role: input or output."""
     if tuple(array.shape) != tensor.shape:
-        raise wrong(tensor, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
+        raise wrong(tensor.name, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
     if array.dtype != type:
-        raise wrong(tensor, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")
+        raise wrong(tensor.name, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")

@@ -16,6 +16,8 @@ from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Til
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
 from tilelang.tensor import check_order, evaluate
 
+MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
+
 
 def axis_extents(computation: Computation) -> dict[str, int]:
     """The extent of every axis that a `when` may ask for; where definitions share a name, the output's axis has it."""
@@ -89,8 +91,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return _place(spec, step, task, inputs)
         case Vectorize(axis, lanes):
             _check_axes(spec, step, ((axis, lanes),))
-            if isinstance(lanes, int) and lanes & (lanes - 1):
-                raise refuse_step(step, "vector-width", f"`{step}`: {lanes} lanes", "a power of two")
+            if isinstance(lanes, int) and (lanes & (lanes - 1) or lanes > MAX_LANES):
+                raise refuse_step(step, "vector-width", f"`{step}`: {lanes} lanes", f"a power of two, at most {MAX_LANES}")
             return spec
         case Units(level=level):
             if level not in LEVELS:

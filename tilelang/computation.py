@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from tilelang import dtype as dt
@@ -18,8 +18,8 @@ from tilelang.access import check_reads
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
-from tilelang.errors import ComputationError, caller_span
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, unique
+from tilelang.errors import ComputationError, brief, caller_span
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of, unique
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -103,8 +103,14 @@ class Tensor:
             mend="index with axes and whole-number arithmetic on them; // divides whole numbers",
         )
 
-    def __iter__(self) -> Iterator[Any]:
-        raise ComputationError("tensor-iterated", f"{self!r} has no elements yet", mend=f"read one: {self.name}[i, j]")
+    def _whole(self, *_: Any, **__: Any) -> Any:
+        """What a tensor answers where an element is meant."""
+        mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
+        raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, which has no value yet", mend=mend)
+
+    __iter__ = __array__ = __array_ufunc__ = __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _whole
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _whole
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = __matmul__ = __rmatmul__ = _whole
 
 
 @node
@@ -149,6 +155,7 @@ class Symbol(Node):
 
 def symbol(name: str, multiple_of: int = 1) -> Symbol:
     """An extent bound at launch. It is part of the language; nothing lowers it yet, and `axes` says so."""
+    _check_name(name)
     return Symbol(name, multiple_of)
 
 
@@ -160,9 +167,9 @@ def _axis(name: str, extent: Any) -> Axis:
         )
         raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="give a number")
     whole = getattr(extent, "__index__", None)
-    if whole is None or isinstance(extent, bool) or whole() < 0:
+    if whole is None or isinstance(extent, bool) or not 0 <= whole() <= INDEX.highest:
         message = f"the extent of `{name}` is {extent!r}"
-        raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more")
+        raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more, of 63 bits")
     return Axis(name, int(whole()))
 
 
@@ -195,7 +202,8 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
         if not isinstance(a, Axis):
             raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
     _check_distinct(name, made)
-    if range is not None and (not element.is_integer or len(range) != 2 or range[0] > range[1]):
+    pair = isinstance(range, (tuple, list)) and len(range) == 2 and all(hasattr(v, "__index__") for v in range)
+    if range is not None and not (element.is_integer and pair and range[0] <= range[1]):
         message = f"{name} cannot have the range {range!r}"
         raise ComputationError(
             "range", message, span=caller_span(), mend="range=(low, high) of an integer type: low <= value < high"
@@ -225,14 +233,14 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     Raises ComputationError for unknown axes, reads outside a tensor, types that do not fit.
     """
     span = caller_span()
-    names = (name,) if isinstance(name, str) else tuple(name)
-    given = (expression,) if isinstance(name, str) else tuple(expression)
+    several = isinstance(name, (tuple, list)) and isinstance(expression, (tuple, list))
+    names, given = (tuple(name), tuple(expression)) if several else ((name,), (expression,))
     for n in names:
         _check_name(n)
-    if len(names) != len(given):
+    if not names or len(names) != len(given):
         message = f"{len(names)} names for {len(given)} expressions"
         raise ComputationError("define-members", message, span=span, mend="one name per expression")
-    licences = tuple(sorted({allow} if isinstance(allow, str) else set(allow)))
+    licences = tuple(sorted(set(several_of(allow)), key=str))
     for licence in licences:
         if licence not in LICENCES:
             raise ComputationError("licence", f"there is no licence {licence!r}", span=span, mend="one of " + ", ".join(LICENCES))
@@ -240,7 +248,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     for n, e in zip(names, written, strict=True):
         _check_axes(n, e, axes)
     tensors = _Builder(names, written, axes, licences, span).build()
-    return tensors[0] if isinstance(name, str) else tensors
+    return tensors if several else tensors[0]
 
 
 def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
@@ -346,6 +354,12 @@ class Computation:
 
     def __init__(self, name: str, outputs: tuple[Tensor, ...]) -> None:
         _check_name(name)
+        for t in outputs:
+            if not isinstance(t, Tensor) or t.definition is None:
+                message = f"{brief(t)} is not a defined tensor, so it cannot be an output of {name}"
+                raise ComputationError("output", message, mend="outputs are what tl.define gave")
+        if not outputs or len(set(outputs)) != len(outputs):
+            raise ComputationError("output", f"{name} needs outputs, each once", mend="outputs=(C, D)")
         self.name, self.outputs = name, outputs
         found: dict[Tensor, None] = {}
         stack = list(outputs)
@@ -428,14 +442,7 @@ class Computation:
 
 def computation(name: str, outputs: Any) -> Computation:
     """A computation with one or several outputs, each a Tensor that was defined."""
-    chosen = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
-    for t in chosen:
-        if not isinstance(t, Tensor) or t.definition is None:
-            message = f"{t!r} is not a defined tensor, so it cannot be an output of {name}"
-            raise ComputationError("output", message, span=caller_span(), mend="outputs are what tl.define gave")
-    if not chosen or len(set(chosen)) != len(chosen):
-        raise ComputationError("output", f"{name} needs outputs, each once", span=caller_span(), mend="outputs=(C, D)")
-    return Computation(name, chosen)
+    return Computation(name, several_of(outputs))
 
 
 def as_computation(value: Any) -> Computation:
@@ -445,5 +452,5 @@ def as_computation(value: Any) -> Computation:
     if isinstance(value, Tensor):
         return computation(value.name, (value,))
     raise ComputationError(
-        "not-a-computation", f"{value!r} is neither a computation nor a tensor", mend="tl.define, tl.computation"
+        "not-a-computation", f"{brief(value)} is neither a computation nor a tensor", mend="tl.define, tl.computation"
     )

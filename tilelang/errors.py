@@ -11,6 +11,7 @@ Everything that a person can cause derives from `TileLangError`. An error is ren
 from __future__ import annotations
 
 import dataclasses
+import functools
 import linecache
 import os
 import sys
@@ -44,17 +45,25 @@ def caller_span() -> Span | None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):  # what the package says of itself while it is imported has no caller
             return None
-        if not name.startswith((_PACKAGE + os.sep, *_INSIDE)):
+        made_here = frame.f_globals.get("__name__", "").startswith("tilelang.")  # what dataclasses write has no file
+        if not made_here and not name.startswith((_PACKAGE + os.sep, *_INSIDE, functools.__file__)):
             return Span(name, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
+def brief(value: Any) -> str:
+    """A value on one line, cut where it is long; texts in quotes."""
+    text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 class TileLangError(Exception):
     """Something a person can mend.
 
-    code: short and stable, `words-with-dashes`. span: where it was caused. counterexample: the smallest concrete case that
-    shows it. mend: what to do. proven: True where the fault is certain, False where it could not be shown to be absent.
+    code: short and stable, `words-with-dashes`. span: where it was caused, the caller's line where none is given.
+    counterexample: the smallest concrete case that shows it. mend: what to do. proven: True where the fault is certain, False where
+    it could not be shown to be absent.
     """
 
     def __init__(
@@ -69,12 +78,8 @@ class TileLangError(Exception):
         notes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(code, message)
-        self.code, self.message, self.span = code, message, span or self._default_span()
+        self.code, self.message, self.span = code, message, span or caller_span()
         self.counterexample, self.mend, self.proven, self.notes = counterexample, mend, proven, notes
-
-    def _default_span(self) -> Span | None:
-        """The place of an error for which none was given."""
-        return None
 
     def __str__(self) -> str:
         return self.render()
@@ -107,7 +112,9 @@ class TileLangError(Exception):
 
 
 def _rebuild(cls: type[TileLangError], state: dict[str, Any]) -> TileLangError:
-    return cls(state.pop("code"), state.pop("message"), **state)
+    error = cls(state.pop("code"), state.pop("message"), **state)
+    error.span = state["span"]  # None stays None
+    return error
 
 
 class Refusal(TileLangError):
@@ -119,10 +126,7 @@ class ParseError(TileLangError):
 
 
 class ComputationError(TileLangError):
-    """A definition, or arguments to it, that do not fit. Without another place it points to the caller's line."""
-
-    def _default_span(self) -> Span | None:
-        return caller_span()
+    """A definition, or arguments to it, that do not fit."""
 
 
 class DeviceError(TileLangError):

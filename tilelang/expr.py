@@ -8,12 +8,12 @@ was written. `simplify` is a module of its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, brief
 from tilelang.node import Node, interned
 
 INDEX = dt.int64  # the type of axes and index arithmetic until the lowering chooses a width
@@ -287,7 +287,7 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
     """A Python number as a literal of type `like` (or of its own: int64, float32, bool); expressions as they are."""
     if isinstance(value, Expr):
         return value
-    if hasattr(value, "item") and not isinstance(value, (bool, int, float)):
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool):
         return Const(value, dt.bool_) if like is None or like.kind == "bool" else const(value, like)
@@ -295,7 +295,14 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
         return const(value, like if like is not None and like.kind != "bool" else INDEX)
     if isinstance(value, float):
         return Const(value, like if like is not None and like.is_float else dt.float32)
-    raise ComputationError("not-an-expression", f"{value!r} cannot stand in an expression", mend="a number, an axis, or A[i, j]")
+    raise ComputationError(
+        "not-an-expression", f"{brief(value)} cannot stand in an expression", mend="a number, an axis, or A[i, j]"
+    )
+
+
+def several_of(value: Any) -> tuple[Any, ...]:
+    """What was given as one thing or as several, as a tuple; a text is one thing."""
+    return tuple(value) if isinstance(value, (Collection, Iterator)) and not isinstance(value, str) else (value,)
 
 
 def const(value: bool | int | float, type: DType) -> Const:

@@ -16,7 +16,7 @@ from tilelang import expr
 from tilelang.combiners import argument, check_combiner, extremum, restrict, state_type
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Call, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast
+from tilelang.expr import Axis, Call, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast, several_of
 from tilelang.expr import binary as _binary
 
 __all__ = [
@@ -147,7 +147,7 @@ def _nominal(t: DType, keep: bool = False) -> DType:
 
 
 def _over(over: Axis | Iterable[Axis]) -> tuple[Axis, ...]:
-    axes = (over,) if isinstance(over, Expr) else tuple(over)
+    axes = several_of(over)
     for a in axes:
         if not isinstance(a, Axis):
             raise ComputationError("not-an-axis", f"a reduction runs over axes, not over {a!r}", mend="over=k, or over=(k, l)")

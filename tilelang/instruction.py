@@ -172,22 +172,6 @@ class Instruction(Node):
             return row_major(found.shape)
         return found.fragment
 
-    def footprint(self, name: str) -> tuple[str, tuple[tuple[int, ...], ...]]:
-        """What each lane touches of an operand: "read", "write" or "update", and per slot what is added to the last index of the
-        operand's first element as that lane sees it. Slots lie one after the other, in registers and from an address alike.
-
-        Raises Refusal for an operand named by a descriptor: it is not touched lane by lane.
-        """
-        access = "read" if name != self.writes else "update" if self.kind == UPDATE else "write"
-        held = self.fragment(name)
-        if held is None:
-            raise Refusal(
-                "not-lowered-yet",
-                f"`{self.name}` names {name} by a descriptor: accepted by the language, not lowered yet for this target",
-                mend="an instruction whose lanes give addresses",
-            )
-        return access, ((),) if held.slots == 1 else tuple((slot,) for slot in range(held.slots))
-
     def simulate(self, operands: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """Runs the instruction once per group of `width` threads.
 
@@ -452,7 +436,7 @@ def use(name: str) -> Instruction:
     if found is None:
         import difflib
 
-        near = difflib.get_close_matches(name, _KNOWN, 3, 0.5)
+        near = difflib.get_close_matches(str(name), _KNOWN, 3, 0.5)
         raise Refusal(
             "unknown-instruction",
             f"there is no instruction `{name}`",

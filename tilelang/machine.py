@@ -151,14 +151,6 @@ class Profile:
             mend=_near(_name(memory), self.memory_names),
         )
 
-    def depth(self, level: Level | str) -> int:
-        """The place of a level in the hierarchy: 0 is the whole kernel, larger is narrower."""
-        return self.level_names.index(self.level(level).name)
-
-    def is_above(self, first: Level | str, second: Level | str) -> bool:
-        """Whether `first` is strictly wider than `second`."""
-        return self.depth(first) < self.depth(second)
-
     @property
     def warp_size(self) -> int:
         """Threads of a warp; 1 where the device has none."""
@@ -260,10 +252,9 @@ def _load(name: str) -> Profile:
     if "/" in name or name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise DeviceError(
-                "profile-not-found", f"cannot read the profile {name}: {error.strerror}", mend="check the path"
-            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", "it is no text")
+            raise DeviceError("profile-not-found", f"cannot read the profile {name}: {reason}", mend="check the path") from None
         return parse_profile(text, name)
     if name not in shipped_profiles():
         raise DeviceError(

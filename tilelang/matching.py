@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang import dtype as dt
-from tilelang.computation import Definition
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, rewrite
 from tilelang.fragment import Fragment
 from tilelang.instruction import Instruction, Operand
-from tilelang.meaning import POINTWISE, UPDATE, Means
+from tilelang.meaning import Means
 from tilelang.node import Node, node
 from tilelang.simplify import linear
 from tilelang.tensor import Layout, Placement, evaluate
@@ -86,17 +85,6 @@ class Match(Node):
     def __str__(self) -> str:
         lines = [f"{self.instruction}" + (": fits" if self.fits else "")]
         return "\n".join(lines + [f"  {m}" for m in self.mismatches])
-
-
-def means_of(definition: Definition) -> Means | None:
-    """What a definition asks of an instruction; None for a tuple's reduction, and for one under a condition."""
-    target = Read(definition.tensors[0], definition.axes)
-    reduction = definition.reduction
-    if reduction is None:
-        return Means(POINTWISE, target, definition.values[0])
-    if len(reduction.values) > 1 or reduction.condition is not None:
-        return None
-    return Means(UPDATE, target, reduction.values[0], reduction.combiner.name)
 
 
 def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | None = None) -> Match:

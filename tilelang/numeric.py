@@ -1,4 +1,5 @@
-"""What scalar operators mean, in NumPy: the arithmetic of the reference.
+"""What scalar operators mean, in NumPy: the arithmetic of the reference, apart from the simulator's (lowering/scalar_semantics.py) on
+purpose: a slip in one table is found by the other.
 
 Floats of every type are held in one wide type (float64, or longdouble where float64 is what is checked), so an operation here is
 exact as far as its type is concerned; only a Cast, a literal and a definition's store round to the type they name. Integers are

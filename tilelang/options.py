@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from tilelang.errors import TileLangError
+from tilelang.errors import DeviceError, TileLangError
 
 PREFIX = "TILELANG_"
+ROOM_BYTES = 16 << 20  # what must be free where compiled kernels are kept; one takes some hundred KiB
 
 
 def _truth(text: str) -> bool:
@@ -31,7 +32,9 @@ class Options:
 
     verify: check the kernel IR after every pass. dump: a directory that receives every stage of a compilation, with times.
     debug: "pass:NAME" prints what one pass changed. cache_dir: where binaries are kept (None: the user's cache directory; "": no
-    cache). platform, device: a part of the name of the OpenCL platform and device. profile: a shipped profile's name or a path.
+    cache); PoCL's, from the environment alone. platform, device: a part of the name of the OpenCL platform and device. profile: a
+    shipped profile's name or a path. check_ranges: before a launch, look whether the integers of NumPy arrays that may index keep
+    the range that their input states.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -41,6 +44,20 @@ class Options:
     platform: str | None = _knob("PLATFORM", None, str)
     device: str | None = _knob("DEVICE", None, str)
     profile: str | None = _knob("PROFILE", None, str)
+    check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, truth = getattr(self, field.name), isinstance(field.default, bool)
+            if not isinstance(value, bool if truth else str) and value is not field.default:
+                raise TileLangError(
+                    "option-value",
+                    f"{field.name}={value!r} is no value of that option",
+                    mend="True or False" if truth else "a text, or None",
+                )
+        if self.debug and not self.debug.startswith("pass:"):
+            message = f"debug={self.debug!r} does not name a pass"
+            raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll')
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -75,20 +92,63 @@ class Options:
         return dataclasses.replace(self, **{k: v for k, v in changes.items() if v is not None})
 
 
-def prepare_pocl() -> None:
-    """A directory that PoCL can write: it finds no device where its own cache, under the home directory, cannot be made.
+def prepare_opencl() -> None:
+    """Sets, before pyopencl is imported, where PoCL and pyopencl keep what they compile, unless the user's environment says so.
 
-    Where POCL_CACHE_DIR is set, or the usual place can be written, nothing changes; else a temporary directory is taken.
+    PoCL finds no device where it cannot write, and the process aborts where its disk is full. So the first of these that can be written
+    and has room is taken: TILELANG_CACHE_DIR, the user's cache directory, a temporary one that goes with the process.
     """
+    import platformdirs
+
+    users, own = platformdirs.user_cache_dir(), Options.from_environment().cache_dir
+    if own == "":
+        os.environ.setdefault("POCL_KERNEL_CACHE", "0")
+    if why_unusable(users) is not None:  # where pyopencl keeps the functions by which it sets arguments
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     if "POCL_CACHE_DIR" in os.environ:
         return
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    usual = os.path.join(base, "pocl", "kcache")
-    try:
-        os.makedirs(usual, exist_ok=True)
-    except OSError:
-        pass
-    if not os.access(usual, os.W_OK):
-        import tempfile
+    places = [*([os.path.join(own, "pocl")] if own else []), os.path.join(users, "pocl", "kcache")]
+    found = next((p for p in places if why_unusable(p) is None), None)
+    os.environ["POCL_CACHE_DIR"] = found or _temporary_directory() or places[-1]
 
-        os.environ["POCL_CACHE_DIR"] = tempfile.mkdtemp(prefix="tilelang-pocl-")
+
+def _temporary_directory() -> str | None:
+    import atexit
+    import shutil
+    import tempfile
+
+    try:
+        made = tempfile.mkdtemp(prefix="tilelang-pocl-")
+    except OSError:
+        return None
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def why_unusable(directory: str) -> str | None:
+    """Why nothing can be kept in a directory, which is made where it is not there; None where something can."""
+    import shutil
+    import tempfile
+
+    try:
+        os.makedirs(directory, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            free = shutil.disk_usage(directory).free
+    except OSError as error:
+        return f"{directory}: {error.strerror}"
+    if free < ROOM_BYTES:
+        return f"{directory}: {free >> 10} KiB are free"
+    try:
+        import resource
+    except ImportError:  # not on this system, and neither is such a limit
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return f"{directory}: files may have {limit >> 10} KiB (ulimit -f)" if 0 <= limit < ROOM_BYTES else None
+
+
+def check_pocl_cache() -> None:
+    """Raises DeviceError where PoCL has no place for what it compiles: it would abort the process."""
+    fault = why_unusable(os.environ["POCL_CACHE_DIR"])
+    if fault is not None:
+        mend = f"free some space, or POCL_CACHE_DIR=a directory that can be written, with {ROOM_BYTES >> 20} MiB free"
+        raise DeviceError("no-room", f"PoCL keeps compiled kernels on disk, and cannot: {fault}", mend=mend)

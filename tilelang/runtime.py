@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilelang import arguments
 from tilelang.arguments import array_type, as_array, bind, check_array, check_range, first, share_memory, wrong
 from tilelang.check import main_task
-from tilelang.computation import Computation, Tensor, as_computation, input
-from tilelang.errors import ComputationError, DeviceError, Refusal, caller_span
+from tilelang.computation import Computation, Tensor, as_computation, computation, input
+from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
 from tilelang.lowering.drivers import opencl as driver
@@ -73,6 +74,8 @@ def target(dialect: str = "opencl", profile: str | Profile | None = None, device
             else "one of " + ", ".join(sorted(DIALECTS))
         )
         raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
+    if device is not None and not isinstance(device, driver.Device):
+        raise DeviceError("no-such-device", f"device={device!r} is no device", mend="one of tl.devices()")
     options = Options.from_environment()
     if profile is None and options.profile is not None:
         profile = options.profile
@@ -118,30 +121,33 @@ def compile(
         raise Refusal(
             "not-lowered-yet",
             f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet",
-            span=caller_span(),
             mend="trials=0",
         )
-    chosen = target if isinstance(target, Target) else globals()["target"](target or "opencl")
+    chosen = target if isinstance(target, Target) else globals()["target"]("opencl" if target is None else target)
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
-        raise DeviceError(
-            "bad-options", f"options={options!r} are no options", span=caller_span(), mend="tl.Options(verify=True), say"
-        )
-    if isinstance(what, Schedule):
-        plan = what
-    elif schedule is not None and not isinstance(schedule, Builder):
-        raise Refusal(
-            "bad-steps", f"schedule={schedule!r} is no schedule", span=caller_span(), mend="a Schedule, or a tl.move() with steps"
-        )
-    elif schedule is not None:
-        plan = schedule if isinstance(schedule, Schedule) else Schedule(as_computation(what), schedule.steps)
-        if plan.computation.hash != as_computation(what).hash:
-            raise Refusal("schedule-of-another", f"the schedule is for {plan.computation.name}, not for this computation",
-                          span=caller_span(), mend="schedule the computation that is compiled")  # fmt: skip
-    else:
-        computation = as_computation(what)
-        plan = Schedule(computation, default_steps(main_task(computation, ()), chosen.profile))
+        raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
+    plan = _plan(what, schedule, chosen.profile)
     return Kernel(plan, chosen, lower(plan.computation, plan.steps, chosen.profile, options), options)
+
+
+def _plan(what: Computation | Tensor | Schedule, schedule: Builder | None, profile: Profile) -> Schedule:
+    """The schedule that `compile` is asked for."""
+    if schedule is not None and not isinstance(schedule, Builder):
+        mend = "a Schedule, or a tl.move() with steps"
+        raise Refusal("bad-steps", f"schedule={brief(schedule)} is no schedule", mend=mend)
+    if isinstance(what, Schedule):
+        if schedule is not None:
+            raise Refusal("bad-steps", "a schedule is compiled, and schedule= gives another one", mend="give one of them")
+        return what
+    wanted = as_computation(what)
+    if schedule is None:
+        return Schedule(wanted, default_steps(main_task(wanted, ()), profile))
+    plan = schedule if isinstance(schedule, Schedule) else Schedule(wanted, schedule.steps)
+    if plan.computation.hash != wanted.hash:
+        message = f"the schedule is for {plan.computation.name}, not for this computation"
+        raise Refusal("schedule-of-another", message, mend="schedule the computation that is compiled")
+    return plan
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
@@ -230,6 +236,11 @@ class Kernel:
             )
         return driver.connect(self.target.device)
 
+    @property
+    def queue(self) -> Any:
+        """The pyopencl queue that calls are launched on: arrays made with it are taken as they are."""
+        return self._connection.queue
+
     @functools.cached_property
     def _launches(self) -> list[tuple[driver.Function, tuple[str, ...]]]:
         module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
@@ -247,7 +258,12 @@ class Kernel:
         """Enqueues the kernels on device buffers by tensor name; their events."""
         with self._lock:  # the workspace is one: the kernels of two calls must not mix
             every = {**self._workspace, **buffers} if self._workspace else buffers
-            return [function([every[n] for n in names], queue) for function, names in self._launches]
+            try:
+                arguments = [[every[n] for n in names] for _, names in self._launches]
+            except (KeyError, TypeError) as error:
+                mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
+                raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
+            return [function(given, queue) for (function, _), given in zip(self._launches, arguments, strict=True)]
 
     def __call__(self, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
         """Runs the kernel.
@@ -261,6 +277,8 @@ class Kernel:
         """
         given = bind(self.computation, arrays, named)
         connection = self._connection
+        if queue is not None:
+            driver.check_queue(queue)
         on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(first(out)))
         buffers: dict[str, Any] = {}
         held: list[Any] = []
@@ -277,26 +295,31 @@ class Kernel:
             results.append(result)
             buffers[tensor.name] = buffer
             landing += [arrives] if arrives is not None else []
-        self.launch(buffers, queue)
-        for host, staged, wanted in landing:
-            host.land(queue)
-            if staged is not wanted:
-                wanted[...] = staged
-        if not landing and not on_device:
-            connection.finish()
+        try:
+            self.launch(buffers, queue)
+            for host, staged, wanted in landing:
+                host.land(queue)
+                if staged is not wanted:
+                    wanted[...] = staged
+            if not landing and not on_device:
+                connection.finish()
+        except BaseException:  # Ctrl-C: no kernel may outlive the arrays that it works on
+            (queue or connection.queue).finish()
+            raise
         return results[0] if len(results) == 1 else self._result(*results)
 
     def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
         if driver.is_device_array(value):
             check_array(tensor, type, value, "input")
             if not value.flags.c_contiguous:
-                raise wrong(tensor, "is not contiguous", "pass a contiguous copy")
+                raise wrong(tensor.name, "is not contiguous", "pass a contiguous copy")
             return driver.device_buffer(connection, value)
         import numpy as np
 
-        array = as_array(tensor, value)
+        array = as_array(tensor.name, value)
         check_array(tensor, type, array, "input")
-        check_range(tensor, array)
+        if self.options.check_ranges:
+            check_range(tensor, array)
         if not array.flags.c_contiguous:
             array = np.ascontiguousarray(array)  # strides are honoured by a copy
         host = driver.HostArray(connection, array, False)
@@ -308,9 +331,9 @@ class Kernel:
         if out is None:
             return [None] * count
         if isinstance(out, Mapping):
-            unknown = set(out) - {t.name for t, _ in self._outputs}
+            unknown = [str(name) for name in out if name not in {t.name for t, _ in self._outputs}]
             if unknown:
-                raise ComputationError("arguments", f"out= names {', '.join(sorted(unknown))}, which is no output",
+                raise ComputationError("arguments", f"out= names {', '.join(unknown)}, which is no output",
                                        mend="the outputs are " + ", ".join(t.name for t, _ in self._outputs))  # fmt: skip
             return [out.get(t.name) for t, _ in self._outputs]
         if count == 1 and not isinstance(out, (tuple, list)):
@@ -348,24 +371,24 @@ class Kernel:
         if driver.is_device_array(value):
             check_array(tensor, type, value, "output")
             if not value.flags.c_contiguous:
-                raise wrong(tensor, "is not contiguous", "pass a contiguous array as out=")
+                raise wrong(tensor.name, "is not contiguous", "pass a contiguous array as out=")
             for (other, _), array in zip(self._inputs, inputs, strict=True):
                 if driver.is_device_array(array) and driver.overlap(value, array):
-                    raise wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
+                    raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
             return value, driver.device_buffer(connection, value), None
         if value is None:
             value = np.empty(tensor.shape, type)
         if not isinstance(value, np.ndarray):
             converted = np.asarray(value)
             if not np.shares_memory(converted, np.asarray(value)):
-                raise wrong(tensor, "is not an array whose memory can be written", "pass a NumPy array as out=")
+                raise wrong(tensor.name, "is not an array whose memory can be written", "pass a NumPy array as out=")
             value = converted
         check_array(tensor, type, value, "output")
         if not value.flags.writeable:
-            raise wrong(tensor, "cannot be written", "pass an array with flags.writeable")
+            raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
         for (other, _), array in zip(self._inputs, inputs, strict=True):
             if share_memory(value, array):
-                raise wrong(tensor, f"shares memory with the input {other.name}", "pass another array as out=")
+                raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
         staged = value if value.flags.c_contiguous else np.empty(tensor.shape, type)
         host = driver.HostArray(connection, staged, True)
         return value, host.buffer, (host, staged, value)
@@ -388,6 +411,8 @@ class Kernel:
 
         from tilelang.reference import random_arrays
 
+        if not isinstance(repeats, int) or repeats < 1:
+            raise ComputationError("repeats", f"repeats={repeats!r} is no number of runs", mend="a whole number, one or more")
         connection = self._connection
         arrays = [device_array.to_device(connection.queue, a) for a in random_arrays(self.computation, seed).values()]
         buffers = {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._inputs, arrays, strict=True)}
@@ -395,9 +420,7 @@ class Kernel:
         buffers |= {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._outputs, outs, strict=True)}
         self.launch(buffers)
         connection.finish()
-        return statistics.median(
-            sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(max(1, repeats))
-        )
+        return statistics.median(sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(repeats))
 
 
 def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Report:
@@ -415,12 +438,11 @@ def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Re
     from tilelang.lowering.simulate import run
     from tilelang.reference import random_arrays
 
+    if not isinstance(kernel, Kernel):
+        raise ComputationError("not-a-kernel", f"{brief(kernel)} is no kernel", mend="tl.simulate(tl.compile(...))")
     given = random_arrays(kernel.computation)
     if arrays:
-        bound = bind(kernel.computation, (), arrays)
-        given = {t.name: as_array(t, a) for t, a in zip(kernel.computation.inputs, bound, strict=True)}
-        for t in kernel.computation.inputs:
-            check_array(t, array_type(t), given[t.name], "input")
+        given = {t.name: a for t, a in arguments.inputs(kernel.computation, (), arrays).items()}
     profile = kernel.target.profile
     shared, memory = profile.memory("shared"), profile.memory("global")
     return run(
@@ -450,19 +472,18 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     import inspect
 
+    if not callable(function):
+        raise ComputationError("not-a-function", f"{brief(function)} is no function", mend="@tl.kernel above a def")
     names = list(inspect.signature(function).parameters)
     kernels: dict[Any, Kernel] = {}
 
     @functools.wraps(function)
     def call(*arrays: Any, out: Any = None, **named: Any) -> Any:
-        import numpy as np
-
         every = dict(zip(names, arrays, strict=False)) | named
         if len(arrays) + len(named) != len(names) or set(every) != set(names):
             raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays"
                                    + (f" and {', '.join(named)}" if named else ""), mend="one array for each parameter")  # fmt: skip
-        arrays = tuple(every[n] for n in names)
-        given = [a if driver.is_device_array(a) else np.asarray(a) for a in arrays]
+        given = [every[n] if driver.is_device_array(every[n]) else as_array(n, every[n]) for n in names]
         key = tuple((tuple(a.shape), str(a.dtype)) for a in given)
         found = kernels.get(key)
         if found is None:
@@ -472,7 +493,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             tensors = [input(n, a.dtype, **d) for n, a, d in zip(names, given, dims, strict=True)]
             made = function(*tensors)
             if not isinstance(made, (Schedule, Tensor, Computation)):
-                made = Computation(function.__name__, tuple(made))
+                made = computation(function.__name__.strip("<>"), made)
             found = kernels[key] = compile(made)
         return found(*given, out=out)
 

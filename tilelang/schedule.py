@@ -12,8 +12,8 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang.computation import Computation, Tensor, as_computation
-from tilelang.errors import Refusal, Span, caller_span
-from tilelang.expr import INDEX, Expr, Var
+from tilelang.errors import Refusal, Span, brief, caller_span
+from tilelang.expr import INDEX, Const, Expr, Var
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
     Do,
@@ -54,9 +54,19 @@ def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
 
+def _check_flags(verb: str, span: Span | None, **flags: Any) -> None:
+    for name, value in flags.items():
+        _need(isinstance(value, bool), span, "bad-flag", f"`{verb}`: {name}={value!r} is neither True nor False", f"{name}=True")
+
+
+def _check_names(verb: str, names: Any, span: Span | None) -> None:
+    good = isinstance(names, (tuple, list)) and all(isinstance(n, str) for n in names)
+    _need(good, span, "bad-axes", f"`{verb}`: {brief(names)} are no names", 'texts, as in ("m", "n")')
+
+
 def _check_layout(name: str, layout: Any, span: Span | None) -> None:
     good = layout is None or isinstance(layout, Layout)
-    _need(good, span, "bad-layout", f"{name}={layout!r} is no layout", f'{name}=tl.layout("k", "m"), or of one function')
+    _need(good, span, "bad-layout", f"{name}={brief(layout)} is no layout", f'{name}=tl.layout("k", "m"), or of one function')
 
 
 class Builder:
@@ -73,8 +83,9 @@ class Builder:
         made = self
         for level, team in teams.items():
             members = team if isinstance(team, tuple) else (team,)
-            text = f"`units {level} = {team!r}` does not say of what"
-            _need(all(isinstance(t, Team) for t in members), span, "bad-units", text, f".units({level}=tl.warps(8))")
+            good = bool(members) and all(isinstance(t, Team) for t in members)
+            text = f"`units {level} = {brief(team)}` does not say of what"
+            _need(good, span, "bad-units", text, f".units({level}=tl.warps(8))")
             made = made._then(Units(level, members, span))
         return made
 
@@ -83,7 +94,7 @@ class Builder:
         made, span = self, caller_span()
         for name, parts in axes.items():
             several = isinstance(parts, (tuple, list)) and len(parts) > 0 and all(isinstance(x, str) for x in parts)
-            _need(several, span, "bad-axes", f"`fuse {name}={parts!r}` names no axes", f'.fuse({name}=("m", "n"))')
+            _need(several, span, "bad-axes", f"`fuse {name}={brief(parts)}` names no axes", f'.fuse({name}=("m", "n"))')
             made = made._then(Fuse(name, tuple(parts), span))
         return made
 
@@ -91,11 +102,12 @@ class Builder:
         """`.unfuse(j={"a": 2, "c": 4})`: one axis as several."""
         made, span = self, caller_span()
         for name, parts in axes.items():
-            named = isinstance(parts, dict) and bool(parts)
-            _need(named, span, "bad-axes", f"`unfuse {name}={parts!r}` names no parts", f'.unfuse({name}={{"a": 2, "b": 4}})')
-            made = made._then(
-                Unfuse(name, tuple((n, e) for n, e in _checked_sizes("unfuse", parts, span) if isinstance(e, int)), span)
-            )
+            whole = isinstance(parts, dict) and bool(parts) and not any(isinstance(e, Hole) for e in parts.values())
+            named = whole and all(isinstance(n, str) and n.isidentifier() for n in parts)
+            mend = f'.unfuse({name}={{"a": 2, "b": 4}})'
+            _need(named, span, "bad-axes", f"`unfuse {name}={brief(parts)}` does not say each part and its size", mend)
+            sizes = tuple((n, int(e)) for n, e in _checked_sizes("unfuse", parts, span) if not isinstance(e, Hole))
+            made = made._then(Unfuse(name, sizes, span))
         return made
 
     def tile(self, **sizes: int | Hole) -> PendingTile[Self]:
@@ -105,7 +117,9 @@ class Builder:
     def split(self, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), **sizes: int | Hole) -> Self:
         """Walk: a sequential loop over chunks of the given sizes."""
         span = caller_span()
-        return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, of, False, span))
+        _check_flags("split", span, unroll=unroll, peel=peel)
+        _check_names("split of", of, span)
+        return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, tuple(of), False, span))
 
     def load(self, tensor: Any, memory: Any, **how: Any) -> Self:
         """The region of a tensor (name, Tensor, or one read such as A[n, k]) that this spec reads becomes resident in `memory`.
@@ -141,29 +155,22 @@ class Builder:
     def do(self, instruction: Any, **binding: str) -> Self:
         """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
         span, name = caller_span(), getattr(instruction, "name", instruction)
-        _need(
-            isinstance(name, str),
-            span,
-            "bad-instruction",
-            f"`do {instruction!r}` is no instruction",
-            "its name, or what tl.use gave",
-        )
+        text = f"`do {brief(instruction)}` is no instruction"
+        _need(isinstance(name, str), span, "bad-instruction", text, "its name, or what tl.use gave")
+        _check_names("do", [*binding.values()], span)
         return self._then(Do(name, tuple(binding.items()), span))
 
     def when(self, condition: Expr, then: Builder, otherwise: Builder | None = None) -> Self:
         """Steps under a condition on extents: `.when(tl.extent("m") < 64, tl.move()...)`."""
         span = caller_span()
-        _need(
-            isinstance(condition, Expr),
-            span,
-            "bad-condition",
-            f"`when {condition!r}` is no condition on extents",
-            'tl.extent("m") <= 64',
-        )
+        good = isinstance(condition, Expr) and condition.dtype.kind == "bool"
+        leaves = [e for e in condition.walk() if not [*e.children()]] if good else []
+        good &= all(isinstance(e, (Var, Const)) for e in leaves)
+        _need(good, span, "bad-condition", f"`when {brief(condition)}` is no condition on extents", 'tl.extent("m") <= 64')
+        otherwise = Move() if otherwise is None else otherwise
         for part in (then, otherwise):
-            good = isinstance(part, Builder) or (part is None and part is otherwise)
-            _need(good, span, "bad-steps", f"`when`: {part!r} is no move", "a tl.move() with steps")
-        return self._then(When(condition, then.steps, otherwise.steps if otherwise else (), span))
+            _need(isinstance(part, Builder), span, "bad-steps", f"`when`: {brief(part)} is no move", "a tl.move() with steps")
+        return self._then(When(condition, then.steps, otherwise.steps, span))
 
     def rest(self) -> Self:
         """The remaining steps are for the autoscheduler."""
@@ -237,11 +244,14 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can stay behind",
           f"`ahead`, for what {verb}s before its reader; `behind` on via or accumulate")  # fmt: skip
     _check_layout("layout", fields.get("layout"), span)
+    _check_flags(verb, span, **{name: fields[name] for name in ("once", "stream") if name in fields})
+    on = fields.get("on")
+    _need(on is None or isinstance(on, str), span, "bad-role", f"`{verb}` on {on!r}: no role", 'on="producer"')
     if isinstance(what, Tensor):
         what = what.name
     given = steps.steps if isinstance(steps, Move) else None
     good = given is not None or steps is None or steps is ...
-    _need(good, span, "bad-steps", f"`{verb}`: steps={steps!r} is no move", "a tl.move() with steps, or ... for a hole")
+    _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is no move", "a tl.move() with steps, or ... for a hole")
     _need(isinstance(memory, (str, Memory)), span, "bad-memory", f"`{verb}` in {memory!r}: no memory", "tl.register, tl.shared")
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
@@ -261,9 +271,8 @@ class Schedule(Builder):
 
     def prefix(self, n: int) -> Schedule:
         """The schedule of the first n steps; it runs: what is left is done by plain loops."""
-        _need(
-            isinstance(n, int) and n >= 0, caller_span(), "bad-size", f"prefix({n!r}) is no number of steps", "zero or more steps"
-        )
+        whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
+        _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is no number of steps", "zero or more steps")
         return Schedule(self.computation, self.steps[:n])
 
     @property
@@ -313,10 +322,8 @@ def schedule(computation: Computation | Tensor) -> Schedule:
 
 def _team(level: str) -> Any:
     def team(count: int) -> Team:
-        if count < 1:
-            raise Refusal(
-                "bad-size", f"`{count} {level}`: nothing is made of {count} units", span=caller_span(), mend="at least 1"
-            )
+        whole = isinstance(count, int) and not isinstance(count, bool) and count >= 1
+        _need(whole, caller_span(), "bad-size", f"`{count} {level}`: nothing is made of {count} units", "at least 1")
         return Team(count, level)
 
     team.__doc__ = f"""`count` units of level {level}, for Schedule.units.

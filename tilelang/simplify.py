@@ -346,11 +346,6 @@ def _type_range(e: Expr) -> Interval:
     return int(e.dtype.lowest), int(e.dtype.highest)
 
 
-def is_true(condition: Expr) -> bool:
-    """Whether a condition is known to hold always."""
-    return simplify(condition) is TRUE
-
-
 def conjunction(conditions: list[Expr]) -> Expr | None:
     """All conditions together, each once, simplified; None where nothing is left to test."""
     total: Expr = TRUE

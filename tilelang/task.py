@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from tilelang.computation import Computation, Definition, Tensor
-from tilelang.errors import Refusal
 from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute, unique
 from tilelang.node import Node, node
 from tilelang.simplify import conjunction
@@ -260,10 +259,7 @@ def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
     """The outputs that the schedule refines: the first one, and those defined over the same axes."""
 
     def axes(t: Tensor) -> frozenset[Axis]:
-        if t.definition is None:
-            raise Refusal(
-                "output-is-input", f"output {t.name} is an input", mend=f"define it: tl.define(..., {t.name}[...], ...)"
-            )
+        assert t.definition is not None
         return frozenset(t.definition.axes)
 
     first = computation.outputs[0]

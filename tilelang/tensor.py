@@ -34,7 +34,7 @@ class Layout(Node):
 
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
-        if not isinstance(elements, int) or elements < 0:
+        if not isinstance(elements, int) or isinstance(elements, bool) or elements < 0:
             message = f"`pad {elements}` is no number of places to add"
             raise Refusal("negative-padding", message, span=caller_span(), mend="a whole number of elements, zero or more")
         return self.replace(padding=elements)

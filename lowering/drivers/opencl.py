@@ -14,12 +14,12 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.options import prepare_pocl
+from tilelang.options import check_pocl_cache, prepare_opencl
 
-# Platforms that keep what they compile themselves, and from which getting a binary costs another compilation.
-_PLATFORMS_WITH_CACHE = ("Portable Computing Language",)
+# Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
+POCL = "Portable Computing Language"
 
 _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
@@ -27,7 +27,7 @@ _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_
 @functools.cache
 def _cl() -> Any:
     """The module pyopencl. Raises DeviceError where it is not installed or finds no loader."""
-    prepare_pocl()
+    prepare_opencl()
     try:
         import pyopencl
     except ImportError as error:
@@ -111,6 +111,7 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     if found:
         asked = " and ".join(f"{what} {part!r}" for what, part in (("platform", platform), ("device", device)) if part)
         raise DeviceError("no-such-device", f"no OpenCL device fits {asked}", mend="there are " + "; ".join(map(str, found)))
+    check_pocl_cache()  # without which PoCL gives no device
     raise DeviceError(
         "no-device",
         "no OpenCL device was found",
@@ -158,6 +159,8 @@ class Connection:
 
     def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         cl = _cl()
+        if self.device.platform == POCL:
+            check_pocl_cache()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
@@ -166,7 +169,7 @@ class Connection:
             raise DeviceError(
                 "compile-failed", f"{self.device} does not compile the kernel\n{error}", mend="report it: the text is ours"
             ) from None
-        if cache is not None and self.device.platform not in _PLATFORMS_WITH_CACHE:
+        if cache is not None and self.device.platform != POCL:
             cache.put(name, program.get_info(cl.program_info.BINARIES)[0])
         return program
 
@@ -234,8 +237,13 @@ class Function:
         if self.empty:
             return None
         with self._lock:
-            self.kernel.set_args(*buffers)
-            return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+            try:
+                self.kernel.set_args(*buffers)
+                return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+            except (_cl().Error, TypeError) as error:
+                reason = str(error).splitlines()[0].split(" - ")[0]
+                mend = "device buffers, and a queue, of kernel.queue's context"
+                raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
 
 
 def seconds(event: Any) -> float:
@@ -258,6 +266,14 @@ def _is_device_type(kind: type) -> bool:
     return any(c.__module__ == "pyopencl.array" and c.__name__ == "Array" for c in kind.__mro__)
 
 
+def check_queue(queue: Any) -> None:
+    """Raises DeviceError where a queue is none of pyopencl's."""
+    if not isinstance(queue, _cl().CommandQueue):
+        raise DeviceError(
+            "bad-queue", f"queue={brief(queue)} is no queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
+        )
+
+
 def overlap(a: Any, b: Any) -> bool:
     """Whether two pyopencl arrays have bytes in common; both contiguous."""
     if a.base_data is None or a.base_data != b.base_data:
@@ -277,7 +293,7 @@ def device_buffer(connection: Connection, array: Any) -> Any:
         raise DeviceError(
             "other-context",
             "the array lives in another OpenCL context than the kernel",
-            mend="pass queue= of that context to compile, or copy it",
+            mend="make it with kernel.queue, as in pyopencl.array.to_device(kernel.queue, x)",
         )
     if not offset:
         return base

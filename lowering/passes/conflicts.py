@@ -20,6 +20,8 @@ import numpy.typing as npt
 from tilelang.errors import Span
 from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, substitute
 from tilelang.lowering import ir
+from tilelang.lowering.scalar_semantics import BINARY
+from tilelang.simplify import simplify
 
 Array = npt.NDArray[Any]
 
@@ -46,7 +48,7 @@ class Access:
     when: str = dataclasses.field(default="", compare=False)
 
     def __str__(self) -> str:
-        inside = ", ".join(str(i) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")
+        inside = ", ".join(str(simplify(i)) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")
         inside = re.sub(r"@[\d.]*'?", "", inside)  # variables as they were written
         place = f" at {self.span}" if self.span is not None else ""
         return f"{'write' if self.writes else 'read'} of {self.buffer.name}[{inside}]{place}{self.when}"
@@ -102,11 +104,7 @@ def evaluate(e: Expr, values: Mapping[Expr, Array]) -> Array:
             raise Opaque
 
 
-_FUNCTIONS: dict[str, Any] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "min": np.minimum, "max": np.maximum,
-    "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
-    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or,
-}  # fmt: skip
+_FUNCTIONS = {op: function for op, function in BINARY.items() if op not in ("/", "pow")}  # an index is made of whole numbers
 
 
 def is_opaque(e: Expr) -> bool:

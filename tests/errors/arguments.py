@@ -76,3 +76,50 @@ def function_with_too_few() -> None:
         return made
 
     double()
+
+
+def launch_without_buffers() -> None:
+    _product().launch({})
+
+
+def launch_of_numpy_arrays() -> None:
+    _product().launch({"A": A, "B": B, "C": A})
+
+
+def queue_of_a_text() -> None:
+    _product()(A, B, queue="fast")
+
+
+def output_named_by_a_number() -> None:
+    _product()(A, B, out={3: A})
+
+
+def seed_of_a_text() -> None:
+    _product().check(seed="lucky")  # type: ignore[arg-type]
+
+
+def no_repeats() -> None:
+    _product().benchmark(repeats=0)
+
+
+def index_outside_its_range() -> None:
+    i = tl.axes(i=4)
+    ids = tl.input("ids", tl.int32, i, range=(0, 10))
+    T = tl.input("T", tl.float32, r=10)
+    tl.compile(tl.define("Y", T[ids[i]], i))(ids=np.array([1, 2, 10, 3], np.int32), T=np.ones(10, np.float32))
+
+
+def function_of_a_ragged_list() -> None:
+    @tl.kernel
+    def double(x: tl.Tensor) -> tl.Tensor:
+        raise AssertionError(x)
+
+    double([[1], [1, 2]])
+
+
+def function_that_returns_nothing() -> None:
+    @tl.kernel
+    def nothing(x: tl.Tensor) -> None:
+        pass
+
+    nothing(A)

@@ -99,3 +99,30 @@ def check_of_an_empty_range() -> None:
     i = tl.axes(i=8)
     X = tl.input("X", tl.int32, i, range=(5, 5))
     tl.compile(tl.define("Y", X[i] + 1, i)).check()
+
+
+def tensor_where_an_element_is_meant() -> None:
+    m, k = tl.axes(m=4, k=4)
+    tl.define("Y", tl.input("X", tl.float32, m, k) * 2.0, m, k)
+
+
+def array_in_an_expression() -> None:
+    m = tl.axes(m=4)
+    tl.define("Y", tl.input("X", tl.float32, m)[m] + np.ones(4), m)
+
+
+def range_of_a_text() -> None:
+    tl.input("ids", tl.int32, tl.axes(i=4), range="ab")  # type: ignore[arg-type]
+
+
+def licence_of_a_number() -> None:
+    i = tl.axes(i=4)
+    tl.define("Y", tl.input("X", tl.float32, i)[i], i, allow=3)  # type: ignore[call-overload]
+
+
+def outputs_of_a_number() -> None:
+    tl.computation("c", outputs=3)
+
+
+def extent_of_eighty_bits() -> None:
+    tl.axes(i=2**80)

@@ -87,9 +87,9 @@ def test_findings_are_capped_counted_and_repeatable() -> None:
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(ComputationError, match="missing-argument"):
+    with pytest.raises(ComputationError, match="no array for"):
         run(tiled_product(16, 8), {"A": np.zeros((16, 16), np.float32)})
-    with pytest.raises(ComputationError, match="argument-shape"):
+    with pytest.raises(ComputationError, match="pass an array of shape"):
         run(tiled_product(16, 8), {"A": np.zeros((16, 16), np.float32), "B": np.zeros(16, np.float32)})
 
 
