@@ -54,7 +54,9 @@ def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, o
     after = passes(profile)
     names = ["build", *(name for name, _ in after)]
     if options.debug and options.debug.removeprefix("pass:") not in names:
-        raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend="one of " + ", ".join(names))
+        near = difflib.get_close_matches(options.debug.removeprefix("pass:"), names, 1)
+        mend = f"did you mean pass:{near[0]}?" if near else "one of " + ", ".join(names)
+        raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend=mend)
     program = watch.step("build", None, lambda _: build_program(computation, steps, profile))
     for name, run in after:
         program = watch.step(name, program, lambda p, run=run: _each(p, run))  # type: ignore[misc]

@@ -113,7 +113,7 @@ def debug_without_a_pass() -> None:
 
 
 def debug_of_an_unknown_pass() -> None:
-    tl.compile(matmul(), target=tl.target(profile="simulated"), options=tl.Options(debug="pass:optimise"))
+    tl.compile(matmul(), target=tl.target(profile="simulated"), options=tl.Options(debug="pass:vectorise"))
 
 
 def option_of_another_type() -> None:
