@@ -118,8 +118,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2_000_000)
     parser.add_argument("--functions", nargs="*", default=list(EXACT))
     chosen = parser.parse_args()
-    limits = stated()
-    for type in ("float32", "float64"):
+    for type, limits in (("float32", stated()), ("float64", bound.ULPS)):
         x = samples(type, chosen.samples)
         y = np.random.default_rng(1).permutation(x)
         for name in chosen.functions:

@@ -332,7 +332,8 @@ class Kernel(Node):
     """One launch: `grid` blocks (x fastest) of `threads` threads running `body`.
 
     grid[d] is the extent of Var `block_x|y|z`; thread numbers are the Var named `thread`. `buffers` lists every buffer used, in a
-    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64). notes: what the schedule left to the device, and
+    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64). fast_math: functions for which the licence to be
+    less exact is given (`exp` by fast_exp). notes: what the schedule left to the device, and
     what came of it.
     """
 

@@ -50,9 +50,10 @@ class Evaluator:
         self.computation, self.errors = computation, errors
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
         self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
-        self.values: dict[Tensor, Approx] = {
-            t: Approx(a.astype(self.wide) if t.dtype.is_float else np.asarray(a)) for t, a in arrays.items()
-        }
+        with numeric.quiet():  # signalling NaN
+            self.values: dict[Tensor, Approx] = {
+                t: Approx(a.astype(self.wide) if t.dtype.is_float else np.asarray(a)) for t, a in arrays.items()
+            }
 
     def run(self) -> dict[Tensor, Approx]:
         """Every tensor's value, each rounded to its type by its definition."""

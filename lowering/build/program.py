@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tilelang.check import axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Read, Reduce, index, substitute
+from tilelang.expr import INDEX, Axis, Binary, Call, Const, Expr, Read, Reduce, index, substitute, unique
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.cover import Cover
@@ -62,6 +62,7 @@ class _Assembly:
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.kernels: list[ir.Kernel] = []
+        self.fast_math = _licensed(computation)
         self._check_inline()
 
     def _check_inline(self) -> None:
@@ -184,7 +185,7 @@ class _Assembly:
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         body = _plain_roles(body)
         width = 64 if largest >= 2**30 else 32
-        kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, notes=tuple(build.notes))  # type: ignore[arg-type]
+        kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, fast_math=self.fast_math, notes=tuple(build.notes))  # type: ignore[arg-type]
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
 
     @staticmethod
@@ -246,6 +247,14 @@ class _Assembly:
             elif isinstance(s, Split):
                 sizes.update(numbers(s))
         return total
+
+
+def _licensed(computation: Computation) -> tuple[str, ...]:
+    """The functions that may be computed less exactly: those of which every definition that calls them allows it."""
+    calls = [
+        d for d in computation.definitions if any(isinstance(e, Call) and e.name == "exp" for v in d.values for e in unique(v))
+    ]
+    return ("exp",) if calls and all("fast_exp" in d.allow for d in calls) else ()
 
 
 def _check_fused_split(task: Task, steps: tuple[Step, ...]) -> None:

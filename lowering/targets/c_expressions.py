@@ -196,7 +196,7 @@ class Expressions(Places):
                 return self.value(argument, level)
             return self.value(Select(Binary("<", argument, Const(0, t)), Unary("-", argument), argument), level)
         if e.name in self.dialect.own and value_type(t) == "float":
-            return f"{self.library.function(e.name, type)}({self.value(argument)})"
+            return f"{self.library.function(e.name, type, e.name in self.fast_math)}({self.value(argument)})"
         if e.name == "sigmoid":
             one, small = Const(1.0, t), Call("exp", (Unary("-", Call("abs", (argument,))),))
             right = Binary("/", one, Binary("+", one, small))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from string import Template
 
 from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, STREAMED_BYTES, UNSIGNED_OF_BITS, Dialect, vector
-from tilelang.lowering.targets.c_functions import FUNCTIONS, fields
+from tilelang.lowering.targets.c_functions import FAST, FUNCTIONS, fields
 
 BITS = {
     "char": 8,
@@ -184,8 +184,10 @@ class Library:
         text = "typedef $C ${name} __attribute__((ext_vector_type($N), aligned($B)));\n"
         return self._add(f"{full}_u", text, C=scalar, N=str(lanes), B=str(BITS[scalar] // 8))
 
-    def function(self, name: str, type: str) -> str:
-        """One of c_functions.FUNCTIONS over a value type."""
+    def function(self, name: str, type: str, fast: bool = False) -> str:
+        """One of c_functions.FUNCTIONS over a value type; fast: its less exact form, where there is one."""
+        if fast and name in FAST:
+            return self._add(f"fast_{name}_{type}", FAST[name].text, T=type, I=type.replace("float", "int"), **fields(type))
         definition = FUNCTIONS[name]
         for needed in definition.needs:
             self.function(needed, type)

@@ -43,6 +43,7 @@ class Places:
         self.dialect, self.library = dialect, library
         self.index_type = "int" if kernel.index_bits == 32 else "long"
         self.index_bits = kernel.index_bits
+        self.fast_math = kernel.fast_math
         self.names: dict[Any, str] = {}
         self.types: dict[Var, str] = {}  # C type of each variable in scope
         self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned

@@ -8,9 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilelang as tl
 from benchmarks import function_errors as fe
 from tests.lowering.c_family_cases import loads, together
-from tilelang import bound
+from tilelang import bound, reference
 from tilelang import dtype as dt
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
 from tilelang.lowering.targets import opencl
@@ -62,6 +63,32 @@ def test_all_numbers_of_16_bits(type: Any, lanes: int) -> None:
         right = fe.rounds_to(name, x, result.astype(dt.dtype(x.dtype.name).numpy), stated[name])
         at = int(np.argmin(right))
         assert right.all(), f"{name} of {x[at]} is {result[at]}; {np.sum(~right)} are wrong"
+
+
+@pytest.mark.parametrize("lanes", WIDTHS)
+def test_exp_under_licence_is_another_and_within_the_licence(lanes: int) -> None:
+    x = fe.samples("float32", 1 << 13, lanes)
+    i = tl.axes(i=len(x))
+    X = tl.input("X", tl.float32, i)
+    schedule = tl.schedule(tl.define("Y", tl.exp(X[i]), i, allow=("fast_exp",))).tile(i=512).to(tl.block)
+    kernel = tl.compile(schedule if lanes == 1 else schedule.vectorize(i=lanes))
+    found = kernel(x)
+    assert "fast_exp_float" in kernel.source
+    assert reference.compare(kernel.computation, {"X": x}, {"Y": found})
+    off = fe.errors("exp", (x,), found)
+    claimed = np.abs(x) < 88  # beyond, whether an infinity is right is for the bound to say
+    assert (off[claimed] <= 7 + 2 * np.abs(x[claimed])).all()
+    assert off[claimed].max() > fe.stated()["exp"], "the licence is used"
+
+
+def test_a_licence_counts_where_every_definition_gives_it() -> None:
+    i = tl.axes(i=64)
+    X = tl.input("X", tl.float32, i)
+    first = tl.define("F", tl.exp(X[i]), i, allow=("fast_exp",))
+    for allow, fast in (("fast_exp", True), ((), False)):
+        second = tl.define("Y", first[i] + tl.exp(-X[i]), i, allow=allow)
+        assert ("fast_exp" in tl.compile(second).source) == fast
+    assert "fast_exp" not in tl.compile(tl.define("Y", tl.tanh(X[i]), i, allow=("fast_exp",))).source
 
 
 def test_a_lane_is_right_whatever_is_beside_it() -> None:
