@@ -71,6 +71,11 @@ class AxisState(Node):
     bounds: tuple[Bound, ...] = ()
     reduction: bool = False
 
+    @property
+    def cut_key(self) -> str:
+        """The key of the bound that the next cut makes."""
+        return f"{self.name}<{self.extent}@{len(self.bounds)}"
+
 
 @node
 class Spec(Node):
@@ -108,7 +113,7 @@ class Spec(Node):
                 continue
             step = simplify(indices[a.name] * t)
             bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
-            bounds.append(Bound(f"{a.name}<{a.extent}@{len(a.bounds)}", step, a.extent))
+            bounds.append(Bound(a.cut_key, step, a.extent))
             if t == 1:
                 bounds = [b.replace(known=True) if b.key in kept else b for b in bounds]
             left = tuple(b for b in bounds if b.known or not b.is_certain(t))

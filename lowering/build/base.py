@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.errors import Refusal
-from tilelang.expr import Expr, Pad, Read, Var
+from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, Residence, Share, Target
 from tilelang.spec import Spec
@@ -100,8 +100,11 @@ class Part:
         """A move that fills a ring before its first round, with what closes it where it completes later."""
         raise NotImplementedError
 
-    def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
-        """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
+    def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
+        """After a round: every buffer of a register ring takes the next one's values; readers always use the first.
+
+        exists: the condition under which there is a round so many later.
+        """
         raise NotImplementedError
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:

@@ -12,7 +12,7 @@ import math
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.fragments import Fragments, open_bounds
-from tilelang.lowering.build.frame import Frame, Target
+from tilelang.lowering.build.frame import Frame, NotOwner, Target
 from tilelang.lowering.build.leaf import guarded
 from tilelang.simplify import conjunction, linear, simplify
 from tilelang.steps import Do, Place, Vectorize
@@ -65,7 +65,9 @@ class Copies(Fragments):
             return self._copy(frame, step)
         except NotCopied as reason:
             self._obstacles[str(reason)] = None
-            return super().leaf(frame, step)
+        except NotOwner:  # refused with its example as for any other leaf
+            pass
+        return super().leaf(frame, step)
 
     def _is_copied(self, frame: Frame) -> bool:
         return frame.moves is not None and self.copies(frame.moves) and frame.staged is None

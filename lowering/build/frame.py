@@ -254,6 +254,34 @@ class StatePlace:
 
 
 @dataclasses.dataclass(frozen=True)
+class Walk:
+    """A loop over an axis, as the frames inside it know it.
+
+    rounds: as many as it can have; total: as many as it has here. trims: keys of the bounds that make the two differ; makes: the key
+    of the bound that its last piece may be beyond. residences: how many tensors were resident where it began. before: statements that
+    steps inside it put in front of the loop.
+    """
+
+    axis: str
+    var: Var
+    rounds: int
+    total: Expr
+    trims: frozenset[str]
+    makes: str
+    residences: int
+    before: list[ir.Stmt] = dataclasses.field(default_factory=list, compare=False)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all its rounds, always."""
+        return isinstance(self.total, Const) and self.total.value == self.rounds
+
+    def whole_until_the_end_of(self, outer: Walk) -> bool:
+        """Whether it has all its rounds in every round of a walk around it, or that one's last rounds are the only exception."""
+        return self.whole or self.axis == outer.axis and self.trims <= outer.trims | {outer.makes}
+
+
+@dataclasses.dataclass(frozen=True)
 class Frame:
     """One point between two steps of a task."""
 
@@ -279,6 +307,7 @@ class Frame:
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
     moves: Place | None = None  # the load whose move this is
+    nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
 
     def but(self, **changes: Any) -> Frame:
         return dataclasses.replace(self, **changes)

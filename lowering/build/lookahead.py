@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tilelang.check import later
 from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.lowering.build.frame import Frame, is_move
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
-from tilelang.steps import Split, Tile, Vectorize
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
 
 
 def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
@@ -76,3 +77,16 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
         elif isinstance(step, Vectorize) and spec.axis(step.axis).extent > 1:
             spec = spec.cut({step.axis: 1}, {step.axis: variable("lane", spec.axis(step.axis).extent)})
     return spec
+
+
+def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
+    """The loads that stand directly in a walk's body and run ahead."""
+    found = []
+    for step in steps[i:]:
+        if not isinstance(step, Place) or step.verb == "accumulate":
+            break
+        if step.ahead:
+            if step.verb != "load":
+                later(step, "`compute ... ahead`")
+            found.append(step)
+    return found

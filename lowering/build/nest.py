@@ -7,23 +7,24 @@ full, constant extent; every other walk is trimmed to the bounds that are the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from tilelang.check import advance, later
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, binary, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import Frame, is_move, is_thread_part
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.frame import Frame, Walk, is_move, is_thread_part
+from tilelang.lowering.build.lookahead import ahead_in
+from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
-from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Tile, Unfuse, Units, Vectorize
 from tilelang.tensor import order_extents, walk_order
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
 
 
-class Nest(Part):
+class Nest(Rings):
     """Spreads and walks."""
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
@@ -127,9 +128,9 @@ class Nest(Part):
         if again is None or met:
             return self.chain(inner, i + 1)
         if first_reduced:
-            inner = inner.but(walks=(*frame.walks, again))
+            inner = inner.but(walks=(*frame.walks, again), nest=())
         else:
-            inner = inner.but(slots=(*frame.slots, again))
+            inner = inner.but(slots=(*frame.slots, again), nest=())
         return ir.For(again, index(plan.repeats), self.chain(inner, i + 1), "serial", step.span)
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
@@ -146,11 +147,11 @@ class Nest(Part):
         done = {a.name for a in frame.spec.axes if a.reduction} if frame.finishing else set()  # cut, but not walked again
         loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
-        ahead = [] if frame.finishing else [p for p in _ahead(frame.steps, i + 1) if not self.is_cache(p)]
+        ahead = [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p)]
         if ahead and len(loops) != 1:
             if loops:
                 later(ahead[0], "`ahead` in a walk over several axes")
-            frame = frame.but(steps=tuple(s.replace(ahead=0) if s in ahead else s for s in frame.steps))
+            frame = frame.but(steps=tuple(s.replace(ahead=0) if any(s is p for p in ahead) else s for s in frame.steps))
             ahead = []
         if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
             return self._vector_walk(frame, i, step, loops[0])
@@ -160,20 +161,25 @@ class Nest(Part):
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip
         indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
         trimmed = {a: self._trim(frame, i, a, sizes[a]) for a in loops}
-        inner = self._walked(frame, step, sizes, indices, variables, trimmed)
+        walks = [self._walk_of(frame, a, sizes[a], variables[a], trimmed[a]) for a in loops]
         if ahead:
-            return self._ring(frame, i, step, sizes, variables[loops[0]], trimmed[loops[0]], ahead)
-        body = self.chain(inner, i + 1)
+            return self.ring(frame, i, step, sizes, walks[0], trimmed[loops[0]], ahead)
+        inner = self.walked(frame, step, sizes, indices, variables, trimmed)
+        body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
         if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, variables[loops[0]], loops[0])):
             return peeled
-        for a in reversed(loops):
-            rounds = -(-frame.spec.axis(a).extent // sizes[a])
-            kind = "unroll" if step.unroll and trimmed[a] is None else "serial"
-            extent = trimmed[a]
-            body = ir.For(variables[a], extent if extent is not None else index(rounds), body, kind, step.span)
+        for w in reversed(walks):
+            kind = "unroll" if step.unroll and trimmed[w.axis] is None else "serial"
+            body = ir.seq(*w.before, ir.For(w.var, w.total, body, kind, step.span))
         return body
 
-    def _walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
+    def _walk_of(self, frame: Frame, axis: str, size: int, v: Var, extent: Expr | None) -> Walk:
+        a = frame.spec.axis(axis)
+        rounds = -(-a.extent // size)
+        trims = frozenset(b.key for b in self._trimming(frame, axis)) if extent is not None else frozenset[str]()
+        return Walk(axis, v, rounds, extent if extent is not None else index(rounds), trims, a.cut_key, len(frame.residences))
+
+    def walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
                 trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
         kept = [(a, b) for a, extent in trimmed.items() if extent is not None and not _at_least_once(extent)
                 for b in self._trimming(frame, a)]  # fmt: skip
@@ -252,7 +258,8 @@ class Nest(Part):
         whole = simplify(whole)
         keys = {b.key for b in bounds}
         indices: dict[str, Expr] = {n: v if n == axis else index(0) for n in sizes}
-        inner = self._walked(frame, step, sizes, indices, {axis: v}, {})
+        frame = frame.but(nest=())  # two versions of what stands inside
+        inner = self.walked(frame, step, sizes, indices, {axis: v}, {})
         kept = tuple(
             x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and not b.key.startswith(f"{axis}<{a.extent}@")))
             if x.name == axis
@@ -263,79 +270,13 @@ class Nest(Part):
         inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
         main = ir.For(v, whole, self.chain(inner, i + 1), "serial", step.span)
         last = Var(self.build.name(v.name), INDEX, 0, v.upper)
-        rest = self._walked(frame, step, sizes, {n: last if n == axis else index(0) for n in sizes}, {axis: last}, {})
+        rest = self.walked(frame, step, sizes, {n: last if n == axis else index(0) for n in sizes}, {axis: last}, {})
         remainder: Expr = index(a.extent)
         for b in bounds:
             remainder = binary("min", remainder, index(b.limit) - b.offset)
         guard = conjunction([whole * size < remainder])
         tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest, i + 1)), step.span)
         return ir.seq(main, tail if guard is None else ir.If(guard, tail, None, step.span))
-
-    def _ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, extent: Expr | None,
-              ahead: list[Place]) -> ir.Stmt:  # fmt: skip
-        """A walk some of whose loads run ahead: filled before the loop, then each round moves what a later one reads."""
-        (axis,) = [a for a in sizes if frame.spec.axis(a).extent > sizes[a]]
-        rounds = -(-frame.spec.axis(axis).extent // sizes[axis])
-        total = extent if extent is not None else index(rounds)
-
-        def at(value: Expr) -> Frame:
-            indices = {a: value if a == axis else index(0) for a in sizes}
-            trims = {axis: extent}
-            return self._walked(frame, step, sizes, indices, {axis: v}, trims)
-
-        for place in ahead:
-            later_round = at(Var("?next", INDEX, place.ahead, max(place.ahead, rounds - 1)))
-            self.choose_copies(later_round, frame.steps.index(place, i + 1), place, index(0))
-        before: list[ir.Stmt] = []
-        for place in ahead:
-            k = frame.steps.index(place, i + 1)
-            for j in range(place.ahead):
-                number = self._number(at, k, place, v, index(j))
-                if place.memory == "register":
-                    move = self.register_ring(at(number), k, place, j)
-                else:
-                    move, _ = self.make_resident(at(number), k, place, index(j))
-                if isinstance(number, Var):
-                    move = ir.Seq((ir.Let(number, index(j), place.span), move), place.span)
-                guard = conjunction([index(j) < total])
-                before.append(self.issued(place, move if guard is None else ir.If(guard, move, None, place.span)))
-        following: dict[Place, tuple[ir.Stmt, ir.Stmt | None]] = {}
-        rotations: list[ir.Stmt] = []
-        for place in ahead:
-            k = frame.steps.index(place, i + 1)
-            n = place.ahead
-            nxt = self._number(at, k, place, v, Var(self.build.name(f"{v.name}_next"), INDEX, n, max(n, rounds - 1)))
-            assert isinstance(nxt, Var)
-            slot = simplify((v + n) % (n + 1))
-            if place.memory == "register":
-                fetch, commit = self.register_ring(at(nxt), k, place, n), None
-                rotations.append(self.rotate_ring(place, v, total))
-            else:
-                fetch, commit = self.staged_move(at(nxt), k, place, slot)
-            guard = conjunction([v + n < total])
-
-            def guarded(s: ir.Stmt, nxt: Var = nxt, n: int = n, guard: Expr | None = guard, place: Place = place) -> ir.Stmt:
-                whole = ir.Seq((ir.Let(nxt, v + n, place.span), s), place.span)
-                return whole if guard is None else ir.If(guard, whole, None, place.span)
-
-            following[place] = guarded(fetch), None if commit is None else guarded(commit)
-        body = self.ring_body(
-            at(v), i + 1, {p: simplify(v % (p.ahead + 1)) for p in ahead}, {p: f[0] for p, f in following.items()}
-        )
-        commits = [c for _, c in following.values() if c is not None]
-        loop = ir.For(v, total, ir.seq(body, *commits, *rotations), "serial", step.span)
-        return ir.seq(*before, loop)
-
-    def _number(self, at: Callable[[Expr], Frame], k: int, place: Place, v: Var, number: Expr) -> Expr:
-        """A round's number, as a variable that knows no more than v where a known one gives another region than the readers find.
-
-        Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others.
-        """
-        mine, readers = (self.region(at(x), k, place)[0].spec.axes for x in (number, v))
-        if [a.extent for a in mine] == [a.extent for a in readers]:
-            return number
-        name = number.name if isinstance(number, Var) else self.build.name(f"{v.name}_first")
-        return Var(name, INDEX, 0, v.upper)
 
 
 def _at_least_once(extent: Expr) -> bool:
@@ -345,16 +286,3 @@ def _at_least_once(extent: Expr) -> bool:
 
 def _rounds_within(b: Bound, size: int) -> Expr:
     return simplify((index(b.limit) - b.offset + (size - 1)) // size)
-
-
-def _ahead(steps: tuple[Step, ...], i: int) -> list[Place]:
-    """The loads that stand directly in a walk's body and run ahead."""
-    found = []
-    for step in steps[i:]:
-        if not isinstance(step, Place) or step.verb == "accumulate":
-            break
-        if step.ahead:
-            if step.verb != "load":
-                later(step, "`compute ... ahead`")
-            found.append(step)
-    return found

@@ -24,7 +24,7 @@ from tilelang.lowering.build.frame import (
     Staging,
     Target,
 )
-from tilelang.lowering.build.lookahead import leaf_spec, slots_below
+from tilelang.lowering.build.lookahead import ahead_in, leaf_spec, slots_below
 from tilelang.lowering.build.regions import Range, hull, uses_below
 from tilelang.lowering.build.share import dim_share
 from tilelang.simplify import conjunction, simplify
@@ -207,7 +207,8 @@ class Places(Part):
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
         out: list[ir.Stmt] = []
-        mine = [(k, s) for k, s in enumerate(frame.steps) if k >= i and isinstance(s, Place) and s in slots]
+        here = ahead_in(frame.steps, i)
+        mine = [(k, s) for k, s in enumerate(frame.steps) if isinstance(s, Place) and any(s is p for p in here) and s in slots]
         for k, step in mine:
             region, uses = self.region(frame, k, step)
             out.append(moves[step])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilelang.expr import Expr, Pad, Read, Var, index, substitute
 from tilelang.lowering import ir
@@ -24,7 +24,7 @@ from tilelang.lowering.build.frame import (
 )
 from tilelang.lowering.build.lookahead import is_walk, leaf_spec
 from tilelang.lowering.build.regions import Use
-from tilelang.simplify import conjunction, interval, simplify
+from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place, Split, Tile, Vectorize
 from tilelang.tensor import split_terms
@@ -160,8 +160,8 @@ class Shares(Part):
             ring.append(self.build.buffer(f"{step.tensor_name}_ring", b.dtype, b.shape, "register"))
         return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=ring[number]))
 
-    def rotate_ring(self, step: Place, v: Var, total: Expr) -> ir.Stmt:
-        """After round v of `total`: every buffer of a register ring takes the next one's values; readers always use the first."""
+    def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
+        """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
         out = []
         for j, (here, following) in enumerate(itertools.pairwise(self.register_rings[id(step)])):
             width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
@@ -173,7 +173,7 @@ class Shares(Part):
                 body = ir.For(lane, index(width), body, "vector")
             for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
                 body = ir.For(x, index(n), body, "unroll")
-            guard = conjunction([v + (j + 1) < total])
+            guard = exists(j + 1)
             out.append(body if guard is None else ir.If(guard, body, None, step.span))
         return ir.seq(*out)
 

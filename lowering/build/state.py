@@ -89,6 +89,7 @@ class States(Part):
         guard, whole = self.whole(frame.spec, axes)
         if guard is None:
             return self._register_scope(frame, i, step)
+        frame = frame.but(nest=())  # two versions of what stands inside
         plain = self._register_scope(frame.but(spec=whole), i, step)
         return ir.If(guard, plain, self._register_scope(frame, i, step, partial=True), step.span)
 

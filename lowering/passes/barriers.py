@@ -160,6 +160,11 @@ class Walk:
                 reads = list(self._reads(stmt.condition, scope))
                 state = self._arrive(path, state, reads).adding(reads)
                 condition = scope.value(stmt.condition)
+                # A barrier in a branch would not serve what follows: it goes before the statement, as before a loop.
+                _, pairs = self._probe(stmt.then, (*path, 0), _guarded(scope, condition), state)
+                if stmt.otherwise is not None:
+                    pairs += self._probe(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), state)[1]
+                state = self._barrier(path, state, pairs)
                 then = self.stmt(stmt.then, (*path, 0), _guarded(scope, condition), state)
                 if stmt.otherwise is None:
                     return then.union(state)

@@ -1,0 +1,70 @@
+"""The rounds of nested walks as one count, so that what runs ahead in an inner walk need not drain where that walk ends.
+
+A ring counts the rounds of its own walk and of the walks around it, outermost first; what is n rounds ahead is the n-th successor in
+that count. The count is nominal: every walk inside the outermost has as many rounds as it can have, except at the very end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tilelang.expr import Expr, Var, index, substitute
+from tilelang.lowering.build.frame import Box, Frame, Residence, Walk
+from tilelang.simplify import conjunction, simplify
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """The rounds over which a ring goes on: of its own walk, the last of `walks`, and of those around it."""
+
+    walks: tuple[Walk, ...]
+
+    @property
+    def number(self) -> Expr:
+        """The current round."""
+        total: Expr = index(0)
+        for w in self.walks:
+            total = total * w.rounds + w.var
+        return simplify(total)
+
+    def at(self, number: Expr) -> dict[Var, Expr]:
+        """The variables of the walks in a round."""
+        digits, rest = list[Expr](), number
+        for w in reversed(self.walks[1:]):
+            digits.append(simplify(rest % w.rounds))
+            rest = simplify(rest // w.rounds)
+        return dict(zip((w.var for w in self.walks), (rest, *reversed(digits)), strict=True))
+
+    def exists(self, number: Expr) -> Expr | None:
+        """The condition under which there is a round of that number; None: there is."""
+        outermost, inner = self.walks[0], self.walks[1:]
+        if outermost.whole and all(w.whole for w in inner):
+            return conjunction([number < math.prod(w.rounds for w in self.walks)])
+        at = self.at(number)
+        conditions = [at[w.var] < simplify(substitute(w.total, at)) for w in (outermost, *(w for w in inner if not w.whole))]
+        return conjunction([simplify(c) for c in conditions])
+
+
+def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
+    """A frame as it is in another round of the walks around it. Of what is resident, only what is outside them can be relied on."""
+
+    def go(e: Any) -> Any:
+        return simplify(substitute(e, at))
+
+    axes = tuple(
+        a.replace(base=go(a.base), bounds=tuple(b.replace(offset=go(b.offset)) for b in a.bounds)) for a in frame.spec.axes
+    )
+    coordinates = tuple((n, go(e)) for n, e in frame.spec.coordinates)
+
+    def moved(r: Residence) -> Residence:
+        if not isinstance(r, Box):
+            return r
+        return dataclasses.replace(r, low=tuple(map(go, r.low)), slot=None if r.slot is None else go(r.slot))
+
+    around = tuple((e, go(value)) for e, value in frame.around)
+    spec = frame.spec.replace(axes=axes, coordinates=coordinates)
+    within = tuple(map(go, frame.within))
+    return frame.but(spec=spec, within=within, residences=tuple(map(moved, frame.residences)), around=around)

@@ -1,0 +1,220 @@
+"""Rings in nested walks: they go on where an inner walk ends and an outer one begins another round, or drain and say why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Walk
+from tilelang.lowering.build.rounds import Rounds
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_schedule
+from tilelang.testing.mutations import Tally, decided
+
+SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
+SIZES = [(16, 16, 32), (17, 19, 29), (5, 3, 7), (16, 16, 0)]
+
+
+def check(plan: Schedule, profile: Profile, opencl: bool = False) -> None:
+    """It is right to the bit, and the simulator has nothing to say, with copies as early and as late as allowed."""
+    assert check_schedule(plan, arrays(plan.computation, "integers"), profile=profile, opencl=opencl, exactly=True) == []
+
+
+def kernel(plan: Schedule, profile: Profile = SIMULATED) -> ir.Kernel:
+    (found,) = lower(plan.computation, plan.steps, profile).kernels
+    return found
+
+
+def matmul(m: int, n: int, k: int) -> tl.Tensor:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", tl.float32, i, r), tl.input("B", tl.float32, r, j)
+    return tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j)
+
+
+def blocked(c: tl.Tensor) -> Schedule:
+    return tl.schedule(c).tile(m=16, n=16).to(tl.block)
+
+
+def nested(c: tl.Tensor, ahead: int = 1) -> Schedule:
+    """Two walks over the reduction, the inner one with two rings in shared memory."""
+    return (
+        blocked(c).accumulate(tl.register).split(k=8).split(k=2)
+        .load("A", tl.shared, ahead=ahead).load("B", tl.shared, ahead=ahead).tile(m=1, n=4).to(tl.thread)
+    )  # fmt: skip
+
+
+def fills(found: ir.Kernel, name: str) -> list[int]:
+    """In how many loops each statement that fills a buffer stands, loops of a move's own not counted."""
+    depths = []
+
+    def visit(stmt: ir.Stmt, depth: int) -> None:
+        buffer = stmt.target if isinstance(stmt, ir.Copy) else stmt.buffer if isinstance(stmt, ir.Store) else None
+        if buffer is not None and buffer.name == name:
+            depths.append(depth)
+        walks = isinstance(stmt, ir.For) and stmt.var.name.split("_")[0] in ("m", "n", "k") and "round" not in stmt.var.name
+        for part in ir.parts(stmt):
+            visit(part, depth + walks)
+
+    visit(found.body, 0)
+    return depths
+
+
+# ---------------------------------------------------------------- going on
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("ahead", [1, 5])
+def test_a_ring_goes_on_over_the_walk_around_it(size: tuple[int, int, int], ahead: int) -> None:
+    """With more rounds ahead than the inner walk has, too."""
+    plan = nested(matmul(*size), ahead)
+    check(plan, SIMULATED)
+    check(plan, POCL)
+
+
+def test_a_ring_that_goes_on_is_right_on_the_device() -> None:
+    check(nested(matmul(17, 19, 29), 2), POCL, opencl=True)
+
+
+def test_it_is_filled_once_and_its_slots_follow_all_rounds() -> None:
+    found = kernel(nested(matmul(16, 16, 32), 2))
+    assert fills(found, "A_shared") == [0, 0, 2]
+    (inside,) = [s for s in ir.statements(found.body) if isinstance(s, ir.Copy) and "next" in str(s.source_indices)][:1]
+    assert str(inside.target_indices[0]) == "(k * 4 + k_1 + 2) % 3"
+    waits = [s.pending for s in ir.statements(found.body) if isinstance(s, ir.Wait)]
+    assert waits == [1]
+    assert sum(isinstance(s, ir.Barrier) for s in ir.statements(found.body)) == 1
+
+
+def test_through_three_walks_and_an_accumulator() -> None:
+    """The walk between spreads nothing and cuts another axis; states come and go inside the outermost."""
+    for size in ((16, 16, 32), (17, 19, 21)):
+        plan = (
+            blocked(matmul(*size)).accumulate(tl.shared).split(k=16).split(n=8).accumulate(tl.register).split(k=4)
+            .load("A", tl.shared, ahead=2).load("B", tl.shared, ahead=1).tile(m=1, n=2).to(tl.thread)
+        )  # fmt: skip
+        check(plan, SIMULATED)
+        check(plan, POCL)
+    assert fills(kernel(plan), "A_shared") == [2, 2, 3]  # 21: the walk over k is shorter in its second time
+    even = tl.schedule(matmul(16, 16, 32)).computation
+    assert fills(kernel(Schedule(even, plan.steps)), "A_shared") == [0, 0, 3]
+
+
+@pytest.mark.parametrize("profile", [SIMULATED, POCL], ids=lambda p: p.name)
+def test_a_ring_in_registers_goes_on(profile: Profile) -> None:
+    for size in reversed(SIZES):
+        plan = (
+            blocked(matmul(*size)).accumulate(tl.register).split(k=8).split(k=2).load("A", tl.register, ahead=2)
+            .load("B", tl.shared).tile(m=1, n=4).to(tl.thread)
+        )  # fmt: skip
+        check(plan, profile)
+    assert set(fills(kernel(plan, profile), "A_ring")) == {0, 2}  # before both walks; where the values move on
+
+
+def test_both_rings_of_two_walks() -> None:
+    """The outer walk has a ring of its own, another tensor's."""
+    for size in SIZES:
+        plan = (
+            blocked(matmul(*size)).accumulate(tl.register).split(k=8).load("B", tl.shared, ahead=1)
+            .split(k=2).load("A", tl.shared, ahead=3).tile(m=1, n=4).to(tl.thread)
+        )  # fmt: skip
+        check(plan, SIMULATED)
+        check(plan, POCL)
+
+
+def test_equal_loads_in_two_walks_are_two_rings() -> None:
+    plan = (
+        blocked(matmul(17, 19, 29)).accumulate(tl.register).split(k=8).load("A", tl.shared, ahead=1)
+        .split(k=2).load("A", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread)
+    )  # fmt: skip
+    check(plan, SIMULATED)
+    assert {b.name for b in kernel(plan).shared} == {"A_shared", "A_shared_1"}
+
+
+# ---------------------------------------------------------------- draining
+
+
+def drains(plan: Schedule) -> str:
+    check(plan, SIMULATED)
+    (note,) = [n for n in kernel(plan).notes if "drains" in n]
+    return note.partition("drains in every round of ")[2]
+
+
+def test_a_source_that_comes_with_the_outer_round_drains() -> None:
+    plan = blocked(matmul(17, 19, 29)).accumulate(tl.register).split(k=8).load("A", tl.shared).split(k=2)
+    said = drains(plan.load("A", tl.register, ahead=1).tile(m=1, n=4).to(tl.thread))
+    assert said == "k, for what it reads is in shared memory only from that round on"
+
+
+def test_inner_walks_of_different_lengths_drain() -> None:
+    """The short one is not the last of all: the middle walk runs again after it."""
+    plan = (
+        blocked(matmul(16, 16, 21)).accumulate(tl.shared).split(k=16).split(n=8).accumulate(tl.register).split(k=4)
+        .load("A", tl.shared, ahead=1).tile(m=1, n=2).to(tl.thread)
+    )  # fmt: skip
+    assert drains(plan) == "n, for k has fewer rounds in some of them"
+
+
+def test_a_region_that_a_tensor_names_drains() -> None:
+    b, e, j = tl.axes(b=8, e=16, j=12)
+    ids = tl.input("ids", tl.int32, b, j, range=(0, 40))
+    table = tl.input("table", tl.float32, v=40, e=16)
+    y = tl.define("Y", tl.sum(table[ids[b, j], e], over=j), b, e)
+    plan: Any = tl.schedule(y).tile(b=4).to(tl.block).accumulate(tl.register).split(j=4).split(j=1)
+    plan = plan.load("table", tl.shared, layout=tl.layout("b", "j", "e"), ahead=1).tile(b=1, e=1).to(tl.thread)
+    assert drains(plan) == "j, for what it reads is found through a tensor"
+
+
+def test_peeled_walks_and_rounds_of_a_spread_drain() -> None:
+    """What stands inside is written twice, or stands in a loop that is no walk: the ring is filled in each."""
+    start = blocked(matmul(17, 19, 29)).accumulate(tl.register)
+    for plan in (
+        start.split(k=8, peel=True).split(k=2).load("A", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread),
+        start.split(k=8).tile(m=2).to(tl.thread, 4).split(k=2).load("A", tl.register, ahead=1),
+    ):
+        check(plan, SIMULATED)
+        check(plan, POCL)
+
+
+# ---------------------------------------------------------------- planted faults
+
+
+@pytest.mark.parametrize("profile", [SIMULATED, POCL], ids=lambda p: p.name)
+def test_every_wait_and_barrier_is_needed(profile: Profile) -> None:
+    plan = nested(matmul(9, 10, 29), 2)
+    tally = Tally()
+    tally.run(decided(plan, profile), plan.computation)
+    assert tally.noticed["wait"] == tally.total["wait"] == (profile is SIMULATED), str(tally)
+    assert tally.noticed["barrier"] == tally.total["barrier"] > 0, str(tally)
+    assert not tally.missed, str(tally)
+
+
+# ---------------------------------------------------------------- counting
+
+
+def walk(name: str, rounds: int, total: Expr | None = None, trims: frozenset[str] = frozenset(), axis: str = "k") -> Walk:
+    return Walk(axis, Var(name, INDEX, 0, rounds - 1), rounds, index(rounds) if total is None else total, trims, f"{name}<", 0)
+
+
+def test_rounds_are_counted_through_all_walks() -> None:
+    rounds = Rounds((walk("i", 3), walk("j", 4), walk("k", 5)))
+    assert str(rounds.number) == "i * 20 + j * 5 + k"
+    assert [str(e) for e in rounds.at(index(37)).values()] == ["1", "3", "2"]
+    assert str(rounds.exists(rounds.number + 2)) == "i * 20 + j * 5 + k < 58"
+    assert rounds.exists(index(59)) is None
+
+
+def test_a_last_round_may_be_shorter() -> None:
+    outer = walk("i", 3)
+    inner = walk("k", 4, tl.expr.binary("min", index(4), 10 - outer.var * 4), frozenset({"i<"}))
+    assert inner.whole_until_the_end_of(outer) and not inner.whole
+    assert not walk("k", 4, inner.total, frozenset({"other<"})).whole_until_the_end_of(outer)
+    assert not walk("k", 4, inner.total, frozenset({"i<"}), "n").whole_until_the_end_of(outer)
+    there = [n for n in range(12) if Rounds((outer, inner)).exists(index(n)) is None]
+    assert there == list(range(10))
