@@ -258,7 +258,7 @@ class Walk:
         state = self._barrier(path, state, pairs)
         if pairs:
             left, _ = self._probe(loop.body, (*path, 0), inside, state)
-        done = _finished(after, var, low == high, _waits(loop))
+        done = _finished(after, state, var, low == high, _waits(loop))
         if low is None or low <= 0:
             return done.union(state)
         return State({**left.pending, **done.pending}, done.inflight)
@@ -278,7 +278,7 @@ class Walk:
             inflight = dict(before.inflight)
             for a, age in after.inflight.items() if waits else ():
                 back = _one_round_back if attempt < ROUNDS // 2 else _any_round_back
-                moved = a if a in before.inflight else back(a, var, loop)
+                moved = a if a in before.inflight or a.round == 2 else back(a, var, loop)
                 inflight[moved] = min(age, inflight.get(moved, age))
             following = State(earlier, inflight)
             if following == incoming:
@@ -436,8 +436,11 @@ def _any_round_back(a: Access, var: Var, loop: ir.For) -> Access:
     return dataclasses.replace(moved, round=2, when=f", an earlier round of `{loop.var.name}`")
 
 
-def _finished(state: State, var: Var, rounds_known: bool, waited: bool) -> State:
-    """The state after a loop: the last round's accesses where the number of rounds is known, else any round's."""
+def _finished(state: State, before: State, var: Var, rounds_known: bool, waited: bool) -> State:
+    """The state after a loop: the last round's accesses where the number of rounds is known, else any round's.
+
+    before: what was in flight when the loop began, and still is, is of no round of it.
+    """
 
     def closed(a: Access, last: bool) -> Access:
         a = dataclasses.replace(a, round=0)
@@ -445,7 +448,7 @@ def _finished(state: State, var: Var, rounds_known: bool, waited: bool) -> State
             return a.substituted({var: Const(var.upper, INDEX)})
         return dataclasses.replace(a, bound=a.bound | {var}) if var in a.variables() else a
 
-    inflight = {closed(a, rounds_known and waited): age for a, age in state.inflight.items()}
+    inflight = {a if a in before.inflight else closed(a, rounds_known and waited): age for a, age in state.inflight.items()}
     return State({closed(a, rounds_known): None for a in state.pending}, inflight)
 
 

@@ -117,6 +117,17 @@ def test_a_ring_in_registers_goes_on(profile: Profile) -> None:
     assert set(fills(kernel(plan, profile), "A_ring")) == {0, 2}  # before both walks; where the values move on
 
 
+def test_over_three_walks_with_tails_in_each() -> None:
+    """Nine in pieces of 6, of 3, of 2: what is in flight is the same after any number of rounds of all three."""
+    plan = (
+        blocked(matmul(17, 13, 9)).accumulate(tl.register).split(k=6).split(k=3).split(k=2)
+        .load("A", tl.shared, ahead=1).load("B", tl.shared, ahead=2).tile(m=2, n=2).to(tl.thread)
+    )  # fmt: skip
+    check(plan, SIMULATED)
+    check(plan, POCL)
+    assert fills(kernel(plan), "A_shared") == [0, 3]
+
+
 def test_both_rings_of_two_walks() -> None:
     """The outer walk has a ring of its own, another tensor's."""
     for size in SIZES:
