@@ -1,8 +1,11 @@
 """Kernels: what they take and give, what they refuse before the launch, and that calls do not disturb each other."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -71,10 +74,48 @@ def test_unaligned_memory(product: tl.Kernel) -> None:
     np.testing.assert_array_equal(product(shifted, b), a @ b)
 
 
+class HostTensor:
+    """What this package asks of a PyTorch tensor on the host, so that nothing here needs PyTorch."""
+
+    def __init__(self, array: Any, dtype: str = "torch.float32") -> None:
+        self.array, self.dtype = array, dtype
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return self.array
+
+    def detach(self) -> HostTensor:
+        return self
+
+    def view(self, dtype: Any) -> HostTensor:
+        return HostTensor(self.array.view(dtype), str(dtype))
+
+    def numpy(self) -> Any:
+        return self.array
+
+
+def test_tensors_of_another_library_on_the_host(product: tl.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = small(5, 7), small(7, 6)
+    np.testing.assert_array_equal(product(HostTensor(a), HostTensor(b)), a @ b)
+    i = tl.axes(i=9)
+    X = tl.input("X", tl.bfloat16, i)
+    double = tl.compile(tl.define("Y", X[i] * 2, i))
+    x = np.arange(9).astype(tl.bfloat16.numpy)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(int16=np.int16))
+    np.testing.assert_array_equal(double(HostTensor(x, "torch.bfloat16")), x * 2)
+
+
 def test_tensors_of_torch_on_the_host(product: tl.Kernel) -> None:
+    """The stand-in above against the real ones, where they are."""
     torch = pytest.importorskip("torch")
     a, b = small(5, 7), small(7, 6)
     np.testing.assert_array_equal(product(torch.from_numpy(a), torch.from_numpy(b)), a @ b)
+    i = tl.axes(i=9)
+    X = tl.input("X", tl.bfloat16, i)
+    x = np.arange(9).astype(tl.bfloat16.numpy)
+    doubled = tl.compile(tl.define("Y", X[i] * 2, i))(torch.arange(9).to(torch.bfloat16))
+    np.testing.assert_array_equal(doubled, x * 2)
 
 
 @pytest.mark.parametrize(
@@ -365,6 +406,7 @@ def test_many_threads_compile_at_the_same_time() -> None:
 
 USE_CACHE = """
 import sys
+import types
 from tilelang.lowering.drivers.cache import BinaryCache, key
 cache = BinaryCache(sys.argv[1])
 names = [key([str(n)]) for n in range(40)]
