@@ -20,7 +20,7 @@ from tilelang.machine import Profile
 from tilelang.simplify import interval, simplify
 from tilelang.spec import Spec
 from tilelang.steps import Place, Step
-from tilelang.task import Task
+from tilelang.task import State, Task
 from tilelang.tensor import Placement, split_terms
 
 
@@ -221,11 +221,15 @@ class NotOwner(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Takes the outputs of a task. `places[k]` is the residence that output k is stored to."""
+    """Takes the outputs of a task. `places[k]` is the residence that output k is stored to.
+
+    again: the states that a later round of a reduction walk outside combines into what the first round stored.
+    """
 
     places: tuple[Residence, ...]
     stream: bool = False
     behind: int = 0
+    again: tuple[State, ...] = ()
 
     @property
     def in_registers(self) -> bool:
@@ -233,7 +237,7 @@ class Target:
 
     def stored_as(self, step: Place) -> Target:
         """The same places, stored to as a step says."""
-        return Target(self.places, step.stream, step.behind)
+        return dataclasses.replace(self, stream=step.stream, behind=step.behind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,8 +298,6 @@ class Frame:
     outer: StatePlace | None = None  # the place that the current accumulator is combined into
     finishing: bool = False
     slots: tuple[Expr, ...] = ()
-    first: tuple[Expr, ...] = ()  # indices of the reduction walks outside the current accumulator; all 0: the first round
-    again: bool = False  # finishing a later round: the state is combined into what the first round stored
     walks: tuple[Expr, ...] = ()  # indices of the reduction walks since the current place began
     idle: tuple[Expr, ...] = ()  # thread digits along spread reductions: results are stored where all are 0
     fill: Const | None = None

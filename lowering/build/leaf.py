@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from tilelang.computation import Tensor
 from tilelang.errors import Span
 from tilelang.expr import (
     Axis,
@@ -173,7 +172,7 @@ class Leaf(Part):
         if frame.finishing and frame.outer is not None:
             return guarded(self._combine_outer(frame, points, lane, span), conditions, span)
         existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in fills])
-        if frame.again:
+        if frame.target.again:
             return guarded(self._again(frame, points, lane, span), conditions, span)
         out = []
         for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
@@ -212,13 +211,18 @@ class Leaf(Part):
 
     def _again(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
         """A later round of a reduction walk outside: read, combine, store."""
-        assert frame.state is not None
+        stored_as = {v.tensor: k for k, v in enumerate(frame.task.values) if isinstance(v, Read)}
+        slot, slots = (lane, 1 + (interval(lane)[1] or 0)) if lane is not None else (index(0), 1)
+        if frame.finishing and frame.state is not None:  # the points of a vector go by the state's own lanes
+            slot, slots = self.state_indices(frame, lane, points)[-1], frame.state.buffers[0][0].shape[-1]
         out: list[ir.Stmt] = []
-        for s, state in enumerate(frame.task.states):
-            places = [frame.target.places[k] for k, v in enumerate(frame.task.values) if _is_state(v, state.tensors)]
-            at = self._stored_at(frame, 0, places[0], points)
-            mine = self.state_indices(frame, lane, points)
-            out.append(_combined(self, state.reduce, tuple(p.buffer for p in places), at, frame.state.buffers[s], mine, span))
+        for state in frame.target.again:
+            outputs = [stored_as[t] for t in state.tensors]
+            at = self._stored_at(frame, outputs[0], frame.target.places[outputs[0]], points)
+            into = tuple(frame.target.places[k].buffer for k in outputs)
+            right = [self._state_value(frame, frame.task.values[k], points, lane) for k in outputs]
+            made = Combining(self, state.reduce.combiner, into, at, slot, slots, span)
+            out.append(made.statement(elements(state.reduce.combiner.left, into, at), right))
         return ir.seq(*out)
 
     def _combine_outer(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
@@ -233,7 +237,7 @@ class Leaf(Part):
                 for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
             ]
             again = _combined(self, state.reduce, frame.outer.buffers[s], theirs, frame.state.buffers[s], mine, span)
-            out.append(again if frame.again else ir.seq(*stores))
+            out.append(again if frame.target.again else ir.seq(*stores))
         return ir.seq(*out)
 
     # ------------------------------------------------------------ reads
@@ -331,10 +335,6 @@ def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
     named = dict(frame.spec.coordinates)
     axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
     return any(mentions(substitute(i, axes), a.name) for i in read.indices)
-
-
-def _is_state(value: Expr, tensors: tuple[Tensor, ...]) -> bool:
-    return isinstance(value, Read) and value.tensor in tensors
 
 
 def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:

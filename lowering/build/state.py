@@ -7,12 +7,13 @@ shared memory. Results go back along the same cuts ("finishing"), each by its ow
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Cast, Const, Expr, Pad, Read, Var, index
+from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
@@ -24,7 +25,6 @@ from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, complete, point
 from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.task import State, Task, reads
-from tilelang.tensor import Placement
 
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
@@ -96,7 +96,7 @@ class States(Part):
     def _register_scope(self, frame: Frame, i: int, step: Place, partial: bool = False) -> ir.Stmt:
         """partial: the tile is known not to be whole."""
         place = self._register_place(frame, i)
-        below = frame.but(state=place, outer=frame.state, slots=(), first=frame.walks, walks=(), idle=())
+        below = frame.but(state=place, outer=frame.state, slots=(), walks=(), idle=())
         body = self.chain(below, i + 1)
         met, folded = self._lanes_meet(frame, place, step)
         threads = self._threads_meet(below, i + 1, folded, step)
@@ -104,7 +104,7 @@ class States(Part):
         return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step, partial))
 
     def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place, partial: bool) -> ir.Stmt:
-        """The way back: the first round of the reduction walks outside stores, later ones combine; whole tiles without guards."""
+        """The way back in every round; whole tiles without guards."""
         finishing = _kept_beyond(finishing)
         guard, whole = (None, finishing.spec) if partial else self.whole(finishing.spec)
 
@@ -114,8 +114,15 @@ class States(Part):
                 guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
             )
 
-        first = conjunction([Binary("==", w, index(0)) for w in finishing.first])
-        return back(finishing) if first is None else ir.If(first, back(finishing), back(finishing.but(again=True)), step.span)
+        if _stop(step) is not None:  # all rounds stop in the same place; what differs is how they go on from there
+            return back(finishing)
+        return self._by_round(frame, finishing.target, step, lambda target: back(finishing.but(target=target)))
+
+    def _by_round(self, frame: Frame, target: Target, step: Place, back: Callable[[Target], ir.Stmt]) -> ir.Stmt:
+        """Rule 2: the way back in the first round of the reduction walks outside, which stores, and in later ones, which combine."""
+        first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
+        again = dataclasses.replace(target, again=frame.task.states)
+        return back(target) if first is None else ir.If(first, back(target), back(again), step.span)
 
     def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
         """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes."""
@@ -239,7 +246,7 @@ class States(Part):
         steps = step.steps or ()
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
-        via = next((k for k, s in enumerate(steps) if isinstance(s, Place) and s.verb == "via"), None)
+        via = _stop(step)
         if via is None:
             last = steps[-1] if steps and isinstance(steps[-1], Vectorize) else None
             if steps[: -1 if last else None]:
@@ -252,7 +259,10 @@ class States(Part):
         if via > 0 or finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
                          "begin the braces with via")  # fmt: skip
-        return self._via(frame, finishing, i, stop, steps[via + 1 :])
+        boxes = tuple(self._box(frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
+        put = self.chain(finishing.but(target=Target(boxes)), i + 1)
+        rest = steps[via + 1 :]
+        return ir.seq(put, self._by_round(frame, finishing.target, step, lambda t: self._store_task(frame, t, boxes, rest)))
 
     def _check_owners_store(self, frame: Frame, i: int, step: Place) -> None:
         """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""
@@ -273,12 +283,6 @@ class States(Part):
                          f" {frame.task.name}", "put `via shared` before them, or store by the tiles that the steps below compute by",
                          example)  # fmt: skip
 
-    def _via(self, frame: Frame, finishing: Frame, i: int, stop: Place, steps: tuple[Step, ...]) -> ir.Stmt:
-        """Owners put finished values into shared memory; a move takes them from there."""
-        boxes = [self._box(frame, t.name, t.dtype, stop, t) for t in frame.task.outputs]
-        put = self.chain(finishing.but(target=Target(tuple(boxes))), i + 1)
-        return ir.seq(put, self._store_task(frame, finishing.target, tuple(boxes), steps))
-
     def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stop for pointwise results: in registers (how they are stored), or in shared memory before a move of their own."""
         if frame.task.states:
@@ -288,12 +292,12 @@ class States(Part):
             return self.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
         if step.memory != "shared":
             raise refuse(step, "via-memory", f"`{step}`: a stop is in register or shared", "via shared")
-        boxes = tuple(self._box(frame, t.name, t.dtype, step, t) for t in frame.task.outputs)
+        boxes = tuple(self._box(frame, t.name, t.dtype, step, t, t.dims) for t in frame.task.outputs)
         put = self.chain(frame.but(target=Target(boxes)), i + 1)
         return ir.seq(put, self._store_task(frame, frame.target.stored_as(step), boxes, step.steps or ()))
 
-    def _box(self, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor) -> Box:
-        """A shared buffer for this spec's part of an output."""
+    def _box(self, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor, over: Sequence[Axis]) -> Box:
+        """A shared buffer for this spec's part of a tensor, asked in the order of the axes `over`."""
         axes = [a for a in frame.spec.axes if not a.reduction]
         if any(a.name not in {x.name for x in frame.task.axes} for a in axes):
             raise refuse(
@@ -302,7 +306,7 @@ class States(Part):
                 f"`{step}` of fused axes is accepted by the language, not lowered yet",
                 "do not fuse here",
             )
-        dims = {a.name: frame.spec.axis(a.name).extent for a in tensor.dims}
+        dims = {a.name: frame.spec.axis(a.name).extent for a in over}
         placement = laid_out(step, dims, type.bytes)
         count, unit = frame.own_copy(self.build.threads)
         buffer = self.build.buffer(f"{name}_{step.memory}", type, (*count, *placement.shape), "shared")
@@ -311,8 +315,6 @@ class States(Part):
 
     def _store_task(self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...]) -> ir.Stmt:
         """A move of finished values from `boxes` to the target."""
-        from tilelang.expr import Read
-
         values = tuple(Read(t, by_dims(t, frame.task)) for t in frame.task.outputs)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, values)
         return self._pointwise(frame, task, target, boxes, steps)
@@ -343,23 +345,25 @@ class States(Part):
         for state in frame.task.states:
             members = []
             for tensor, variable in zip(state.tensors, state.reduce.combiner.left, strict=True):
-                box = self._box(frame, f"{tensor.name}_state", variable.dtype, step, tensor)
+                box = self._box(frame, f"{tensor.name}_state", variable.dtype, step, tensor, frame.task.axes)
                 boxes.append(box)
                 members.append(box.buffer)
             buffers.append(tuple(members))
-        low = tuple(frame.spec.axis(a.name).base for a in frame.task.axes)
-        place = StatePlace(tuple(buffers), "shared", 0, None, low, _reordered(boxes[0], frame.task), boxes[0].unit)
+        place = StatePlace(tuple(buffers), "shared", 0, None, boxes[0].low, boxes[0].placement, boxes[0].unit)
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         start = (
             []
             if inner
             else [self._clear(frame, state, members, step) for state, members in zip(frame.task.states, buffers, strict=True)]
         )
-        below = frame.but(state=place, slots=(), walks=(), first=frame.walks)
+        below = frame.but(state=place, slots=(), walks=())
         body = self.chain(below, i + 1)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
-        back = self._pointwise(frame, task, frame.target.stored_as(step), tuple(boxes), step.steps)
-        return ir.seq(*start, body, back)
+
+        def back(target: Target) -> ir.Stmt:
+            return self._pointwise(frame, task, target, tuple(boxes), step.steps)
+
+        return ir.seq(*start, body, self._by_round(frame, frame.target.stored_as(step), step, back))
 
     def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
         """The identity into a shared state, by all units."""
@@ -398,6 +402,11 @@ def _kept_beyond(frame: Frame) -> Frame:
     return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
 
 
+def _stop(step: Place) -> int | None:
+    """Which of an accumulator's steps back is a stop on the way."""
+    return next((k for k, s in enumerate(step.steps or ()) if isinstance(s, Place) and s.verb == "via"), None)
+
+
 def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:
     """What the first two rounds of a walk over a reduction would do to one element."""
     axis = next((a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const)), None)
@@ -426,14 +435,6 @@ def by_dims(tensor: Tensor, task: Task) -> tuple[Expr, ...]:
     """The task's axes in the order of a tensor's own dimensions."""
     named = {a.name: a for a in task.axes}
     return tuple(named[d.name] for d in tensor.dims)
-
-
-def _reordered(box: Box, task: Task) -> Placement:
-    """A box's placement, asked in the order of the task's axes (states are defined over exactly these)."""
-    assert box.placement is not None
-    order = [box.placement.dims.index(a.name) for a in task.axes]
-    p = box.placement
-    return p.replace(dims=tuple(p.dims[k] for k in order), variables=tuple(p.variables[k] for k in order))
 
 
 def _setting(b: ir.Buffer, value: Expr, step: Place) -> Each:
