@@ -67,7 +67,9 @@ def emit(program: ir.Program, dialect: Dialect, lines: bool = False) -> str:
     names = kernel_names(program, dialect)
     bodies = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines).text() for kernel in program.kernels]
     text = "\n".join(part for part in (library.text, *bodies) if part)
-    return "".join(header for word, header in dialect.headers if word in text) + text
+    for word, header in reversed(dialect.headers):  # the later ones may need the earlier ones
+        text = header + text if word in text else text
+    return text
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:

@@ -1,9 +1,6 @@
 #ifndef __has_builtin
 #define __has_builtin(x) 0
 #endif
-#ifndef __has_builtin
-#define __has_builtin(x) 0
-#endif
 #if __has_builtin(__builtin_prefetch) && !defined(__SPIR__) && !defined(__SPIRV__)
 #define PREFETCH(pointer) __builtin_prefetch((__global const void*)(pointer))
 #else
