@@ -10,12 +10,12 @@ import math
 from collections.abc import Sequence
 
 from tilelang.errors import Refusal
-from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
+from tilelang.expr import INDEX, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import TENSOR_END, Box, ByAccess, Frame
+from tilelang.lowering.build.frame import TENSOR_END, Box, Frame
 from tilelang.lowering.build.leaf import fold
-from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, uses_below
-from tilelang.simplify import interval, simplify
+from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
+from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place
 from tilelang.task import Task
@@ -44,21 +44,24 @@ class Cover(Part):
         if not uses:
             raise refuse(step, "load-unread", f"`{step}`: nothing below reads {step.tensor_name} here", "leave the load out")
         by_access = self._by_access(frame, step, uses)
-        if by_access:
-            return self._access_region(frame, step, uses), uses
         try:
-            return self._staged_bounds(frame, self._box_region(frame, step, uses)), uses
+            region = self._access_region(frame, step, uses) if by_access else self._box_region(frame, step, uses)
         except NotABox:
-            return self._access_region(frame, step, uses), uses
+            region = self._access_region(frame, step, uses)
+        return self._staged_bounds(frame, region), uses
 
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
         source = self.source_of(frame, region)
-        if not isinstance(source, Box) or isinstance(source, ByAccess) or source.placement is None:
+        if not isinstance(source, Box) or source.placement is None:
             return region
+        names = [p.name[1:] for p in source.points] or [a.name for a in region.spec.axes]
+        held = {n: (low, (interval(v)[1] or 0) + 1)
+                for n, low, v in zip(names, source.low, source.placement.variables, strict=True)}  # fmt: skip
         axes = []
-        for d, (a, low, v) in enumerate(zip(region.spec.axes, source.low, source.placement.variables, strict=True)):
-            offset, extent = simplify(a.base - low), (interval(v)[1] or 0) + 1
+        for d, a in enumerate(region.spec.axes):
+            low, extent = held.get(a.name, (a.base, a.extent))
+            offset = simplify(a.base - low)
             bounds = (Bound(f"source:{d}<", offset, extent), Bound(f"source:{d}>", offset, 0, True))
             axes.append(a.replace(bounds=(*a.bounds, *(b for b in bounds if not b.is_certain(a.extent)))))
         return dataclasses.replace(region, spec=region.spec.replace(axes=tuple(axes)))
@@ -69,14 +72,19 @@ class Cover(Part):
             return use.read is step.what
         return bool(use.read.tensor.name == step.what)
 
-    @staticmethod
-    def _by_access(frame: Frame, step: Place, uses: list[Use]) -> bool:
-        """Whether the buffer holds one element per point: the layout says so, or the read goes through a fused axis or a gather."""
+    def _by_access(self, frame: Frame, step: Place, uses: list[Use]) -> bool:
+        """Whether the buffer holds one element per point: the layout says so, the tensor stands like that already, or the read goes
+        through a fused axis or a gather."""
         dims = {d.name for d in uses[0].read.tensor.dims}
         if step.layout is not None and step.layout.terms:
             return not set(step.layout.dims) <= dims
         if not uses[0].main:
             return False
+        if self.residence_of(frame, uses[0].whole).points:
+            return True
+        gathered = any(isinstance(e, Read) for i in uses[0].indices for e in i.walk())
+        if gathered and step.memory == "register":  # which rows a thread has is known by their points only
+            return True
         try:
             boxed = math.prod(n for _, n in hull(uses, step))
         except NotABox:
@@ -100,16 +108,32 @@ class Cover(Part):
                     frame.spec.units, frame.spec.lane)  # fmt: skip
         named = step.what if isinstance(step.what, Read) else None
         fill = self._fill(frame, uses, pads)
-        spec = spec.replace(axes=tuple(self._resolved(frame, a) for a in axes))
-        return Region(task, spec, tuple(a.base for a in spec.axes), fill, frozenset(filled), True, named)
+        begins = tuple(self._gathered(frame, a.base, None) for a in axes)
+        moved = []
+        for d, a in enumerate(axes):
+            exists = self._gather_exists(frame, [u.indices[d] for u in uses])
+            ends = tuple(b.replace(offset=self._gathered(frame, b.offset, exists)) for b in a.bounds)
+            moved.append(a.replace(base=self._gathered(frame, a.base, exists), bounds=ends))
+        return Region(task, spec.replace(axes=tuple(moved)), begins, fill, frozenset(filled), True, named)
 
-    def _resolved(self, frame: Frame, a: AxisState) -> AxisState:
-        """An axis whose begin was read from an integer tensor, with that read as a load."""
-        if not any(isinstance(e, Read) for e in a.base.walk()):
-            return a
+    @staticmethod
+    def _gather_exists(frame: Frame, indices: list[Expr]) -> Expr | None:
+        """The condition under which the elements of integer tensors exist that indices read; None: they do."""
+        read = [i for e in indices for x in unique(e) if isinstance(x, Read) for i in x.indices]
+        axes = [a for a in frame.spec.axes if any(mentions(i, a.name) for i in read)]
+        return conjunction([b.holds(index(0)) for a in axes for b in a.bounds])
+
+    def _gathered(self, frame: Frame, begin: Expr, exists: Expr | None) -> Expr:
+        """Where a region begins, with reads of integer tensors as loads; the least value there is where they do not exist."""
+        reads = [e for e in unique(begin) if isinstance(e, Read)]
+        if not reads:
+            return begin
         points = {x.name: x.base for x in frame.spec.axes}
-        bounds = tuple(b.replace(offset=simplify(self.value(frame, b.offset, points))) for b in a.bounds)
-        return a.replace(base=simplify(self.value(frame, a.base, points)), bounds=bounds)
+        value = simplify(self.value(frame, begin, points))
+        if exists is None:
+            return value
+        least = simplify(substitute(begin, {e: const(interval(Cast(e, INDEX))[0] or 0, e.dtype) for e in reads}))
+        return Select(exists, value, least)
 
     def _dim_bounds(self, frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Expr, extent: int) -> list[Bound]:
         """Where elements of a region stop existing: at this spec's bounds along an axis, and at the tensor's ends."""
@@ -161,7 +185,8 @@ class Cover(Part):
             if not set(wide) <= named <= set(axes):
                 raise self._layout_names(step, use, axes, wide)
             wide = tuple(a for a in axes if a in named)
-        axes = wide
+        staged = {p.name[1:] for p in self.residence_of(frame, use.whole).points}
+        axes = tuple(a for a in axes if a in wide or a in staged or frame.spec.axis(a).bounds) or axes[-1:]
         states = tuple(frame.spec.axis(a) for a in axes)
         used = (*frame.task.axes, *frame.task.reduction_axes)
         task = Task(use.read.tensor.name, (use.read.tensor,), used, (use.whole,))

@@ -72,7 +72,7 @@ class FragmentMoves(InstructionMoves):
         inside = dict(zip(_along(found, name, region), held.at(share.lane, index(0)), strict=True))
         low = zip(region.low, begins, strict=True)
         element = tuple(simplify(b + begin + inside.get(p, index(0))) for p, (b, begin) in enumerate(low))
-        operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element, {})))
+        operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element)))
         return ir.Instruction(semantics, operands, semantics.width, do.span)
 
     @staticmethod

@@ -8,14 +8,13 @@ exist hold the fill of their load, so that an instruction, which cannot be guard
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 from tilelang.expr import Axis, Expr, Read, Var, index, unique
 from tilelang.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.frame import Fixed, Frame, Residence, Share, Target
+from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.place import Places
@@ -25,7 +24,7 @@ from tilelang.lowering.build.state import States
 from tilelang.matching import Match
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
-from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Do, Place, Step, Vectorize
 
 SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
 
@@ -44,13 +43,12 @@ class FragmentShare(Share):
     operand: str = ""
     lane: Expr = index(0)
     level: str = ""
-    points: tuple[Var, ...] = ()  # by access: the axes that stand for the dimensions
 
     def first(self, indices: tuple[Expr, ...], step: Step) -> tuple[Expr, ...]:
         """Where the slots of the tile that begins at an element are. Raises NotOwner."""
         tiles = tuple(_tile_number(simplify(i - low), n, step) for i, low, n in zip(indices, self.low, self.tile, strict=True))
         grid = Share(self.tensor, self.read, self.buffer, low=tuple(index(0) for _ in self.low), dims=self.dims)
-        found = grid.at(tiles, {})
+        found = grid.at(tiles)
         return (*(found if any(d.size > 1 for d in self.dims) else ()), index(0))
 
     def inside(self, slot: Expr) -> tuple[Expr, ...]:
@@ -59,7 +57,7 @@ class FragmentShare(Share):
         held = dict(zip(self.along, self.map.at(self.lane, slot), strict=True))
         return tuple(held.get(d, index(0)) for d in range(len(self.tile)))
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         assert self.map is not None
         name, owned = self.tensor.name, self.map.table[0]
         places = ", ".join(str(tuple(int(c) for c in coordinate)) for coordinate in owned[:4])
@@ -129,14 +127,6 @@ class Fragments(Places, Shares, States, Leaf):
         return group, lane, simplify(group * width + lane)
 
     # ------------------------------------------------------------ operands
-
-    def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
-        """As for other loads; what an instruction reads may be staged by access too."""
-        spread = any(isinstance(s, (Tile, Split)) for s in step.steps or ())
-        if region.points and not spread and self._operand_loaded(frame, region, uses) is not None:
-            share = self.share_of(frame, i, step, region, uses)
-            return self._fetch_share(frame, step, region, share), share
-        return super().register_load(frame, i, step, region, uses)
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What an instruction reads is given out by its operand's map, anything else by who reads it."""

@@ -39,7 +39,8 @@ class Residence:
     """A tensor, or one read of it, in a buffer.
 
     fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
-    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread.
+    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
+    access, the axes that stand for the dimensions: one element per point of them.
     """
 
     tensor: Tensor
@@ -49,6 +50,7 @@ class Residence:
     filled: frozenset[str] = frozenset()
     outside: bool = False
     steps: tuple[Step, ...] = ()
+    points: tuple[Var, ...] = ()
 
     def serves(self, read: Read, whole: Read | Pad) -> bool:
         """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
@@ -58,8 +60,12 @@ class Residence:
         """Whether elements beyond the bound of this key hold `fill`."""
         return key in self.filled or self.outside and key.startswith(TENSOR_END)
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        """Buffer indices of an element. axes: the coordinate of every axis at the reader."""
+    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
+        return tuple(axes[p] for p in self.points) or indices
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Buffer indices of an element."""
         raise NotImplementedError
 
 
@@ -67,7 +73,7 @@ class Residence:
 class Whole(Residence):
     """The whole tensor, in global memory."""
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return indices
 
 
@@ -80,21 +86,11 @@ class Box(Residence):
     slot: Expr | None = None
     unit: tuple[Expr, ...] = ()
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         assert self.placement is not None
         local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
         ring = () if self.slot is None else (self.slot,)
         return (*ring, *self.unit, *self.placement.at(local))
-
-
-@dataclasses.dataclass(frozen=True)
-class ByAccess(Box):
-    """One element per point of the axes `points`, from `low` on."""
-
-    points: tuple[Var, ...] = ()
-
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        return Box.at(self, tuple(axes[p] for p in self.points), axes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +149,12 @@ class Share(Residence):
     low: tuple[Expr, ...] = ()
     dims: tuple[DimShare, ...] = ()
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the elements are counted along."""
+        return tuple(p.name[1:] for p in self.points) or tuple(d.name for d in self.tensor.dims)
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         found = []
         for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
             terms = self._terms(share, i - low)
@@ -196,7 +197,7 @@ class Fixed(Residence):
 
     slots: tuple[Expr, ...] = ()
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return self.slots
 
 
@@ -204,7 +205,7 @@ class Fixed(Residence):
 class Staging(Residence):
     """Where a fetched element waits; its slots come from the walks of the move."""
 
-    def at(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return ()
 
 

@@ -250,8 +250,7 @@ class Instructions(FragmentMoves):
         read = whole.read if isinstance(whole, Pad) else whole
         points = self.first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
         indices = tuple(self.index_value(frame, i, points) for i in read.indices)
-        if isinstance(residence, FragmentShare) and residence.points:
-            indices = tuple(points[p.name[1:]] for p in residence.points)
+        indices = residence.element(indices, frame.coordinates(points))
         try:
             if isinstance(residence, FragmentShare):
                 self._check_map(step, name, held, residence)
@@ -261,7 +260,7 @@ class Instructions(FragmentMoves):
                              f" operand {name} has a map of its own",
                              f"load {read.tensor.name} in register without spreads: it follows the map",
                              f"{held}")  # fmt: skip
-            return residence.buffer, residence.at(indices, frame.coordinates(points))
+            return residence.buffer, residence.at(indices)
         except NotOwner as error:
             from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
 

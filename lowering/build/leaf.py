@@ -28,7 +28,7 @@ from tilelang.expr import (
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
-from tilelang.lowering.build.frame import ByAccess, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
+from tilelang.lowering.build.frame import Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
 from tilelang.simplify import FALSE, conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Step, Vectorize
@@ -192,10 +192,10 @@ class Leaf(Part):
         axes = frame.coordinates(points)
         output = frame.task.outputs[k]
         named = {a.name: v for a, v in axes.items() if isinstance(a, Axis)}
-        if isinstance(place, (ByAccess, Fixed, Staging)):
-            return place.at((), axes)
-        coordinates = tuple(named[a.name] for a in output.dims)
-        return place.at(coordinates, axes)
+        if isinstance(place, (Fixed, Staging)):
+            return place.at(())
+        coordinates = () if place.points else tuple(named[a.name] for a in output.dims)
+        return place.at(place.element(coordinates, axes))
 
     def _state_value(self, frame: Frame, e: Expr, points: dict[str, Expr], lane: Expr | None) -> Expr:
         """A value of the task with its states' elements in place of the reads of them."""
@@ -281,7 +281,8 @@ class Leaf(Part):
 
     def _loaded(self, frame: Frame, read: Read, whole: Read | Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, whole)
-        at = source.at(indices, axes)
+        indices = source.element(indices, axes)
+        at = source.at(indices)
         if isinstance(source, Share):
             self._check_slots(frame, source, indices, at)
         return as_logical(source.buffer.dtype, read.dtype, ir.Load(source.buffer, at))
@@ -305,7 +306,7 @@ class Leaf(Part):
     def _padded(self, frame: Frame, pad: Pad, indices: tuple[Expr, ...], axes: dict[Expr, Expr]) -> Expr:
         source = self.residence_of(frame, pad)
         loaded = self._loaded(frame, pad.read, pad, indices, axes)
-        if isinstance(source, ByAccess) or (source.outside and source.fill is not None and source.fill.value == pad.value.value):
+        if source.points or (source.outside and source.fill is not None and source.fill.value == pad.value.value):
             return loaded
         shape = pad.read.tensor.shape
         inside = conjunction([c for i, n in zip(indices, shape, strict=True) for c in (index(0) <= i, i < n)])

@@ -81,7 +81,7 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
     indices = tuple(simplify(substitute(i, mapping)) for i in read.indices)
     if found.by_access:
         if found.residence is not None:
-            used = [axes[p.name[1:]] for p in points_of(found.residence)]
+            used = [axes[p.name[1:]] for p in found.residence.points]
         else:
             mentioned = {e for i in indices for e in unique(i) if isinstance(e, Axis)}
             used = [a for a in axes.values() if a in mentioned]
@@ -92,16 +92,10 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
 
 def resident(whole: Read | Pad, residence: Residence) -> Resident:
     """How a residence that exists serves a read."""
-    fills = by_access = bool(points_of(residence))
+    fills = by_access = bool(residence.points)
     if isinstance(whole, Pad) and residence.outside and residence.fill is not None:
         fills |= residence.fill.value == whole.value.value
     return Resident(residence.buffer.memory, residence.buffer.dtype, residence, by_access, fills)
-
-
-def points_of(residence: Residence) -> tuple[Var, ...]:
-    """The axes whose points are staged; none for a residence by region."""
-    points: tuple[Var, ...] = getattr(residence, "points", ())
-    return points
 
 
 def promised(whole: Read | Pad, loads: list[Place]) -> Resident:

@@ -82,7 +82,7 @@ def _points(indices: Sequence[Expr], threads: int) -> int:
 def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     """The refusal of a read by a thread that has not the element, with the element and the two threads."""
     share = error.share
-    name, dims = share.tensor.name, [d.name for d in share.tensor.dims]
+    name, dims = share.tensor.name, share.names
     example = _foreign_element(share, dims, error.offsets, threads)
     if example is None:
         return Refusal(

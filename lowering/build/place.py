@@ -11,13 +11,12 @@ import math
 from collections.abc import Collection
 
 from tilelang.computation import Tensor
-from tilelang.expr import Const, Expr, Read, Var, index
+from tilelang.expr import INDEX, Const, Expr, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region, axes_of
 from tilelang.lowering.build.frame import (
     Box,
-    ByAccess,
     Frame,
     Residence,
     Share,
@@ -91,9 +90,11 @@ class Places(Part):
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         region, uses = self.region(frame, i, step)
-        if isinstance(self.source_of(frame, region), ByAccess) and not region.points:
-            raise refuse(step, "not-lowered-yet", f"`{step}` of a tensor that is staged by access is accepted by the language, not"
-                         " lowered yet", "stage by region; name the tensor's own dimensions")  # fmt: skip
+        points = [p.name[1:] for p in self.source_of(frame, region).points]
+        if points and not region.points:
+            raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
+                         f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
+                         f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
         if step.memory == "register":
             return self.register_load(frame, i, step, region, uses)
         box = self._box_for(frame, step, region, slot)
@@ -104,7 +105,10 @@ class Places(Part):
     def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
         tensor = region.task.outputs[0]
         dims = {a.name: a.extent for a in region.spec.axes}
-        placement = laid_out(step, dims, tensor.dtype.bytes)
+        named = set(step.layout.dims) if region.points and step.layout is not None and step.layout.terms else set(dims)
+        placement = laid_out(step, {d: n for d, n in dims.items() if d in named}, tensor.dtype.bytes)
+        parts = dict(zip(placement.dims, placement.variables, strict=True))  # what a layout leaves out has one point
+        placement = placement.replace(dims=tuple(dims), variables=tuple(parts.get(d, Var(d, INDEX, 0, 0)) for d in dims))
         ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
         count, unit = frame.own_copy(self.build.threads)
         shape = (*((ring,) if ring else ()), *count, *placement.shape)
@@ -112,10 +116,8 @@ class Places(Part):
             f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
         )
         self._rings[id(step)] = buffer
-        fields = (tensor, region.read, buffer, region.fill, region.filled, region.outside)
-        if region.points:
-            return ByAccess(*fields, low=region.low, placement=placement, slot=slot, unit=unit, points=region.points)
-        return Box(*fields, low=region.low, placement=placement, slot=slot, unit=unit)
+        return Box(tensor, region.read, buffer, region.fill, region.filled, region.outside, points=region.points, low=region.low,
+                   placement=placement, slot=slot, unit=unit)  # fmt: skip
 
     _rings: dict[int, ir.Buffer]
 

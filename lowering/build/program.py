@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tilelang.check import axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
@@ -274,7 +274,7 @@ def _check_fused_split(task: Task, steps: tuple[Step, ...]) -> None:
 class Whole0(Whole):
     """A tensor without dimensions: one element."""
 
-    def at(self, indices: tuple[Expr, ...], axes: object) -> tuple[Expr, ...]:
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return (index(0),)
 
 
@@ -285,11 +285,14 @@ class Part(Residence):
         super().__init__(tensor, read, buffer)
         object.__setattr__(self, "grid", grid)
 
-    def at(self, indices: tuple[Expr, ...], axes: object) -> tuple[Expr, ...]:
+    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         from tilelang.spec import point
 
-        parts = tuple(axes[point(n)] // size for n, size in self.grid)  # type: ignore[attr-defined, index]
+        parts = tuple(axes[point(n)] // size for n, size in self.grid)  # type: ignore[attr-defined]
         return (*parts, *indices)
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return indices
 
 
 def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:

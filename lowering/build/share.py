@@ -35,9 +35,6 @@ class Shares(Part):
 
     def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
         """A load in registers: its statements and its shares."""
-        if region.points:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
-                         " yet", "stage in shared")  # fmt: skip
         if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
             return self._declared(frame, step, region)
         share = self.share_of(frame, i, step, region, uses)
@@ -47,7 +44,7 @@ class Shares(Part):
         """The move's own spreads say who owns which element."""
         inner = self.move_frame(frame, step, region, Target(()))
         leaf = leaf_spec(inner, 0, self.build.profile)
-        offsets = [simplify(leaf.axis(a.name).base - low) for a, low in zip(region.spec.axes, region.low, strict=True)]
+        offsets = [simplify(leaf.axis(a.name).base - a.base) for a in region.spec.axes]
         name = step.tensor_name
         share = self._make_share(name, region, [dim_share([o], step, name) for o in offsets])
         share = dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
@@ -55,10 +52,12 @@ class Shares(Part):
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """A silent load: each thread gets exactly what it reads below."""
-        offsets: list[list[Expr]] = [[] for _ in region.low]
-        for _, indices in self.reader_indices(frame, i, uses):
-            for d, (e, low) in enumerate(zip(indices, region.low, strict=True)):
-                offsets[d].append(simplify(e - low))
+        if region.points:
+            leaf = leaf_spec(frame, i + 1, self.build.profile)
+            readers = [tuple(leaf.axis(a.name).base for a in region.spec.axes)]
+        else:
+            readers = [indices for _, indices in self.reader_indices(frame, i, uses)]
+        offsets = [[simplify(indices[d] - low) for indices in readers] for d, low in enumerate(region.low)]
         name = step.tensor_name
         return self._make_share(name, region, [_everything(o) if _mixed(o) else dim_share(o, step, name) for o in offsets])
 
@@ -67,7 +66,8 @@ class Shares(Part):
         tensor = region.task.outputs[0]
         buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
         filled = frozenset(region.filled)
-        return Share(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims)
+        fields = (tensor, region.read, buffer, region.fill, filled, region.outside)
+        return Share(*fields, low=region.low, dims=dims, points=region.points)
 
     def reader_indices(self, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
         """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
@@ -150,9 +150,6 @@ class Shares(Part):
             raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers with declared owners is accepted by the language,"
                          " not lowered yet", "leave the owners to the readers")  # fmt: skip
         region, uses = self.region(frame, i, step)
-        if region.points:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: staging by access in registers is accepted by the language, not lowered"
-                         " yet", "stage in shared")  # fmt: skip
         share = self.share_of(frame, i, step, region, uses)
         ring = self.register_rings.setdefault(id(step), [])
         while len(ring) <= number:
