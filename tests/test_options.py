@@ -18,8 +18,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_defaults_and_environment() -> None:
     assert Options.from_environment({"PATH": "/bin"}) == Options()
-    found = Options.from_environment({"TILELANG_VERIFY": "1", "TILELANG_DUMP": "out", "TILELANG_CACHE_DIR": ""})
-    assert (found.verify, found.dump, found.cache_dir) == (True, "out", "")
+    found = Options.from_environment(
+        {"TILELANG_VERIFY": "1", "TILELANG_DUMP": "out", "TILELANG_CACHE_DIR": "", "TILELANG_PROFILE": ""}
+    )
+    assert (found.verify, found.dump, found.cache_dir, found.profile) == (True, "out", "", None)
     assert found.replace(verify=None, device="gpu") == Options(verify=True, dump="out", cache_dir="", device="gpu")
 
 

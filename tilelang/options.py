@@ -22,6 +22,10 @@ def _truth(text: str) -> bool:
     return value[text.strip().lower()]
 
 
+def _text(text: str) -> str | None:
+    return text or None
+
+
 def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
     return dataclasses.field(default=default, metadata={"environment": PREFIX + name, "read": read})
 
@@ -38,12 +42,12 @@ class Options:
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
-    dump: str | None = _knob("DUMP", None, str)
-    debug: str | None = _knob("DEBUG", None, str)
+    dump: str | None = _knob("DUMP", None, _text)
+    debug: str | None = _knob("DEBUG", None, _text)
     cache_dir: str | None = _knob("CACHE_DIR", None, str)
-    platform: str | None = _knob("PLATFORM", None, str)
-    device: str | None = _knob("DEVICE", None, str)
-    profile: str | None = _knob("PROFILE", None, str)
+    platform: str | None = _knob("PLATFORM", None, _text)
+    device: str | None = _knob("DEVICE", None, _text)
+    profile: str | None = _knob("PROFILE", None, _text)
     check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
 
     def __post_init__(self) -> None:

@@ -26,12 +26,12 @@ from tilelang.expr import (
     substitute,
 )
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part
+from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
 from tilelang.lowering.build.frame import Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
 from tilelang.simplify import FALSE, conjunction, interval, simplify
 from tilelang.spec import AxisState, Bound
-from tilelang.steps import Do, Step, Vectorize
+from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.task import reads
 
 
@@ -271,8 +271,13 @@ class Leaf(Part):
 
     def residence_of(self, frame: Frame, whole: Read | Pad) -> Residence:
         found = self.residence_here(frame, whole)
-        assert found is not None, f"{whole} is nowhere"
-        return found
+        if found is not None:
+            return found
+        name = (whole.read if isinstance(whole, Pad) else whole).tensor.name
+        step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name == name), None)
+        assert frame.finishing and step is not None, f"{whole} is nowhere"
+        raise refuse(step, "stage-in-walk", f"`{step}` stands inside a walk over a reduction, and {name} is read after it, for the"
+                     " finished results", f"place {name} above the walk, or above the accumulator")  # fmt: skip
 
     def residence_here(self, frame: Frame, whole: Read | Pad) -> Residence | None:
         """Where a read finds its tensor, if it is resident already: a step below may still place it."""

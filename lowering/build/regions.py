@@ -122,6 +122,15 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
         for region, use in zip(regions[1:], uses[1:], strict=True):
             other, n = region[d]
             gap = simplify(other - low)
+            if not isinstance(gap, Const) and use.task is not uses[0].task and str(use.read) == str(uses[0].read):
+                one, other_one = uses[0].task.name, use.task.name
+                raise Refusal(
+                    "not-lowered-yet",
+                    f"`{step}`: {use.read} is read for {one} and for {other_one}, which do not walk together: a walk shared by several"
+                    " reductions is accepted by the language, not lowered yet for this target",
+                    span=step.span,
+                    mend=f"place {use.read.tensor.name} above the walk, where it is whole",
+                )
             if not isinstance(gap, Const):
                 names = ", ".join(sorted({str(u.read) for u in uses}))
                 raise Refusal(

@@ -50,6 +50,22 @@ def register_inside_register() -> None:
     start.accumulate(tl.register).check()
 
 
+def _attention() -> tl.Schedule:
+    i, j, d = tl.axes(i=64, j=128, d=32)
+    S, V = tl.input("S", tl.float32, i, j), tl.input("V", tl.float32, j, d)
+    weight = tl.define("weight", tl.exp(S[i, j]), i, j)
+    total = tl.define("total", tl.sum(weight[i, j], over=j), i)
+    return tl.schedule(tl.define("O", tl.sum(weight[i, j] * V[j, d], over=j) / total[i], i, d)).tile(i=16).to(tl.block)
+
+
+def walk_that_two_reductions_would_share() -> None:
+    _attention().split(j=16).compute("weight", tl.shared).compute("total", tl.register).check()
+
+
+def stage_that_is_read_after_its_walk() -> None:
+    _attention().split(j=16).compute("total", tl.shared).check()
+
+
 def stage_that_nobody_reads() -> None:
     """Z alone reads `twice`, in a kernel of its own."""
     i, j = tl.axes(i=8, j=8)
