@@ -483,3 +483,46 @@ def test_no_cache() -> None:
 def test_an_epilogue_runs() -> None:
     a, b, bias = small(5, 7), small(7, 6), small(6)
     np.testing.assert_array_equal(tl.compile(linear(5, 6, 7))(a, b, bias), np.maximum(a @ b + bias, 0))
+
+
+def test_a_kernel_is_finished_before_an_interrupt_leaves_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between the launch and the wait: the arrays may be freed as soon as the caller has the exception."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    kernel = tl.compile(matmul(300, 300, 300))
+    a, b, out = small(300, 300), small(300, 300), np.full((300, 300), np.nan, np.float32)
+    kernel(a, b)  # compiled
+    monkeypatch.setattr(driver.HostArray, "land", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kernel(a, b, out=out)
+    np.testing.assert_array_equal(out, a @ b)
+
+
+def test_arrays_made_with_the_kernel_s_queue_are_taken(product: tl.Kernel) -> None:
+    import pyopencl as cl
+    import pyopencl.array as device_array
+
+    a, b = small(5, 7), small(7, 6)
+    found = product(device_array.to_device(product.queue, a), device_array.to_device(product.queue, b), queue=product.queue)
+    np.testing.assert_array_equal(found.get(), a @ b)
+    other = cl.CommandQueue(cl.Context([product.target.device.handle]))  # type: ignore[union-attr]
+    with pytest.raises(DeviceError, match="kernel.queue") as caught:
+        product(device_array.to_device(other, a), b)
+    assert caught.value.code == "other-context"
+    with pytest.raises(DeviceError) as caught:
+        product(a, b, queue=other)
+    assert caught.value.code == "launch-failed"
+
+
+def test_ranges_are_checked_unless_that_is_switched_off() -> None:
+    i = tl.axes(i=4)
+    ids, table = tl.input("ids", tl.int32, i, range=(0, 4)), tl.input("T", tl.float32, r=8)
+    rows = tl.define("Y", table[ids[i]], i)
+    beyond, values = np.array([0, 1, 2, 5], np.int32), np.arange(8, dtype=np.float32)
+    with pytest.raises(ComputationError, match="outside its range") as caught:
+        tl.compile(rows)(ids=beyond, T=values)
+    assert caught.value.counterexample == "ids[3] = 5"
+    unchecked = tl.compile(rows, options=tl.Options(check_ranges=False))
+    np.testing.assert_array_equal(unchecked(ids=beyond, T=values), [0, 1, 2, 5])
