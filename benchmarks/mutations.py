@@ -4,7 +4,7 @@
 
 Every schedule of every example that has NAME in "example.schedule.stage" (default: all), at odd sizes and with tiny tiles, as it is
 decided and as it is emitted. Prints how many mutants the simulator's reports or wrong results give away, and the survivors with why.
-Exit status 1 where nothing shows that a survivor is not needed, or fewer than 95 % of those that are needed were found. The table that
+Exit status 1 where a survivor is not shown to be unseen, or where fewer than 95 % of the others were found. The table that
 is committed: `python benchmarks/mutations.py --json benchmarks/results/mutations.json`.
 """
 
@@ -23,12 +23,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
+from tests.lowering.test_instruct import ampere
 from tests.lowering.test_mutations import awaited
 from tests.test_examples import NAMES, SIZES, load
 from tilelang.testing.mutants import KINDS
-from tilelang.testing.mutations import MISSED, STAGES, WHY, Judge
+from tilelang.testing.mutations import DOUBLED, MISSED, STAGES, UNSEEN, WHY, Judge
 
-ENOUGH = 0.95  # the share of mutants that must be found
+ENOUGH = 0.95  # the share that must be found of the mutants that can be
 AWAITED = "asynchronous copies"
 SMALLER = {"14_own_instruction": (5, 37, 11)}  # where the simulator is slow: an instruction by one thread at a time
 Job = tuple[str, str, str]  # example, schedule, stage
@@ -37,9 +38,12 @@ Row = dict[str, Any]
 
 def jobs(chosen: list[str]) -> list[Job]:
     """What to run, the costly ones first."""
-    kernels = [(AWAITED, "rows"), *((n, s) for n in NAMES for s in load(n).schedules(*sizes(n), small=True))]
+    kernels = [
+        (AWAITED, "rows"),
+        (AWAITED, "gemm_ampere"),
+        *((n, s) for n in NAMES for s in load(n).schedules(*sizes(n), small=True)),
+    ]
     every = [(*k, stage) for stage in STAGES for k in kernels]
-    every.append((AWAITED, "gemm_ampere", "decided"))  # emitted, it is unrolled to more than can be run
     every.sort(key=lambda job: "gemm" not in job[1] and "own" not in job[0])
     return [job for job in every if not chosen or any(part in ".".join(job) for part in chosen)]
 
@@ -55,8 +59,7 @@ def schedule(example: str, which: str) -> tuple[tl.Schedule, str]:
         return load(example).schedules(*sizes(example), small=True)[which], "pocl"
     if which == "rows":
         return awaited(), "ampere"
-    module = load("01_matmul")
-    return module.gemm_ampere(module.matmul(72, 40, 136, tl.float16)), "ampere"
+    return ampere(load("01_matmul").matmul(40, 24, 104, tl.float16)), "simulated"  # with smaller tiles
 
 
 def run(job: Job) -> Row:
@@ -92,6 +95,7 @@ def summary(rows: list[Row]) -> list[Row]:
                 "mutants": total.total(),
                 "found": total.total() - len(left),
                 "share": round(1 - len(left) / max(1, total.total()), 4),
+                "share without the unseen": round(1 - (len(left) - why[UNSEEN]) / max(1, total.total() - why[UNSEEN]), 4),
                 **{kind: f"{total[kind] - survived[kind]} of {total[kind]}" for kind in KINDS},
                 **{how: why[how] for how in WHY},
             }
@@ -127,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         }
         text = json.dumps({**head, "why": WHY, "summary": table, "kernels": rows}, indent=1)
         options.json.write_text(text + "\n")
-    return int(any(line[MISSED] or line["share"] < ENOUGH for line in table if line["mutants"]))
+    return int(any(line[MISSED] + line[DOUBLED] or line["share without the unseen"] < ENOUGH for line in table))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,12 @@ import pytest
 
 import tilelang as tl
 from tests.test_examples import SIZES, load
-from tilelang.lowering import ir
-from tilelang.testing.mutants import KINDS
-from tilelang.testing.mutations import Tally, decided
+from tilelang import dtype as dt
+from tilelang.expr import INDEX, Expr, Select, Var, binary, const, index
+from tilelang.lowering import ir, printer
+from tilelang.lowering.passes.loop_ends import REASON
+from tilelang.testing.mutants import KINDS, Mutant, mutants
+from tilelang.testing.mutations import DOUBLED, UNSEEN, Judge, Tally, decided
 
 QUICK = ["02_batched_gelu.simt", "06_row_sum.simt", "08_softmax.softmax_rows", "12_embedding_bag.simt", "13_causal_product.simt"]
 
@@ -61,3 +64,101 @@ def test_a_kernel_without_protection_has_no_mutants() -> None:
 def test_text_counts_every_kind() -> None:
     tally = Tally()
     assert all(kind in str(tally) for kind in KINDS)
+
+
+# ---------------------------------------------------------------- single changes
+
+I, J = Var("i", INDEX, 0, 7), Var("j", INDEX, 0, 7)
+X, Y = ir.Buffer("X", dt.float32, (8,), "global", "input"), ir.Buffer("Y", dt.float32, (8,), "global", "output")
+S = ir.Buffer("S", dt.float32, (8,), "shared")
+WRITE = ir.Store(S, (I,), ir.Load(X, (I,)))
+
+
+def changed(*body: ir.Stmt) -> list[Mutant]:
+    """The mutants of a kernel of one block of eight threads."""
+    kernel = ir.Kernel("k", (1, 1, 1), 8, (X, Y, S), ir.Seq(body))
+    return list(mutants(ir.Program((kernel,), (X, Y))))
+
+
+def test_each_condition_of_a_guard_is_left_out_alone() -> None:
+    both = binary("and", binary("<", I, 5), binary("<", J, 6))
+    first, second = changed(ir.If(both, WRITE))
+    assert "without `i < 5`" in first.text and "without `j < 6`" in second.text
+    assert [s.condition for m in (first, second) for s in ir.statements(m.program.kernels[0].body) if isinstance(s, ir.If)] == [
+        binary("<", J, 6),
+        binary("<", I, 5),
+    ]
+    choice = ir.Store(S, (I,), Select(both, ir.Load(X, (I,)), const(0, dt.float32)))
+    assert [m.kind for m in changed(choice)] == ["fill", "guard", "guard"]
+
+
+def test_each_bound_of_a_loop_is_left_out_alone() -> None:
+    extent = binary("max", binary("min", binary("-", 9, J), 8), 1)
+    hows = [m.text.split(":")[1].strip() for m in changed(ir.For(I, extent, WRITE))]
+    assert hows == ["without the least of rounds", "rounds beyond 9 - j"]
+    assert not changed(ir.For(I, index(8), WRITE))
+
+
+def test_waits_are_left_out_and_made_weaker() -> None:
+    found = [m.text for m in changed(ir.Commit(), ir.Wait(1))]
+    assert found == ["k: no commit", "k: no wait 1", "k: one group less: wait 1"]
+    wait = changed(ir.Wait(1))[1].program.kernels[0].body
+    assert [s.pending for s in ir.statements(wait) if isinstance(s, ir.Wait)] == [2]
+
+
+def test_barriers_are_left_out_whole_and_by_memory_but_not_those_for_a_compiler() -> None:
+    found = [m.text for m in changed(ir.Barrier(("global", "shared")))]
+    assert found == [
+        "k: no barrier global shared",
+        "k: not for global: barrier global shared",
+        "k: not for shared: barrier global shared",
+    ]
+    assert not changed(ir.Barrier(("shared",), (REASON,)))
+
+
+def test_counts_are_left_out_bound_by_bound() -> None:
+    lanes = ir.Load(X, (index(0),), 4, binary("min", binary("-", 7, I), binary("-", 6, J)), const(0, dt.float32))
+    store = ir.Store(S, (index(0),), lanes, binary("-", 7, I))
+    assert [m.kind for m in changed(store)] == ["guard", "guard", "guard", "fill"]
+
+
+def test_identities_are_left_out_and_garbage_stands_for_what_is_held_back() -> None:
+    (mutant,) = changed(ir.Store(S, (I,), const(0, dt.float32)))
+    assert mutant.kind == "fill" and mutant.text == "k: not set: S[i] = 0.0: float32"
+    assert mutant.garbage is not None and "S[i] = nan" in printer.to_text(mutant.garbage)
+    (guard,) = changed(ir.If(binary("<", I, 5), WRITE))
+    assert guard.garbage is not None and "S[i] = nan" in printer.to_text(guard.garbage)
+    assert changed(ir.If(binary("<", I, 5), WRITE, WRITE))[0].garbage is None  # the other branch is not held back
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+SHORT = X.replace(shape=(5,))
+
+
+def verdicts(value: Expr, *, reads: int) -> dict[str, str]:
+    """What becomes of the mutants of a kernel that keeps `value` of i in 0..8 in S and gives the first `reads` of X and zeros."""
+    (a,) = (tl.axes(a=reads),)
+    y = tl.define("Y", tl.pad(tl.input("X", tl.float32, a=5)[a], 0), a)
+    x, out = SHORT, Y.replace(shape=(reads,))
+    k = Var("k", INDEX, 0, reads - 1)
+    body = ir.Seq((ir.For(I, index(8), ir.Store(S, (I,), value)), ir.For(k, index(reads), ir.Store(out, (k,), ir.Load(S, (k,))))))
+    program = ir.Program((ir.Kernel("k", (1, 1, 1), 1, (x, out, S), body),), (x, out))
+    return {v.mutant.text.split(":")[1].strip(): v.how for v in Judge(program, tl.schedule(y).computation).verdicts()}
+
+
+def test_a_fill_that_nobody_reads_is_unseen() -> None:
+    x = ir.Load(SHORT, (I,))
+    found = verdicts(Select(binary("<", I, 5), x, const(0, dt.float32)), reads=5)
+    assert found == {"left as it was": UNSEEN, "always X[i]": "out-of-bounds"}
+
+
+def test_what_is_protected_twice_is_doubled() -> None:
+    x = ir.Load(SHORT, (I,))
+    inner = Select(binary("<", I, 5), x, const(0, dt.float32))
+    twice = Select(binary("<=", I, 4), inner, const(0, dt.float32))
+    found = verdicts(twice, reads=8)
+    assert found["always where(i < 5, X[i], 0.0)"] == DOUBLED  # and what it gives is in the way of the other one's garbage
+    assert found["always X[i]"] == UNSEEN
+    assert found["left as it was"] == "uninitialised-read"

@@ -25,10 +25,12 @@ KINDS = ("barrier", "guard", "fill", "wait")
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A program with one fault. kind: one of KINDS; text: what was changed, and how; garbage: see above."""
+    """A program with one fault. kind: one of KINDS; text: what was changed, and how; place: where the statement stands, and how it was
+    changed, whatever else is in it; garbage: see above."""
 
     kind: str
     text: str
+    place: tuple[int | str, ...]
     program: ir.Program
     garbage: ir.Program | None
 
@@ -44,9 +46,12 @@ class _Change:
     text: str
     stmt: ir.Stmt
     garbage: ir.Stmt | None = None
+    place: tuple[int | str, ...] = ()
 
-    def within(self, around: Callable[[ir.Stmt], ir.Stmt]) -> _Change:
-        return dataclasses.replace(self, stmt=around(self.stmt), garbage=None if self.garbage is None else around(self.garbage))
+    def within(self, number: int, around: Callable[[ir.Stmt], ir.Stmt]) -> _Change:
+        """The change inside the part of this number of a statement that `around` makes."""
+        garbage = None if self.garbage is None else around(self.garbage)
+        return dataclasses.replace(self, stmt=around(self.stmt), garbage=garbage, place=(number, *self.place))
 
 
 def mutants(program: ir.Program) -> Iterator[Mutant]:
@@ -59,15 +64,17 @@ def mutants(program: ir.Program) -> Iterator[Mutant]:
             return program.replace(kernels=tuple(kernels))
 
         for c in _changes(kernel.body):
-            yield Mutant(c.kind, f"{kernel.name}: {c.text}", whole(c.stmt), None if c.garbage is None else whole(c.garbage))
+            garbage = None if c.garbage is None else whole(c.garbage)
+            yield Mutant(c.kind, f"{kernel.name}: {c.text}", (number, *c.place), whole(c.stmt), garbage)
 
 
 def _changes(stmt: ir.Stmt) -> Iterator[_Change]:
     """Every change of a statement and of those inside it."""
-    yield from _here(stmt)
+    headline = printer.headline(stmt)
+    yield from (dataclasses.replace(c, place=(c.kind, c.text.removesuffix(headline))) for c in _here(stmt))
     for number, part in enumerate(ir.parts(stmt)):
         for change in _changes(part):
-            yield change.within(lambda new, number=number: _with_part(stmt, number, new))  # type: ignore[misc]
+            yield change.within(number, lambda new, number=number: _with_part(stmt, number, new))  # type: ignore[misc]
 
 
 def _with_part(stmt: ir.Stmt, number: int, new: ir.Stmt) -> ir.Stmt:

@@ -93,21 +93,25 @@ class Judge:
 
     def verdicts(self) -> Iterator[Verdict]:
         """Every mutant, and what became of it."""
-        left = []
+        left, survivors = list[Mutant](), list[Mutant]()
         for mutant in mutants(self.program):
             how = self.found(mutant.program)
             if how is not None:
                 yield Verdict(mutant, how)
-            elif mutant.garbage is not None and self.same(mutant.program) and self.same(mutant.garbage):
+                continue
+            survivors.append(mutant)
+            if mutant.garbage is not None and self.same(mutant.program) and self.same(mutant.garbage):
                 yield Verdict(mutant, UNSEEN)
             else:
                 left.append(mutant)
         for mutant in left:
-            yield Verdict(mutant, DOUBLED if self._doubled(mutant, {m.text for m in left}) else MISSED)
+            yield Verdict(mutant, DOUBLED if self._doubled(mutant, survivors) else MISSED)
 
-    def _doubled(self, mutant: Mutant, left: set[str]) -> bool:
+    def _doubled(self, mutant: Mutant, survivors: list[Mutant]) -> bool:
         """Whether a mutant is noticed once it lacks another thing that was not missed by itself either."""
-        return any(self.found(second.program) is not None for second in mutants(mutant.program) if second.text in left)
+        texts, places = {m.text for m in survivors}, {m.place for m in survivors}
+        both = (m for m in mutants(mutant.program) if m.text in texts or m.place[:-2] == mutant.place[:-2] and m.place in places)
+        return any(self.found(second.program) is not None for second in both)
 
 
 @dataclasses.dataclass(frozen=True)
