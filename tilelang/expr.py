@@ -8,6 +8,7 @@ was written. `simplify` is a module of its own.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -292,7 +293,11 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
     if isinstance(value, bool):
         return Const(value, dt.bool_) if like is None or like.kind == "bool" else const(value, like)
     if isinstance(value, int):
-        return const(value, like if like is not None and like.kind != "bool" else INDEX)
+        type = like if like is not None and like.kind != "bool" else INDEX
+        if not (abs(value) <= sys.float_info.max if type.is_float else type.lowest <= value <= type.highest):
+            message = f"{brief(value)} is beyond {type}"
+            raise ComputationError("literal", message, mend=f"a number of {type}, or cast the other side to a wider type")
+        return const(value, type)
     if isinstance(value, float):
         return Const(value, like if like is not None and like.is_float else dt.float32)
     raise ComputationError(

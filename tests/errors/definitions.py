@@ -126,3 +126,8 @@ def outputs_of_a_number() -> None:
 
 def extent_of_eighty_bits() -> None:
     tl.axes(i=2**80)
+
+
+def literal_beyond_its_type() -> None:
+    m = tl.axes(m=4)
+    tl.define("Y", tl.input("X", tl.int32, m)[m] + 2**40, m)
