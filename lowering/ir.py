@@ -203,7 +203,10 @@ class Seq(Stmt):
 
 @node
 class For(Stmt):
-    """`body` for var = 0 .. extent-1. kind: serial, unroll, vector. An unroll or vector loop has a constant extent."""
+    """`body` for var = 0 .. extent-1. kind: serial, do, unroll, vector.
+
+    An unroll or vector loop has a constant extent; a do loop has one round at least, and its test stands behind the round.
+    """
 
     var: Var
     extent: Expr

@@ -20,6 +20,7 @@ from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.loop_ends import end_loops
+from tilelang.lowering.passes.meeting import meet_always
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
@@ -40,6 +41,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
+        *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
         *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
@@ -80,7 +82,7 @@ class _Watch:
         seconds = time.perf_counter() - start
         if self.options.verify:
             verify(program, name, after=self.done)
-            if name in ("barriers", "loop_ends") and any(missing_barrier(k) for k in program.kernels):
+            if name in ("barriers", "meeting", "loop_ends") and any(missing_barrier(k) for k in program.kernels):
                 raise InternalError(f"after {name}: two conflicting accesses have no barrier between them")
         self.done.append(name)
         if self.options.dump:

@@ -18,6 +18,7 @@ from tilelang import dtype as dt
 from tilelang import expr as ex
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, to_text, unique
 from tilelang.lowering import ir, printer
+from tilelang.simplify import interval
 
 CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
@@ -149,10 +150,15 @@ class _KernelCheck:
 
     def loop(self, loop: ir.For, scope: _Scope, uniform: bool) -> None:
         """A loop and its body."""
-        self.need(loop.kind in ("serial", "unroll", "vector"), f"a loop of kind {loop.kind!r}")
+        self.need(loop.kind in ("serial", "do", "unroll", "vector"), f"a loop of kind {loop.kind!r}")
         self.need(loop.kind != "vector" or "vectorize" not in self.done, "a vector loop after vectorize")
+        self.need(
+            loop.kind != "do" or (interval(loop.extent)[0] or 0) > 0, "a loop that may have no round tests behind the first"
+        )
         self.need(loop.kind != "unroll" or "unroll" not in self.done, "an unroll loop after unroll")
-        self.need(loop.kind == "serial" or isinstance(loop.extent, Const), f"a loop of kind {loop.kind} of unknown extent")
+        self.need(
+            loop.kind in ("serial", "do") or isinstance(loop.extent, Const), f"a loop of kind {loop.kind} of unknown extent"
+        )
         self.fresh(loop.var, scope)
         self.scalar(loop.extent, scope, "the extent")
         self.need(loop.extent.dtype.is_integer and loop.var.type.is_integer, "a loop over numbers that are not whole")

@@ -189,12 +189,12 @@ class _KernelEmitter:
         x.forget()
         self.names.release(self.names.taken - bound)
 
-    def braces(self, head: str, stmt: Stmt) -> None:
+    def braces(self, head: str, stmt: Stmt, tail: str = "") -> None:
         self.put(f"{head} {{" if head else "{")
         self.depth += 1
         self.block(stmt)
         self.depth -= 1
-        self.put("}")
+        self.put("}" + tail)
 
     def statement(self, stmt: Stmt, nested: bool = True) -> None:
         declared = self.places.at.get(self.number, ())
@@ -267,14 +267,18 @@ class _KernelEmitter:
 
     def _loop(self, loop: For) -> None:
         x = self.expressions
-        assert loop.kind in ("serial", "unroll"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
+        assert loop.kind in ("serial", "do", "unroll"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
         if loop.kind == "unroll":
             self.put("#pragma unroll")
         extent = x.index(loop.extent, 9)
         saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
         name = self.bind(loop.var, x.index_type)
-        self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
-        self.names.release([name])
+        if loop.kind == "do":
+            self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, for it is declared outside the braces
+            self.braces("do", loop.body, f" while (++{name} < {extent});")
+        else:
+            self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
+            self.names.release([name])
         _restore(x.names, loop.var, saved[0])
         _restore(x.names, loop.var.name, saved[1])
         _restore(x.types, loop.var, saved[2])
