@@ -19,7 +19,7 @@ from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.place import Places
 from tilelang.lowering.build.regions import Use
-from tilelang.lowering.build.share import Shares, dim_share
+from tilelang.lowering.build.share import Shares, declares_owners, dim_share
 from tilelang.lowering.build.state import States
 from tilelang.matching import Match
 from tilelang.simplify import linear, simplify
@@ -130,7 +130,7 @@ class Fragments(Places, Shares, States, Leaf):
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What an instruction reads is given out by its operand's map, anything else by who reads it."""
-        wanted = self._operand_loaded(frame, region, uses)
+        wanted = None if declares_owners(step) else self._operand_loaded(frame, region, uses)
         if wanted is None:
             return super().share_of(frame, i, step, region, uses)
         return self._fragments_of(frame, i, step, region, uses, *wanted)

@@ -35,23 +35,21 @@ class Shares(Part):
 
     def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
         """A load in registers: its statements and its shares."""
-        if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
-            return self._declared(frame, step, region)
         share = self.share_of(frame, i, step, region, uses)
         return self._fetch_share(frame, step, region, share), share
 
-    def _declared(self, frame: Frame, step: Place, region: Region) -> tuple[ir.Stmt, Residence]:
+    def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
-        inner = self.move_frame(frame, step, region, Target(()))
-        leaf = leaf_spec(inner, 0, self.build.profile)
+        leaf = leaf_spec(self.move_frame(frame, step, region, Target(())), 0, self.build.profile)
         offsets = [simplify(leaf.axis(a.name).base - a.base) for a in region.spec.axes]
         name = step.tensor_name
         share = self._make_share(name, region, [dim_share([o], step, name) for o in offsets])
-        share = dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
-        return self.chain(inner.but(target=Target((share,))), 0), share
+        return dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
-        """A silent load: each thread gets exactly what it reads below."""
+        """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
+        if declares_owners(step):
+            return self._declared(frame, step, region)
         if region.points:
             leaf = leaf_spec(frame, i + 1, self.build.profile)
             readers = [tuple(leaf.axis(a.name).base for a in region.spec.axes)]
@@ -96,6 +94,8 @@ class Shares(Part):
 
     def _fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
+        if declares_owners(step):
+            return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
         leaf = step.steps[-1] if step.steps and isinstance(step.steps[-1], Vectorize) else None
         names = [a.name for a in region.spec.axes]
         lanes, wide = 1, -1
@@ -146,9 +146,6 @@ class Shares(Part):
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
-        if any(isinstance(s, (Tile, Split)) for s in step.steps or ()):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a ring in registers with declared owners is accepted by the language,"
-                         " not lowered yet", "leave the owners to the readers")  # fmt: skip
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
         ring = self.register_rings.setdefault(id(step), [])
@@ -173,6 +170,11 @@ class Shares(Part):
             guard = exists(j + 1)
             out.append(body if guard is None else ir.If(guard, body, None, step.span))
         return ir.seq(*out)
+
+
+def declares_owners(step: Place) -> bool:
+    """Whether a load's own steps say which thread has what."""
+    return any(isinstance(s, (Tile, Split)) for s in step.steps or ())
 
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:

@@ -1,0 +1,74 @@
+"""Loads that run ahead in registers, whose owners are what readers read, declared by spreads, or an instruction's lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang.errors import Refusal
+from tilelang.lowering.pipeline import lower
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_prefixes, check_schedule
+
+from ..test_instruct_schedules import gemm_ampere
+
+POCL, AMPERE = tl.load_profile("pocl"), tl.load_profile("ampere")
+SIZES = [(37, 11, 13), (5, 3, 2)]
+
+
+def matmul(m: int, n: int, k: int, type: Any = tl.float32) -> Any:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", type, i, r), tl.input("B", type, r, j)
+    return tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j)
+
+
+def ring(c: tl.Tensor, ahead: int, owners: int = 2) -> Schedule:
+    return (
+        tl.schedule(c).tile(m=32, n=8).to(tl.block).accumulate(tl.register).split(k=4)
+        .load("A", tl.register, ahead=ahead, steps=tl.move().tile(m=owners).to(tl.thread)).load("B", tl.shared, ahead=1)
+        .tile(m=2).to(tl.thread)
+    )  # fmt: skip
+
+
+def in_vectors(c: tl.Tensor, ahead: int) -> Schedule:
+    return (
+        tl.schedule(c).tile(m=32, n=8).to(tl.block).accumulate(tl.register).split(k=4)
+        .load("A", tl.register, ahead=ahead, steps=tl.move().tile(m=2).to(tl.thread).vectorize(k=4)).tile(m=2).to(tl.thread)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("ahead", [1, 2])
+@pytest.mark.parametrize("plan", [ring, in_vectors], ids=lambda p: p.__name__)
+def test_owners_are_declared(plan: Callable[[tl.Tensor, int], Schedule], ahead: int, size: tuple[int, int, int]) -> None:
+    made = plan(matmul(*size), ahead)
+    given = arrays(made.computation, "integers")
+    assert check_schedule(made, given, profile=POCL, opencl=True, exactly=True) == []
+
+
+def test_every_prefix_runs() -> None:
+    made = ring(matmul(5, 3, 6), 1)
+    assert check_prefixes(made, arrays(made.computation, "random"), POCL) == []
+
+
+def test_a_ring_has_a_buffer_for_each_round() -> None:
+    plan = ring(matmul(64, 16, 16), 2)
+    (kernel,) = lower(plan.computation, plan.steps, POCL).kernels
+    assert [(b.name, b.shape) for b in kernel.registers if "ring" in b.name] == [
+        ("A_ring", (2, 4)), ("A_ring_1", (2, 4)), ("A_ring_2", (2, 4)),
+    ]  # fmt: skip
+
+
+def test_a_reader_of_a_ring_must_own_it() -> None:
+    with pytest.raises(Refusal) as caught:
+        ring(matmul(64, 16, 16), 1, 4).check(POCL)
+    assert caught.value.code == "reader-is-not-owner" and "(m, k) = (2, 0)" in (caught.value.counterexample or "")
+
+
+def test_gemm_ampere_is_right() -> None:
+    plan = gemm_ampere(matmul(128, 128, 96, tl.float16))
+    assert check_schedule(plan, arrays(plan.computation, "integers"), profile=AMPERE, exactly=True) == []
