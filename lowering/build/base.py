@@ -64,10 +64,6 @@ class Part:
         """What every thread reads below of a tensor that a silent load brings."""
         raise NotImplementedError
 
-    def source_of(self, frame: Frame, region: Region) -> Residence:
-        """Where a load's tensor is before the load."""
-        raise NotImplementedError
-
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         """The frame of a load's move."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import TENSOR_END, Box, Frame
+from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence
 from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
 from tilelang.simplify import conjunction, interval, simplify
@@ -23,7 +23,7 @@ from tilelang.task import Task
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """What a load brings: the move's task and spec, the fill, and what the residence will promise."""
+    """What a load brings, and from where: the move's task and spec, the fill, and what the residence will promise."""
 
     task: Task
     spec: Spec
@@ -32,6 +32,7 @@ class Region:
     filled: frozenset[str]
     outside: bool
     read: Read | Pad | None
+    source: Residence
     points: tuple[Var, ...] = ()  # by access: the axes whose points are staged
 
 
@@ -52,7 +53,7 @@ class Cover(Part):
 
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
-        source = self.source_of(frame, region)
+        source = region.source
         if not isinstance(source, Box) or source.placement is None:
             return region
         names = [p.name[1:] for p in source.points] or [a.name for a in region.spec.axes]
@@ -114,7 +115,8 @@ class Cover(Part):
             exists = self._gather_exists(frame, [u.indices[d] for u in uses])
             ends = tuple(b.replace(offset=self._gathered(frame, b.offset, exists)) for b in a.bounds)
             moved.append(a.replace(base=self._gathered(frame, a.base, exists), bounds=ends))
-        return Region(task, spec.replace(axes=tuple(moved)), begins, fill, frozenset(filled), True, named)
+        spec = spec.replace(axes=tuple(moved))
+        return Region(task, spec, begins, fill, frozenset(filled), True, named, source_of(frame, uses))
 
     @staticmethod
     def _gather_exists(frame: Frame, indices: list[Expr]) -> Expr | None:
@@ -197,7 +199,8 @@ class Cover(Part):
         filled = frozenset(b.key for s in states for b in s.bounds)
         pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
         low = tuple(s.base for s in states)
-        return Region(task, spec, low, self._fill(frame, uses, pads), filled, True, use.whole, tuple(point(a) for a in axes))
+        fill, points = self._fill(frame, uses, pads), tuple(point(a) for a in axes)
+        return Region(task, spec, low, fill, filled, True, use.whole, source_of(frame, uses), points)
 
     @staticmethod
     def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:
@@ -210,6 +213,18 @@ class Cover(Part):
         return refuse(step, "layout-dimension", f"`{step}`: the layout {said}; {use.read.tensor.name} has the dimensions"
                       f" {', '.join(dims)}, and the read {use.read} the axes {', '.join(axes)}",
                       "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
+
+
+def source_of(frame: Frame, uses: Sequence[Use]) -> Residence:
+    """Where a load takes its tensor from: the innermost place that each of its readers would read, were there no such load."""
+    return next(r for r in reversed(frame.residences) if all(r.serves(u.read, u.whole) for u in uses))
+
+
+def sources(frame: Frame, region: Region) -> tuple[Residence, ...]:
+    """Where the move of a load finds its tensor, and whatever its indices read."""
+    (value,) = region.task.values
+    assert isinstance(value, (Read, Pad))
+    return (*frame.residences, dataclasses.replace(region.source, read=value))
 
 
 def axes_of(use: Use) -> tuple[str, ...]:

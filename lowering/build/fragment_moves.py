@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Box, Frame, Target
 from tilelang.lowering.build.instruct_moves import InstructionMoves
@@ -34,13 +34,13 @@ class FragmentMoves(InstructionMoves):
             raise refuse(do, "not-lowered-yet", f"`{do}` from what is staged by access is accepted by the language, not lowered"
                          " yet for this target", "leave the braces out")  # fmt: skip
         spec = region.spec.replace(level=share.level)
-        self.leaf_shape(region.task, spec, (do,), frame.residences, "register")
-        inner = Frame(region.task, (do,), spec, Target((share,)), frame.residences)
+        inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region))
+        self.leaf_shape(region.task, spec, (do,), inner.residences, "register")
         self.checked(inner, do, "register")
         found = self.match_of(do)
         tile = self._moved_tile(do, found, region, share)
         _compare_slots(do, found, region, share, tile)
-        source = self.source_of(frame, region)
+        source = region.source
         if not isinstance(source, Box) or any(b.key not in source.filled for a in region.spec.axes for b in open_bounds(a)):
             raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills what lies outside {share.tensor.name}",
                          f"load {share.tensor.name} in shared first, whose fill is outside")  # fmt: skip

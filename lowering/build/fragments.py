@@ -13,7 +13,7 @@ from tilelang.expr import Axis, Expr, Read, Var, index, unique
 from tilelang.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
@@ -233,7 +233,7 @@ class Fragments(Places, Shares, States, Leaf):
         self, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
     ) -> ir.Stmt:
         """One element, or the fill where there is none; what the source was filled with needs no condition."""
-        source = self.source_of(frame, region)
+        source = region.source
         axes = []
         for a, shift in zip(region.spec.axes, shifts, strict=True):
             moved = _moved(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift)
@@ -241,7 +241,9 @@ class Fragments(Places, Shares, States, Leaf):
         kept = frozenset(b.key for a in axes for b in a.bounds)
         exact = Fixed(share.tensor, None, share.buffer, slots=at)
         spec = region.spec.replace(axes=tuple(axes), units=1)
-        return self.chain(Frame(region.task, (), spec, Target((exact,)), frame.residences, fill=share.fill, fill_keys=kept), 0)
+        return self.chain(
+            Frame(region.task, (), spec, Target((exact,)), sources(frame, region), fill=share.fill, fill_keys=kept), 0
+        )
 
     def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
         """A load of fragments by an instruction of its own."""

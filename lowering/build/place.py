@@ -14,7 +14,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import INDEX, Const, Expr, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.cover import Region, axes_of
+from tilelang.lowering.build.cover import Region, axes_of, sources
 from tilelang.lowering.build.frame import (
     Box,
     Frame,
@@ -79,7 +79,7 @@ class Places(Part):
             v = self.build.variable(f"{tensor.name}_line", count) if count > 1 else index(0)
             indices.append(simplify(a.base + v * each))
             loops.append((v, count))
-        body: ir.Stmt = ir.Prefetch(self.source_of(frame, region).buffer, tuple(indices), step.span)
+        body: ir.Stmt = ir.Prefetch(region.source.buffer, tuple(indices), step.span)
         for v, count in reversed(loops):
             if isinstance(v, Var):
                 body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", step.span)
@@ -90,7 +90,7 @@ class Places(Part):
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         region, uses = self.region(frame, i, step)
-        points = [p.name[1:] for p in self.source_of(frame, region).points]
+        points = [p.name[1:] for p in region.source.points]
         if points and not region.points:
             raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
                          f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
@@ -149,14 +149,16 @@ class Places(Part):
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)
-        inner = Frame(region.task, (), region.spec, target, frame.residences, fill=region.fill, fill_keys=keys, origin=step.span)
+        inner = Frame(
+            region.task, (), region.spec, target, sources(frame, region), fill=region.fill, fill_keys=keys, origin=step.span
+        )
         dims = tuple(a.name for a in region.spec.axes)
         if any(isinstance(s, Place) for s in step.steps or ()):
             raise refuse(step, "not-lowered-yet", f"`{step}`: a stop on the way of a load is accepted by the language, not lowered yet",
                          "load in two steps")  # fmt: skip
         steps = self.default_steps(inner, step.steps)
         self._check_move_axes(step, steps, dims)
-        taken = self.leaf_shape(region.task, region.spec, steps, frame.residences, step.memory)
+        taken = self.leaf_shape(region.task, region.spec, steps, inner.residences, step.memory)
         return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims), taken))
 
     @staticmethod
@@ -203,7 +205,7 @@ class Places(Part):
             f"{tensor.name}_staged", tensor.dtype, (*shape, lanes) if axis else (shape or (1,)), "register"
         )
         fetch = self.chain(whole.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
-        commit = self.chain(whole.but(staged=buffer, residences=(*frame.residences,)), 0)
+        commit = self.chain(whole.but(staged=buffer), 0)
         return fetch, commit
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:

@@ -127,7 +127,7 @@ class Rings(Part):
             return f"{short.axis} has fewer rounds in some of them"
         if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
             return "what it reads is found through a tensor"
-        source = self.source_of(here, region)
+        source = region.source
         if not any(r is source for r in here.residences[: walk.residences]):
             return f"what it reads is in {source.buffer.memory} memory only from that round on"
         return None

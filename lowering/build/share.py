@@ -9,10 +9,10 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 
-from tilelang.expr import Expr, Pad, Read, Var, index, substitute
+from tilelang.expr import Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.frame import (
     DimShare,
     Fixed,
@@ -128,21 +128,21 @@ class Shares(Part):
             bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
-        source = self.source_of(frame, region)
+        source = region.source
         kept = frozenset(b.key for a in axes for b in a.bounds if not source.holds_fill(b.key))
         axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
         wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
         exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
         inner = Frame(
-            region.task, (), spec.replace(axes=tuple(axes)), Target((exact,)), frame.residences, fill=region.fill, fill_keys=kept
+            region.task,
+            (),
+            spec.replace(axes=tuple(axes)),
+            Target((exact,)),
+            sources(frame, region),
+            fill=region.fill,
+            fill_keys=kept,
         )
         return self.chain(inner, 0)
-
-    def source_of(self, frame: Frame, region: Region) -> Residence:
-        whole = region.task.values[0]
-        assert isinstance(whole, (Read, Pad))
-        read = whole.read if isinstance(whole, Pad) else whole
-        return next(r for r in reversed(frame.residences) if r.serves(read, read if region.read is None else region.read))
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
