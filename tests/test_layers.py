@@ -11,7 +11,7 @@ FOLDERS = {"grammar", "lowering", "autoschedule"}
 ROWS = [
     "errors options",
     "node dtype",
-    "expr simplify machine tensor",
+    "expr simplify machine tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
     "computation fragment meaning instruction matching instructions",
     "arguments bound combining evaluator exactness reference",

@@ -7,7 +7,7 @@ import pytest
 import tilelang as tl
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Var, index
-from tilelang.tensor import Layout, Placement, check_order, evaluate, order_extents, split_terms, walk_order
+from tilelang.tensor import Layout, Placement, evaluate, split_terms, walk_order
 
 
 def places(placement: Placement, *extents: int) -> dict[tuple[int, ...], tuple[int, ...]]:
@@ -104,47 +104,6 @@ def test_walk_order() -> None:
     assert walk_order(found, ("k", "n")) == [("n", 48), ("k", 1), ("n", 1)]
     assert walk_order(None, ("k", "n")) == [("k", 1), ("n", 1)]
     assert walk_order(tl.layout(lambda m, k: (m, (k // 8) ^ (m % 8), k % 8)), ("m", "k")) == [("m", 1), ("k", 1)]
-
-
-def test_order_extents() -> None:
-    assert order_extents([("n", 8), ("m", 1), ("n", 1)], {"m": 3, "n": 20}) == [3, 3, 8]
-
-
-@pytest.mark.parametrize(
-    "order",
-    [
-        tl.layout("n", "m"),
-        tl.layout(lambda m, n: (n // 8, m, n % 8)),
-        tl.layout(lambda m, n: (m // 2, n // 3, m % 2, n % 3)),
-    ],
-)
-def test_orders_that_take_every_tile_once(order: Layout) -> None:
-    check_order(order, {"m": 5, "n": 20})
-
-
-@pytest.mark.parametrize(
-    ("order", "code"),
-    [
-        (tl.layout("m"), "tile-not-covered"),
-        (tl.layout(lambda m, n: (m, n // 4)), "tile-not-covered"),
-        (tl.layout(lambda m, n: (m, n // 4, n % 2)), "tile-not-covered"),
-        (tl.layout(lambda m, n: (m, n, m)), "tile-covered-twice"),
-        (tl.layout(lambda m, n: (m, n // 4, n // 2, n % 2)), "tile-covered-twice"),
-        (tl.layout(lambda m, n: (m, n // 4, n % 8, n % 4)), "tile-covered-twice"),
-        (tl.layout(lambda m, n: (m + 20 * n,)), "not-lowered-yet"),
-        (tl.layout(lambda m, n: (m, n % 4, n // 4)), "not-lowered-yet"),
-        (tl.layout(lambda m, n: (m, n ^ (m % 2))), "not-lowered-yet"),
-        (tl.layout("m", "q"), "order-axis"),
-    ],
-)
-def test_orders_that_do_not(order: Layout, code: str) -> None:
-    with pytest.raises(Refusal) as caught:
-        check_order(order, {"m": 5, "n": 20})
-    assert caught.value.code == code
-
-
-def test_an_order_of_no_tiles_is_as_good_as_any() -> None:
-    check_order(tl.layout("m", "n"), {"m": 0, "n": 4})
 
 
 def test_split_terms() -> None:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Var, free, index
+from tilelang.order import check_order
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
-from tilelang.tensor import check_order, evaluate
+from tilelang.tensor import evaluate
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
 

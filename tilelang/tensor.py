@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -280,100 +279,6 @@ def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, i
     done = {d for d, piece in order if piece == 1}
     kept = [(d, piece) for d, piece in order if d in dims]
     return kept + [(d, 1) for d in dims if d not in done]
-
-
-def order_extents(pieces: list[tuple[str, int]], rounds: Mapping[str, int]) -> list[int]:
-    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8.
-
-    >>> order_extents([("n", 8), ("m", 1), ("n", 1)], {"m": 3, "n": 20})
-    [3, 3, 8]
-    """
-    left = dict(rounds)
-    out = []
-    for axis, piece in pieces:
-        out.append(-(-left[axis] // piece))
-        left[axis] = piece
-    return out
-
-
-def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
-    """Refuses an order of units that does not take every tile once. rounds: how many tiles there are along each axis.
-
-    The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with a tile that another
-    one pushes out), `tile-covered-twice` (with a tile and two units), `not-lowered-yet` for terms beyond d, d/c and d%c.
-
-    >>> check_order(layout("m"), {"m": 2, "n": 2})
-    Traceback (most recent call last):
-    tilelang.errors.Refusal: error[tile-not-covered]: ...
-    """
-    names, text = ", ".join(rounds), str(order).replace("layout", "order")
-    for name in order.dims:
-        if name not in rounds:
-            raise Refusal(
-                "order-axis", f"the order names `{name}`, which is not cut here", mend=f"order the axes of this tile: {names}"
-            )
-    if any(n == 0 for n in rounds.values()):
-        return
-    clash = _same_number(order, rounds)
-    if clash is not None:
-        first, second = clash
-        raise Refusal(
-            "tile-not-covered",
-            f"`{text}` gives two tiles the same unit, so one of them would not be computed",
-            counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
-            mend="let every axis appear whole: as n, or as the pair n/8 and n%8",
-        )
-    pieces: dict[str, list[int]] = {name: [] for name in rounds}
-    for k, term in enumerate(order.terms):
-        match term:
-            case Var(name=name):
-                piece, follows = 1, False
-            case Binary("//", Var(name=name), Const(value=c)):
-                piece, follows = int(c), False
-            case Binary("%", Var(name=name), Const(value=c)) if pieces[name]:
-                piece, follows = 1, pieces[name] == [int(c)]
-            case _:
-                raise Refusal(
-                    "not-lowered-yet",
-                    f"the term `{to_text(term)}` of `{text}` is accepted by the language, not lowered yet for this target",
-                    mend="use n, or n/8 before n%8",
-                )
-        if pieces[name] and not follows:
-            raise Refusal(
-                "tile-covered-twice",
-                f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
-                counterexample=f"tile ({names}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
-                f"{_stride_after(order, k, rounds)}",
-                mend=f"let {name} appear once: as {name}, or as the pair {name}/8 and {name}%8",
-            )
-        pieces[name].append(piece)
-
-
-def _tuple(values: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, values))})"
-
-
-def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two tiles for which all terms of an order agree, by enumeration; None where there are none."""
-    import numpy as np
-
-    cut = {a: min(n, 1 << max(4, 18 // max(1, len(rounds)))) for a, n in rounds.items()}
-    grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")]
-    values = {Var(a, INDEX): g for a, g in zip(cut, grids, strict=True)}
-    digits = np.stack([np.broadcast_to(evaluate(t, values), grids[0].shape) for t in order.terms])
-    _, first, number = np.unique(digits, axis=1, return_index=True, return_inverse=True)
-    clash = np.nonzero(first[number.ravel()] != np.arange(grids[0].size))[0]
-    if not clash.size:
-        return None
-    mine = int(clash[0])
-    other = int(first[number.ravel()[mine]])
-    return tuple(int(g[other]) for g in grids), tuple(int(g[mine]) for g in grids)
-
-
-def _stride_after(order: Layout, k: int, rounds: Mapping[str, int]) -> int:
-    """How far apart the numbers of two units are that differ by one in term k."""
-    ranges = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
-    return math.prod((interval(substitute(term, ranges))[1] or 0) + 1 for term in order.terms[k + 1 :])
 
 
 def split_terms(expr: Expr, is_unit: Callable[[Expr], bool]) -> tuple[Expr, list[tuple[Expr, int]], int]:

@@ -16,10 +16,10 @@ from tilelang.lowering.build.frame import Frame, Walk, is_move, is_thread_part
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
+from tilelang.order import order_extents, tile_of
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Tile, Unfuse, Units, Vectorize
-from tilelang.tensor import order_extents, walk_order
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
 
@@ -96,20 +96,14 @@ class Nest(Rings):
         """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says."""
         if step.order is None:
             return digits(number, rounds)
-        pieces = walk_order(step.order, tuple(rounds))
-        extents = order_extents(pieces, rounds)
-        out: dict[str, Expr] = {a: index(0) for a in rounds}
-        rest = number
-        for (axis, piece), extent in reversed(list(zip(pieces, extents, strict=True))):
-            digit = simplify(rest % extent) if (axis, piece) != pieces[0] else rest
-            out[axis] = simplify(out[axis] + digit * piece)
-            rest = simplify(rest // extent)
-        return out
+        found = tile_of(step.order, rounds, number)
+        assert found is not None, "an order is checked when it is written"
+        return found
 
     def _ordered_count(self, step: Tile, rounds: dict[str, int]) -> int:
         """How many units an order numbers: where a pair n/8, n%8 does not divide, some of them have no tile."""
         assert step.order is not None
-        return math.prod(order_extents(walk_order(step.order, tuple(rounds)), rounds))
+        return math.prod(order_extents(step.order, rounds))
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""

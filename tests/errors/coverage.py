@@ -20,6 +20,11 @@ def tile_covered_twice() -> None:
     tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=order)
 
 
+def order_that_cannot_be_turned_round() -> None:
+    order = tl.layout(lambda m, n: (m, n + 2 * m))
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=order)
+
+
 def axis_left_out() -> None:
     tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block, order=tl.layout("n"))
 
