@@ -43,13 +43,22 @@ class Cover(Part):
         """The region of a load, by region or by access."""
         uses = [u for u in uses_below(self.build, frame, i + 1) if self._wanted(u, step)]
         if not uses:
-            raise refuse(step, "load-unread", f"`{step}`: nothing below reads {step.tensor_name} here", "leave the load out")
+            raise self._unread(frame, step)
         by_access = self._by_access(frame, step, uses)
         try:
             region = self._access_region(frame, step, uses) if by_access else self._box_region(frame, step, uses)
         except NotABox:
             region = self._access_region(frame, step, uses)
         return self._staged_bounds(frame, region), uses
+
+    def _unread(self, frame: Frame, step: Place) -> Refusal:
+        """That a load brings what nobody reads."""
+        name = step.tensor_name
+        tensor = self.build.tensors.get(name)
+        if tensor is not None and tensor.definition is not None and not any(r.tensor is tensor for r in frame.residences):
+            return refuse(step, "load-unread", f"`{step}`: {name} stands nowhere yet; what nobody places is substituted into its"
+                          " readers", f"compute {name} in {step.memory}, or in global first")  # fmt: skip
+        return refuse(step, "load-unread", f"`{step}`: nothing below reads {name} here", "leave the load out")
 
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""

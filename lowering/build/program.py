@@ -260,15 +260,17 @@ def _licensed(computation: Computation) -> tuple[str, ...]:
 def _check_fused_split(task: Task, steps: tuple[Step, ...]) -> None:
     """Refuses a spread over blocks of a reduction that was fused or unfused."""
     reduced = {a.name for a in task.reduction_axes}
-    made: set[str] = set()
+    made: dict[str, Fuse | Unfuse] = {}
     for s in steps:
-        if isinstance(s, Fuse) and s.axes[0] in reduced | made:
-            made.add(s.name)
-        elif isinstance(s, Unfuse) and s.axis in reduced | made:
-            made |= {n for n, _ in s.parts}
-        elif isinstance(s, Tile) and s.level == "block" and made & {a for a, _ in s.sizes}:
-            raise refuse(s, "not-lowered-yet", f"`{s}`: a spread over blocks of a fused reduction is accepted by the language, not"
-                         " lowered yet", "spread one of its own axes over the blocks")  # fmt: skip
+        if isinstance(s, Fuse) and s.axes[0] in reduced | set(made):
+            made[s.name] = s
+        elif isinstance(s, Unfuse) and s.axis in reduced | set(made):
+            made |= {n: s for n, _ in s.parts}
+        elif isinstance(s, Tile) and s.level == "block" and (mine := [made[a] for a, _ in s.sizes if a in made]):
+            what = "a fused reduction" if isinstance(mine[0], Fuse) else f"one part of {mine[0].axis}"
+            own = f"one of {', '.join(mine[0].axes)}" if isinstance(mine[0], Fuse) else mine[0].axis
+            raise refuse(s, "not-lowered-yet", f"`{s}`: a spread over blocks of {what} is accepted by the language, not lowered yet",
+                         f"spread {own} over the blocks, and leave `{mine[0]}` out")  # fmt: skip
 
 
 class Whole0(Whole):

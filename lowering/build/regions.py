@@ -137,7 +137,10 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
                     "reads-differ",
                     f"`{step}`: {use.read.tensor.name} is read in several ways ({names}), which do not share a region",
                     span=step.span,
-                    mend=f"name the read: load {uses[0].read} in {step.memory}",
+                    mend=f"name the read: load {uses[0].read} in {step.memory}"
+                    if step.verb == "load"
+                    else f"compute {use.read.tensor.name} in global; each read can then be loaded by itself: load {uses[0].read}"
+                    f" in {step.memory}",
                 )
             shift = int(gap.value)
             end = max(extent, shift + n)

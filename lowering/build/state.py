@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
+from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
@@ -62,22 +63,21 @@ class States(Part):
             members = [
                 (s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)
             ]
-            state_type = frame.task.states[0].reduce.combiner.left[members[0][1]].dtype if members else None
-            all_stored = sum(len(s.tensors) for s in frame.task.states) == len(frame.task.outputs)
-            if state_type == place.buffer.dtype and all_stored:
+            state_type = frame.task.states[members[0][0]].reduce.combiner.left[members[0][1]].dtype if members else None
+            if state_type == place.buffer.dtype:
                 continue
             held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
             rounded = bool(members) or isinstance(value, Cast) and value.operand in held
-            why = (
-                f"{output.name} is {output.dtype}, narrower than the state"
-                if rounded
-                else f"{output.name} is computed from the state"
-            )
-            raise refuse(
-                step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
-                f" {output.name}, which cannot hold them: {why}",
-                "put `accumulate in shared` above the walk; this accumulator then combines into it",
-                _two_rounds(frame, output, rounded))  # fmt: skip
+            why = f"is {output.dtype}, narrower than the state" if rounded else "is computed from the state"
+            stores = f"its state{{}} rounded to {output.dtype}" if rounded else "the finished value of its state{}"
+            raise _not_held(frame, step, output, f"{output.name} {why}", stores)
+        for state in frame.task.states:
+            stored = [t for t in state.tensors if st_read(frame, t) in frame.task.values]
+            if len(stored) < len(state.tensors):
+                missing = ", ".join(t.name for t in state.tensors if t not in stored)
+                why = f"the state has {len(state.tensors)} members, and {missing} is no output"
+                output = stored[0] if stored else frame.task.outputs[0]
+                raise _not_held(frame, step, output, why, f"one of {len(state.tensors)} members of its state{{}}")
 
     # ------------------------------------------------------------ registers
 
@@ -256,7 +256,10 @@ class States(Part):
             return self.chain(finishing, i + 1)
         stop = steps[via]
         assert isinstance(stop, Place)
-        if via > 0 or finishing.outer is not None:
+        if finishing.outer is not None:
+            raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
+                         " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
+        if via > 0:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
                          "begin the braces with via")  # fmt: skip
         boxes = tuple(self._box(frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
@@ -407,15 +410,18 @@ def _stop(step: Place) -> int | None:
     return next((k for k, s in enumerate(step.steps or ()) if isinstance(s, Place) and s.verb == "via"), None)
 
 
-def _two_rounds(frame: Frame, output: Tensor, rounded: bool) -> str:
-    """What the first two rounds of a walk over a reduction would do to one element."""
+def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) -> Refusal:
+    """That an output cannot keep a state from one round to the next. stores: what the first round leaves of it, {} its chunk."""
     axis = next((a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const)), None)
-    chunks = ("of its chunk", "its own")
+    first, second = " of its chunk", "its own"
     if axis is not None:
-        chunks = (f"over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}")
-    what = f"its state {chunks[0]} rounded to {output.dtype}" if rounded else f"the finished value of its state {chunks[0]}"
+        first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
-    return f"the first round stores in {element} {what}; the second combines {chunks[1]} with that instead of with the state"
+    return refuse(step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
+                  f" {output.name}, which cannot hold them: {why}",
+                  "put `accumulate in shared` above the walk; this accumulator then combines into it",
+                  f"the first round stores in {element} {stores.format(first)}; the second combines {second} with that instead of with"
+                  " the state")  # fmt: skip
 
 
 def _lies_in_global(frame: Frame, whole: Read | Pad) -> bool:

@@ -12,6 +12,35 @@ def state_under_a_walk_with_a_narrow_output() -> None:
     tl.schedule(matmul(dtype=tl.float16)).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.register).split(k=1).check()
 
 
+def state_under_a_walk_of_which_a_member_is_no_output() -> None:
+    i, j = tl.axes(i=8, j=64)
+    X = tl.input("X", tl.float32, i, j)
+    best = tl.define("best", tl.argmax(X[i, j], over=j), i)
+    tl.schedule(best).tile(i=4).to(tl.block).split(j=8).accumulate(tl.register).split(j=1).check()
+
+
+def stop_on_the_way_into_an_outer_state() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.shared).split(k=8)
+    start.accumulate(tl.register, steps=tl.move().via(tl.shared)).check()
+
+
+def stage_read_in_several_ways() -> None:
+    i, j = tl.axes(i=64, j=64)
+    doubled = tl.define("doubled", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
+    y = tl.define("Y", doubled[i, j] + doubled[j, i], i, j)
+    tl.schedule(y).tile(i=4).to(tl.block).compute("doubled", tl.shared).check()
+
+
+def load_of_what_is_substituted() -> None:
+    i, j = tl.axes(i=64, j=64)
+    doubled = tl.define("doubled", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
+    tl.schedule(tl.define("Y", doubled[i, j] + 1, i, j)).tile(i=4).to(tl.block).load("doubled", tl.shared).check()
+
+
+def part_of_a_reduction_over_blocks() -> None:
+    tl.schedule(row_sum()).unfuse(j={"outer": 8, "inner": 8}).tile(outer=1).to(tl.block).check()
+
+
 def registers_with_a_layout() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, layout=tl.layout("n", "m")).check()
 
