@@ -39,13 +39,8 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
             return tuple(shape), step.axis, extents[step.axis]
         if isinstance(step, Split):
             shape += [-(-extents[a] // t) for a, t in numbers(step).items() if a not in reduced and extents[a] > t]
-        if (
-            isinstance(step, Tile)
-            and id(step) in plans
-            and plans[id(step)].repeats > 1
-            and next(iter(plans[id(step)].sizes)) not in reduced
-        ):
-            shape.append(plans[id(step)].repeats)
+        if isinstance(step, Tile) and id(step) in plans:
+            shape += [n for a, n in plans[id(step)].walks if a not in reduced]
         if isinstance(step, (Split, Tile)):
             extents.update(numbers(step))
     return tuple(shape), None, 1
@@ -71,7 +66,7 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
             spec = spec.cut(sizes, {a: variable(a, -(-spec.axis(a).extent // t)) for a, t in sizes.items()})
         elif isinstance(step, Tile) and id(step) in plans:
             plan, lane = plans[id(step)]
-            again = variable("round", plan.repeats) if plan.repeats > 1 else None
+            again = {a: variable("round", n) for a, n in plan.walks}
             spec = spec.cut(dict(plan.sizes), plan.indices(lane, again))
             spec = spec.replace(units=plan.per, lane=simplify(lane % plan.per), level=step.level)
         elif isinstance(step, Vectorize) and spec.axis(step.axis).extent > 1:

@@ -112,20 +112,19 @@ class Nest(Rings):
         extents = {a.name: a.extent for a in spec.axes}
         reduced = frozenset(a.name for a in spec.axes if a.reduction)
         plan = plan_spread(self.build.profile, step, extents, units, is_move(frame), reduced)
-        first_reduced = next(iter(plan.sizes)) in reduced
-        again = self.build.variable(f"{next(iter(plan.sizes))}_round", plan.repeats) if plan.repeats > 1 else None
-        met = frame.finishing and reduced >= set(plan.sizes)  # the rounds of a reduction are over: no loop, and no variable of it
-        number = index(0) if met and again is not None else again
-        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, number), step.level)
+        walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # else its rounds are over
+        again = {a: self.build.variable(f"{a}_round", n) for a, n in walked}
+        current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
+        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, current), step.level)
         idle = [d for d, *_ in plan.reduced_digits(reduced, spec.lane, units)] if frame.finishing else []
         inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per)), idle=(*frame.idle, *idle))
-        if again is None or met:
-            return self.chain(inner, i + 1)
-        if first_reduced:
-            inner = inner.but(walks=(*frame.walks, again), nest=())
-        else:
-            inner = inner.but(slots=(*frame.slots, again), nest=())
-        return ir.For(again, index(plan.repeats), self.chain(inner, i + 1), "serial", step.span)
+        if again:
+            slots, walks = ([v for a, v in again.items() if (a in reduced) is kind] for kind in (False, True))
+            inner = inner.but(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())
+        body = self.chain(inner, i + 1)
+        for a, n in reversed(walked):
+            body = ir.For(again[a], index(n), body, "serial", step.span)
+        return body
 
     def _entered(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
         spec = frame.spec.cut(sizes, indices)

@@ -200,12 +200,13 @@ class _Assembly:
     def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
-        count = self._derived(steps, dict(sizes))
         for s in steps:
             if isinstance(s, Tile) and s.level != "block":
                 self._check_level(s)
-        why = f"the spreads below block multiply to {count}"
-        if said is not None:
+        if said is None:
+            count = self._derived(steps, dict(sizes))
+            why = f"the spreads below block multiply to {count}"
+        else:
             count = said.teams[0].count * (self.profile.level(said.teams[0].level).threads or 1)
             why = f"{said.teams[0].count} {said.teams[0].level}s of {count // said.teams[0].count} threads each"
         most = self.profile.max_block_threads
@@ -231,13 +232,12 @@ class _Assembly:
                 sizes.update(cut)
                 if s.level == "block":
                     continue
-                self._check_level(s)
                 per = self.profile.level(s.level).threads or 1
                 units = s.count if isinstance(s.count, int) else tiles
                 if inside > 1:  # tiles of a warp's threads fill it
                     if units * per != inside:
                         raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s, {inside // per} make the unit around it",
-                                     f"choose tiles so that there are {inside // per}",
+                                     f"choose tiles so that there are {inside // per}; or write `units`, and they go in rounds",
                                      f"{s.level} {min(units, inside // per)} of {inside // per} has no tile"
                                      if units * per < inside else f"tile {inside // per} of {units} has no {s.level}")  # fmt: skip
                     inside = per

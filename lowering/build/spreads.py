@@ -46,38 +46,32 @@ def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; repeats: tiles per unit.
+    """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; abreast: how many of them
+    are computed at once; walks: (axis, rounds) of the loops that take the others.
 
-    idle: there are more units than are in use. linear: tiles are numbered in one row and wrap; otherwise the wrapping is a walk along
-    the first axis.
+    idle: there are more units than are in use. linear: tiles are numbered in one row, which wraps, so that the only loop stands for all
+    axes; otherwise every axis has its own.
     """
 
     sizes: Mapping[str, int]
     per: int
     count: int
     rounds: Mapping[str, int]
-    repeats: int
+    abreast: Mapping[str, int]
+    walks: tuple[tuple[str, int], ...]
     linear: bool
     idle: bool
 
-    def indices(self, lane: Expr, again: Expr | None) -> dict[str, Expr]:
-        """The tile along each axis of the unit that a lane belongs to, in round `again`."""
+    def indices(self, lane: Expr, again: Mapping[str, Expr]) -> dict[str, Expr]:
+        """The tile along each axis of the unit that a lane belongs to; again: the current round of each of the walks."""
         digit = simplify(lane // self.per)
-        if again is None:
-            return digits(digit, self.rounds)
-        if self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
+        if self.walks and self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
             digit = simplify(digit + digit // self.count * math.prod(self.rounds.values()))
         if self.linear:
-            return digits(simplify(again * self.count + digit), self.rounds)
-        first = next(iter(self.rounds))
-        abreast = self.abreast()
-        found = digits(digit, {**self.rounds, first: abreast})
-        found[first] = simplify(again * abreast + found[first])
-        return found
-
-    def abreast(self) -> int:
-        """How many tiles along the first axis are computed at once."""
-        return max(1, self.count // math.prod(list(self.rounds.values())[1:]))
+            number = next((again[a] * self.count for a, _ in self.walks), index(0))
+            return digits(simplify(number + digit), self.rounds)
+        found = digits(digit, self.abreast)
+        return {a: simplify(again[a] * self.abreast[a] + found[a]) if a in again else found[a] for a in self.rounds}
 
     def reduced_digits(self, reduced: frozenset[str], lane: Expr, units: int) -> list[tuple[Expr, int, int, int]]:
         """(digit, tiles, units along it, stride in threads) of every reduced axis that several units share.
@@ -88,13 +82,17 @@ class Spread:
         stride = self.per
         first = next(iter(self.rounds))
         for axis in reversed(list(self.rounds)):
-            tiles = min(self.rounds[axis], self.abreast()) if axis == first else self.rounds[axis]
+            tiles = self.abreast[axis]
             abreast = units // stride if axis == first else tiles
             if axis in reduced and abreast > 1:
                 quotient = lane // stride
                 found.append((simplify(quotient if axis == first else quotient % tiles), tiles, abreast, stride))
             stride *= tiles
         return found
+
+    def active(self, lane: Expr) -> list[Expr]:
+        """The conditions under which a lane's unit is in use."""
+        return [simplify(lane // self.per) < self.count] if self.idle else []
 
 
 def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -129,7 +127,9 @@ def plan_spread(
 ) -> Spread:
     """The spread of a step over `units` threads, given what is left of each axis.
 
-    Raises Refusal where the step asks for more units than there are, or wraps several axes over a number that does not fit.
+    Tiles of outputs fill the units in every round, in one row, where the axes do not divide them. Units that share a reduction compute
+    tiles abreast of each other in every round: what does not fit beside them is idle. Raises Refusal where the step asks for more units
+    than there are.
     """
     sizes = numbers(step)
     per = profile.level(step.level).threads or 1
@@ -146,14 +146,25 @@ def plan_spread(
         )
     count = min(wanted, available)
     rest = math.prod(list(rounds.values())[1:])
-    linear = len(sizes) == 1 or is_move or (count % rest != 0 and not reduced & set(sizes))
-    if tiles > count and not linear and count % rest:
-        raise refuse(
-            step,
-            "wrap-does-not-divide",
-            f"`{step}`: {tiles} tiles wrap over {count} units, whose number is no multiple of the {rest} tiles along the axes after"
-            " the first",
-            "tile one axis, or choose tiles that divide",
-            f"unit {count - 1} takes tile {count - 1}, the next round would begin inside a row of {rest} tiles",
-        )
-    return Spread(sizes, per, count, rounds, -(-tiles // count), linear, count < available)
+    first = next(iter(sizes))
+    if len(sizes) == 1 or is_move or (count % rest != 0 and not reduced & set(sizes)):
+        repeats = -(-tiles // count)
+        abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
+        return Spread(sizes, per, count, rounds, abreast, ((first, repeats),) if repeats > 1 else (), True, count < available)
+    abreast = _abreast(rounds, count)
+    walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
+    used = math.prod(abreast.values())
+    return Spread(sizes, per, used, rounds, abreast, walks, False, used < available)
+
+
+def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:
+    """How many tiles along each axis are computed at once: the last axis takes as many of the units as it can, then those before it.
+
+    >>> _abreast({"m": 12, "k": 12}, 16)
+    {'m': 1, 'k': 12}
+    """
+    found = {}
+    for axis in reversed(list(rounds)):
+        found[axis] = min(rounds[axis], units)
+        units //= found[axis]
+    return {axis: found[axis] for axis in rounds}

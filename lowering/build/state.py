@@ -205,20 +205,21 @@ class States(Part):
             scratch = tuple(self.build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
             for b, sc in zip(members, scratch, strict=True):
                 out.append(self._each(b, _offering(b, sc, thread, step), False))
-            for digit, n, stride in digits:
+            for digit, n, stride, active in digits:
                 while n > 1:
                     half = (n + 1) // 2
-                    out.append(self._meet(state, members, scratch, digit, n, half, half * stride, step))
+                    takes_part = conjunction([simplify(digit + half < n), *active])
+                    out.append(self._meet(state, members, scratch, takes_part, half * stride, step))
                     n = half
             home: Expr = thread
-            for digit, _, stride in digits:
+            for digit, _, stride, _ in digits:
                 home = home - digit * stride
             for b, sc in zip(members, scratch, strict=True):
                 out.append(self._each(b, _taking(b, sc, simplify(home), step), False))
         return out
 
-    def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], digit: Expr, n: int, half: int,
-              distance: int, step: Place) -> ir.Stmt:  # fmt: skip
+    def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
+              takes_part: Expr | None, distance: int, step: Place) -> ir.Stmt:  # fmt: skip
         thread, combiner = self.build.thread, state.reduce.combiner
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
@@ -227,15 +228,18 @@ class States(Part):
             right = elements(combiner.right, scratch, (row, simplify(thread + distance)))
             return Combining(self, combiner, scratch, (row, thread), index(0), 1, step.span).statement(left, right)
 
-        takes_part = simplify(digit + half < n)
-        return ir.If(takes_part, self._each(members[0], combine, False), None, step.span)
+        body = self._each(members[0], combine, False)
+        return body if takes_part is None else ir.If(takes_part, body, None, step.span)
 
-    def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int]]:
-        """(digit, tiles, stride in threads) of every spread of a reduced axis below."""
+    def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int, list[Expr]]]:
+        """(digit, tiles, stride in threads, conditions under which its unit is in use) of every spread of a reduced axis below."""
         found = []
         reduced = frozenset(a.name for a in frame.spec.axes if a.reduction)
         for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
-            found += [(d, tiles, stride) for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units) if tiles > 1]
+            active = plan.active(lane)
+            found += [
+                (d, tiles, stride, active) for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units) if tiles > 1
+            ]
         return found
 
     # ------------------------------------------------------------ results

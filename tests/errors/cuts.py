@@ -77,10 +77,5 @@ def warp_not_filled() -> None:
     tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=32).to(tl.warp).tile(m=4, n=8).to(tl.thread).check()
 
 
-def wrap_does_not_divide() -> None:
-    start = tl.schedule(matmul(60, 60, 60)).units(block=tl.threads(16)).tile(m=60, n=60).to(tl.block).accumulate(tl.register)
-    start.tile(m=5, k=5).to(tl.thread).check()
-
-
 def level_that_the_device_has_not() -> None:
     tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=16).to(tl.warpgroup).check("pocl")

@@ -1,0 +1,63 @@
+"""Rule 7: tiles beyond the units that there are make rounds, units beyond the tiles are idle, on every level and along every axis."""
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_shares import faults
+from tilelang import testing
+from tilelang.lowering import ir
+from tilelang.testing import families
+
+
+def product(m: int, n: int, k: int) -> tl.Schedule:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", tl.float32, i, r), tl.input("B", tl.float32, r, j)
+    return tl.schedule(tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j))
+
+
+def matrix_vector(m: int, k: int) -> tl.Schedule:
+    i, j = tl.axes(m=m, k=k)
+    A, x = tl.input("A", tl.float32, i, j), tl.input("x", tl.float32, j)
+    return tl.schedule(tl.define("y", tl.sum(A[i, j] * x[j], over=j), i))
+
+
+def test_a_warp_takes_more_tiles_of_a_reduction_than_it_has_lanes() -> None:
+    made = matrix_vector(m=35, k=600).units(block=tl.warps(2)).tile(m=16).to("block").tile(m=2).to("warp")
+    made = made.accumulate("register").split(k=512).tile(k=8).to("thread")
+    assert not faults(made)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"m": 1, "n": 1}, {"m": 2, "n": 3}, {"n": 1}, {"m": 3, "k": 2}, {"k": 1, "n": 2}, {"m": 5, "k": 1, "n": 1}]
+)
+@pytest.mark.parametrize("warps", [False, True])
+def test_a_product_in_rounds_of_units(sizes: dict[str, int], warps: bool) -> None:
+    made = product(m=9, n=11, k=7).units(block=tl.warps(2) if warps else tl.threads(12)).tile(m=8, n=8).to("block")
+    made = made.accumulate("register")
+    if warps:
+        made = made.tile(m=3).to("warp")
+    assert not faults(made.tile(**sizes).to("thread"))
+
+
+@pytest.mark.parametrize("sizes, count", [({"m": 1, "k": 1}, 12), ({"k": 2, "n": 1}, 10), ({"m": 1, "k": 4, "n": 4}, 5)])
+def test_idle_units_take_no_part_where_partial_states_meet(sizes: dict[str, int], count: int) -> None:
+    made = product(m=4, n=5, k=12).units(block=tl.threads(16)).tile(m=4, n=5).to("block").accumulate("register")
+    assert not faults(made.tile(**sizes).to("thread", count))
+
+
+def test_the_loop_of_an_axis_keeps_units_that_share_a_reduction_abreast() -> None:
+    """8 of the 12 tiles of k at once, whose partial states meet; one of the 4 of m, in registers of its own."""
+    made = product(m=8, n=4, k=24).units(block=tl.threads(8)).tile(m=8, n=4).to("block").accumulate("register")
+    made = made.tile(m=2, k=2).to("thread")
+    assert not faults(made)
+    (kernel,) = testing.lowered(made).kernels
+    assert "k_round" in {s.var.name for s in ir.statements(kernel.body) if isinstance(s, ir.For)}
+    assert sum(b.elements for b in kernel.registers if b.name.startswith("C_state")) == 32
+
+
+def test_stages_and_moves_in_rounds() -> None:
+    c = families.softmax(rows=5, columns=40, dtype="float32")
+    spread = tl.move().tile(i=1, j=1).to("thread")
+    made = tl.schedule(c).units(block=tl.threads(36)).tile(i=5).to("block").load("X", "shared", steps=spread)
+    made = made.compute("shifted", "shared", steps=spread).compute("total", "shared", steps=spread).tile(i=1, j=1).to("thread")
+    assert not faults(made)
