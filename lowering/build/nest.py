@@ -19,7 +19,7 @@ from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_
 from tilelang.order import order_extents, tile_of
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
-from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Tile, Unfuse, Units, Vectorize
+from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
 
@@ -141,9 +141,9 @@ class Nest(Rings):
         loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
         ahead = [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p)]
-        if ahead and len(loops) != 1:
-            if loops:
-                later(ahead[0], "`ahead` in a walk over several axes")
+        if ahead and len(loops) > 1:
+            return self.chain(frame.but(steps=_by_axis(frame.steps, i, step, loops)), i)
+        if ahead and not loops:
             frame = frame.but(steps=tuple(s.replace(ahead=0) if any(s is p for p in ahead) else s for s in frame.steps))
             ahead = []
         if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
@@ -270,6 +270,14 @@ class Nest(Rings):
         guard = conjunction([whole * size < remainder])
         tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest, i + 1)), step.span)
         return ir.seq(main, tail if guard is None else ir.If(guard, tail, None, step.span))
+
+
+def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> tuple[Step, ...]:
+    """The steps with a walk over several axes as one walk each: what runs ahead does so in the innermost, on over those around it."""
+    outer, sizes = loops[:-1], dict(step.sizes)
+    rest = tuple((a, t) for a, t in step.sizes if a not in outer)
+    nested = [step.replace(sizes=((a, sizes[a]),), peel=False) for a in outer]
+    return (*steps[:i], *nested, step.replace(sizes=rest), *steps[i + 1 :])
 
 
 def _at_least_once(extent: Expr) -> bool:

@@ -59,10 +59,6 @@ def ahead_of_a_stage() -> None:
     tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(m=8).compute("C_sum", tl.shared, ahead=1).check()
 
 
-def ahead_in_a_walk_over_two_axes() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(m=8, n=8).load("A", tl.shared, ahead=1).check()
-
-
 def trials() -> None:
     tl.compile(matmul(), trials=10)
 

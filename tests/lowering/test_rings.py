@@ -128,6 +128,38 @@ def test_over_three_walks_with_tails_in_each() -> None:
     assert fills(kernel(plan), "A_shared") == [0, 3]
 
 
+def convolution(n: int, p: int, c: int, f: int, window: int, stride: int) -> tl.Tensor:
+    """Z[n, p, q, f] = sum over r, s, c of the padded X[n, stride p + r - 1, stride q + s - 1, c] W[f, r, s, c]."""
+    i, y, x, o, r, s, k = tl.axes(n=n, p=p, q=p, f=f, r=window, s=window, c=c)
+    X = tl.input("X", tl.float32, n=n, h=stride * p, w=stride * p, c=c)
+    W = tl.input("W", tl.float32, o, r, s, k)
+    pixel = tl.pad(X[i, stride * y + r - 1, stride * x + s - 1, k], 0)
+    return tl.define("Z", tl.sum(pixel * W[o, r, s, k], over=(r, s, k)), i, y, x, o)
+
+
+def implicit_gemm(c: int, ahead: int) -> Schedule:
+    """One walk over three axes, two rings in it: pixels by access, filters by region."""
+    z = convolution(n=2, p=3, c=c, f=5, window=2, stride=2)
+    return (
+        tl.schedule(z).fuse(npq=("n", "p", "q")).tile(npq=8, f=4).to(tl.block).accumulate(tl.register).split(r=1, s=1, c=4)
+        .load("X", tl.shared, layout=tl.layout(lambda npq, c: (npq, c ^ npq % 4)), ahead=ahead).load("W", tl.shared, ahead=ahead)
+        .tile(npq=2, f=1).to(tl.thread)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", [SIMULATED, POCL], ids=lambda p: p.name)
+@pytest.mark.parametrize("c, ahead", [(8, 1), (7, 2), (3, 3)])
+def test_in_a_walk_over_several_axes(c: int, ahead: int, profile: Profile) -> None:
+    plan = implicit_gemm(c, ahead)
+    check(plan, profile, opencl=profile is POCL)
+    assert "drains" not in "\n".join(kernel(plan, profile).notes)
+
+
+def test_in_a_walk_over_axes_of_the_output() -> None:
+    plan = blocked(matmul(17, 19, 6)).split(m=8, n=4).load("A", tl.shared, ahead=1).load("B", tl.register, ahead=1)
+    check(plan.tile(m=2, n=1).to(tl.thread), POCL, opencl=True)
+
+
 def test_both_rings_of_two_walks() -> None:
     """The outer walk has a ring of its own, another tensor's."""
     for size in SIZES:
