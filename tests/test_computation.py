@@ -243,9 +243,6 @@ FUNCTIONS = (
     "tanh",
     "erf",
     "sigmoid",
-    "floor",
-    "ceil",
-    "round",
 )
 
 

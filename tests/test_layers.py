@@ -10,7 +10,7 @@ FOLDERS = {"grammar", "lowering", "autoschedule"}
 # A module may import what stands in an earlier row, and in its own row as long as no cycle comes of it.
 ROWS = [
     "errors options",
-    "node dtype",
+    "node dtype operators",
     "expr simplify machine tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
     "computation fragment meaning instruction matching instructions",
@@ -26,6 +26,7 @@ ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "loweri
 
 # Methods that are the other way round for the reader's sake, `computation.evaluate(...)`: imported when they are called.
 LATE = {
+    ("operators", "expr"),
     ("computation", "reference"),
     ("schedule", "spec"),
     ("schedule", "check"),

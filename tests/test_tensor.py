@@ -109,7 +109,7 @@ def test_walk_order() -> None:
 def test_split_terms() -> None:
     thread, i = Var("thread", INDEX, 0, 31), Var("i", INDEX, 0, 3)
     unit, rest, constant = split_terms(thread * 4 + i * 2 + 3, lambda atom: atom is thread)
-    assert unit == thread * 4
+    assert unit is thread * 4
     assert rest == [(i, 2)]
     assert constant == 3
     assert split_terms(index(7), lambda atom: atom is thread) == (index(0), [], 7)

@@ -11,7 +11,7 @@ import functools
 import itertools
 import keyword
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from tilelang import dtype as dt
 from tilelang.access import check_reads
@@ -103,12 +103,26 @@ class Tensor:
             mend="index with axes and whole-number arithmetic on them; // divides whole numbers",
         )
 
+    def __setitem__(self, indices: Any, value: Any) -> NoReturn:
+        raise ComputationError(
+            "tensor-assigned", f"{self!r} cannot be assigned to", mend="tl.define makes a tensor of an expression"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are one tensor. Raises ComputationError for what only an element could equal."""
+        if isinstance(other, (Expr, bool, int, float)) or hasattr(other, "ndim"):
+            self._whole()
+        return self is other
+
+    __hash__ = object.__hash__
+
     def _whole(self, *_: Any, **__: Any) -> Any:
         """What a tensor answers where an element is meant."""
         mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
         raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, which has no value yet", mend=mend)
 
-    __iter__ = __array__ = __array_ufunc__ = __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _whole
+    __iter__ = __array__ = __array_ufunc__ = __array_function__ = __bool__ = __float__ = __int__ = __round__ = _whole
+    __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _whole
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _whole
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = __matmul__ = __rmatmul__ = _whole
 

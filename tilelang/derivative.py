@@ -68,7 +68,7 @@ def _times(a: Expr | None, b: Expr) -> Expr | None:
     if a is None:
         return None
     one = const(1, b.dtype)
-    return b if a == one else a if b == one else Binary("*", a, b)
+    return b if a is one else a if b is one else Binary("*", a, b)
 
 
 def _binary(op: str, left: Expr, right: Expr, by: Var) -> Expr | None:

@@ -64,6 +64,25 @@ class DType:
             return float("inf")
         return (1 << (self.bits - (self.kind == "int"))) - 1
 
+    def holds(self, value: float) -> bool:
+        """Whether a number stays that number in this type: in range, whole for an integer. A float may round it, but neither to 0
+        nor to infinity."""
+        if self.is_float:
+            zero, infinite = _FLOAT_RANGES[self.name]
+            return value != value or value in (0, self.lowest, self.highest) or zero < abs(value) < infinite
+        return self.lowest <= value <= self.highest and (isinstance(value, int) or value.is_integer())
+
+
+# The greatest number that rounds to 0, the least that rounds to infinity (to NaN, where there is none).
+_FLOAT_RANGES: dict[str, tuple[float, float]] = {
+    "float16": (2.0**-25, 65520),
+    "bfloat16": (2.0**-134, 2.0**128 - 2.0**119),
+    "float32": (2.0**-150, 2.0**128 - 2.0**103),
+    "float64": (0.0, 2**1024 - 2**970),
+    "float8_e4m3": (2.0**-10, 464),
+    "float8_e5m2": (2.0**-17, 61440),
+}
+
 
 @functools.cache
 def _numpy(name: str) -> np.dtype[Any]:

@@ -58,6 +58,13 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def called_from_inside() -> bool:
+    """Whether the function that calls this one was called from this package: by the compiler, not from a person's definition."""
+    # By the module's name and not the file's: the methods of the standard library's dataclasses have no file.
+    name = str(sys._getframe(2).f_globals.get("__name__"))
+    return name == "tilelang" or name.startswith("tilelang.")
+
+
 class TileLangError(Exception):
     """Something a person can mend.
 

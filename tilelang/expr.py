@@ -1,6 +1,7 @@
 """Expressions: indices and scalars, of a computation and of a kernel, one family of interned nodes.
 
-Equality is identity (equal expressions are the same object), so `==` is not overloaded: compare values with `equal`.
+Equal expressions are the same object. `==` and `!=` make comparisons, as for NumPy's arrays; whether two expressions are one is asked
+by `is`, and by `in` and `==` of tuples and steps that hold them (`Binary.__bool__`).
 Integer `//` and `%` round towards minus infinity. Building an expression never simplifies it: a computation is evaluated as it
 was written. `simplify` is a module of its own.
 """
@@ -8,14 +9,14 @@ was written. `simplify` is a module of its own.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, brief
+from tilelang.errors import ComputationError, brief, called_from_inside
 from tilelang.node import Node, interned
+from tilelang.operators import Operators
 
 INDEX = dt.int64  # the type of axes and index arithmetic until the lowering chooses a width
 
@@ -23,6 +24,8 @@ ARITHMETIC = ("+", "-", "*", "/", "//", "%", "min", "max", "pow")
 BITWISE = ("&", "|", "^", "<<", ">>")
 COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
+UNARY = ("-", "~", "not")
+_OF_CONDITIONS = {"&": "and", "|": "or"}
 
 # Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
 FLOAT_FUNCTIONS = (
@@ -32,7 +35,7 @@ ANY_FUNCTIONS = ("abs",)
 PREDICATES = ("isnan",)
 
 
-class Expr(Node):
+class Expr(Operators):
     """A typed value. `.dtype` is its element type."""
 
     __slots__ = ()
@@ -41,92 +44,19 @@ class Expr(Node):
     def dtype(self) -> DType:
         raise NotImplementedError
 
-    def __bool__(self) -> NoReturn:
-        raise ComputationError(
-            "expression-as-bool",
-            f"`{self}` is not known until the kernel runs",
-            mend="use tl.where(condition, a, b); compare with tl.equal; combine conditions with & and |",
-        )
-
     def __str__(self) -> str:
         return to_text(self)
 
-    def __add__(self, other: Any) -> Expr:
-        return binary("+", self, other)
+    def operation(self, op: str, *operands: Any) -> Expr:
+        match operands:
+            case (left, right):
+                return binary(op, left, right)
+            case (operand,):
+                return unary(op, operand) if op in UNARY else call(op, operand)
+        raise TypeError(f"{op} of {len(operands)} operands")
 
-    def __radd__(self, other: Any) -> Expr:
-        return binary("+", other, self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return binary("-", self, other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return binary("-", other, self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return binary("*", self, other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return binary("*", other, self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return binary("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return binary("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Expr:
-        return binary("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Expr:
-        return binary("//", other, self)
-
-    def __mod__(self, other: Any) -> Expr:
-        return binary("%", self, other)
-
-    def __rmod__(self, other: Any) -> Expr:
-        return binary("%", other, self)
-
-    def __pow__(self, other: Any) -> Expr:
-        return binary("pow", self, other)
-
-    def __and__(self, other: Any) -> Expr:
-        return binary("and" if self.dtype.kind == "bool" else "&", self, other)
-
-    def __or__(self, other: Any) -> Expr:
-        return binary("or" if self.dtype.kind == "bool" else "|", self, other)
-
-    def __xor__(self, other: Any) -> Expr:
-        return binary("^", self, other)
-
-    def __lshift__(self, other: Any) -> Expr:
-        return binary("<<", self, other)
-
-    def __rshift__(self, other: Any) -> Expr:
-        return binary(">>", self, other)
-
-    __array_ufunc__ = None  # NumPy's numbers and arrays leave the operator to this side
-
-    def __abs__(self) -> Expr:
-        return Call("abs", (self,))
-
-    def __neg__(self) -> Expr:
-        return Unary("-", self)
-
-    def __invert__(self) -> Expr:
-        return Unary("not" if self.dtype.kind == "bool" else "~", self)
-
-    def __lt__(self, other: Any) -> Expr:
-        return binary("<", self, other)
-
-    def __le__(self, other: Any) -> Expr:
-        return binary("<=", self, other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return binary("<", other, self)
-
-    def __ge__(self, other: Any) -> Expr:
-        return binary("<=", other, self)
+    def equality(self, op: str, other: Any) -> Any:
+        return _compared(op, self, other)
 
 
 @interned
@@ -178,6 +108,13 @@ class Binary(Expr):
     @property
     def dtype(self) -> DType:
         return dt.bool_ if self.op in COMPARISONS or self.op in LOGICAL else self.left.dtype
+
+    def __bool__(self) -> bool:
+        # Inside the compiler `in` and the equality of tuples and steps come here: they ask whether the two are one expression.
+        # In a definition `if X[i] == 0` would get the same answer, which is not what it means.
+        if self.op in ("==", "!=") and called_from_inside():
+            return (self.left is self.right) is (self.op == "==")
+        return Operators.__bool__(self)
 
 
 @interned
@@ -285,21 +222,26 @@ class Reduce(Expr):
 
 
 def as_expr(value: Any, like: DType | None = None) -> Expr:
-    """A Python number as a literal of type `like` (or of its own: int64, float32, bool); expressions as they are."""
-    if isinstance(value, Expr):
-        return value
+    """A Python number as a literal of type `like` (or of its own: int64, float32, bool); expressions as they are.
+
+    Raises ComputationError for anything else, and for a number that the type cannot hold.
+    """
+    return value if isinstance(value, Expr) else _number(value, like, None)
+
+
+def _number(value: Any, like: DType | None, held_in: DType | None) -> Const:
+    if getattr(value, "ndim", 0):
+        message = f"an array of shape {tuple(value.shape)} cannot stand in an expression"
+        mend = 'declare it, A = tl.input("A", ...), read A[i, j], and give the array to the kernel'
+        raise ComputationError("not-an-expression", message, mend=mend)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool):
         return Const(value, dt.bool_) if like is None or like.kind == "bool" else const(value, like)
     if isinstance(value, int):
-        type = like if like is not None and like.kind != "bool" else INDEX
-        if not (abs(value) <= sys.float_info.max if type.is_float else type.lowest <= value <= type.highest):
-            message = f"{brief(value)} is beyond {type}"
-            raise ComputationError("literal", message, mend=f"a number of {type}, or cast the other side to a wider type")
-        return const(value, type)
+        return literal(value, like if like is not None and like.kind != "bool" else INDEX, held_in)
     if isinstance(value, float):
-        return Const(value, like if like is not None and like.is_float else dt.float32)
+        return literal(value, like if like is not None and like.is_float else dt.float32, held_in)
     raise ComputationError(
         "not-an-expression", f"{brief(value)} cannot stand in an expression", mend="a number, an axis, or A[i, j]"
     )
@@ -308,6 +250,26 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
 def several_of(value: Any) -> tuple[Any, ...]:
     """What was given as one thing or as several, as a tuple; a text is one thing."""
     return tuple(value) if isinstance(value, (Collection, Iterator)) and not isinstance(value, str) else (value,)
+
+
+def literal(value: bool | int | float, type: DType, held_in: DType | None = None) -> Const:
+    """A person's number as a literal of a type. held_in: the wider type in which operators hold it, where they do.
+
+    Raises ComputationError where it would not stay that number, the rounding of floats aside.
+    """
+    holder = held_in or type
+    if holder.holds(value):
+        return const(value, type)
+    shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and value.bit_length() > 128 else str(value)
+    if holder.is_float:
+        message = f"{shown} would become {'infinity' if abs(value) > 1 else '0'} in {holder}"
+    else:
+        message = f"{shown} is no {holder}, which holds the whole numbers {holder.lowest} to {holder.highest}"
+    wider = [t for t in dt.ALL.values() if t.kind == type.kind or type.kind == "uint" and t.kind == "int"]
+    wider = [t for t in wider if dt.promote(type, t) is t and t.holds(value)]
+    cast_it = "a number takes the type of what it meets: cast that, as in tl.cast(x, tl.{})"
+    mend = cast_it.format(wider[0]) if wider else f"a number that {holder} holds"
+    raise ComputationError("number-out-of-range", message, mend=mend)
 
 
 def const(value: bool | int | float, type: DType) -> Const:
@@ -335,10 +297,9 @@ def binary(op: str, left: Any, right: Any) -> Expr:
 
     Raises ComputationError where the operator does not go with the types.
     """
-    if not isinstance(left, Expr):
-        left = as_expr(left, right.dtype if isinstance(right, Expr) else None)
-    if not isinstance(right, Expr):
-        right = as_expr(right, left.dtype)
+    left, right = _operand(left, right), _operand(right, left)
+    if left.dtype.kind == "bool":
+        op = _OF_CONDITIONS.get(op, op)
     a, b = left.dtype, right.dtype
     if a != b:
         common = dt.promote(a, b)
@@ -354,9 +315,55 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         raise ComputationError("operand-type", f"`/` of {a}", mend="use // for whole numbers, or cast to a float")
     if a.kind == "bool" and op in ("+", "-", "*", "//", "%", "pow"):
         raise ComputationError("operand-type", f"`{op}` of conditions", mend="cast to a number first")
+    if op in ("<<", ">>") and isinstance(right, Const) and not 0 <= right.value < max(32, a.bits):
+        message = f"`{left} {op} {right}`: {a} is shifted by 0 to {max(32, a.bits) - 1} bits"
+        raise ComputationError("number-out-of-range", message, mend="cast to a wider type first")
     if op in ("//", "%") and isinstance(right, Const) and right.value == 0 and not a.is_float:
         raise ComputationError("division-by-zero", f"`{left} {op} 0`", mend="divide by a constant that is not zero")
     return Binary(op, left, right)
+
+
+def _operand(value: Any, other: Any) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    like = other.dtype if isinstance(other, Expr) else None
+    # Operators on small floats work in float32 and take the number as it is; integers wrap to their own type in the end.
+    return _number(value, like, dt.compute_type(like) if like is not None and like.is_float else None)
+
+
+def _compared(op: str, left: Expr, right: Any) -> Any:
+    if not isinstance(right, (Expr, bool, int, float)) and not hasattr(right, "ndim"):
+        return NotImplemented  # text, None, a tensor (which refuses): nothing that an expression could equal
+    found = binary(op, left, right)
+    if isinstance(found, Binary) and found.left is found.right and right is not left and isinstance(right, Expr):
+        # One operand is the other, converted: the same value, but not the same expression, which `bool` is to tell.
+        return Binary(op, Cast(found.left, found.left.dtype), found.right)
+    return found
+
+
+def unary(op: str, operand: Any) -> Expr:
+    """`-x`, `not x` or `~x`. Raises ComputationError where the operator does not go with the type."""
+    value = as_expr(operand)
+    if value.dtype.kind == "bool" and op == "~":
+        op = "not"
+    kinds = {"-": ("float", "int", "uint"), "~": ("int", "uint"), "not": ("bool",)}[op]
+    if value.dtype.kind not in kinds:
+        mend = "compare first, as in x > 0" if op == "not" else "cast to an integer type"
+        raise ComputationError("operand-type", f"`{op}` of `{value}`, which is {value.dtype}", mend=mend)
+    return Unary(op, value)
+
+
+def call(name: str, argument: Any) -> Expr:
+    """A function of the language. Whole numbers are their own floor, ceil and round; other functions of floats refuse them."""
+    value = as_expr(argument)
+    if value.dtype.is_float or (name in ANY_FUNCTIONS and value.dtype.kind == "int"):
+        return Call(name, (value,))
+    if name in PREDICATES:
+        return Const(False, dt.bool_)
+    if name in ("floor", "ceil", "round", "abs") and value.dtype.is_integer:
+        return value
+    message = f"tl.{name} of `{value}`, which is {value.dtype}"
+    raise ComputationError("operand-type", message, mend=f"tl.{name}(tl.cast(..., tl.float32))")
 
 
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:

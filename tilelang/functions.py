@@ -16,7 +16,7 @@ from tilelang import expr
 from tilelang.combiners import argument, check_combiner, extremum, restrict, state_type
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Call, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast, several_of
+from tilelang.expr import Axis, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast, several_of
 from tilelang.expr import binary as _binary
 
 __all__ = [
@@ -111,7 +111,7 @@ def reduce(
         message = f"the combiner gives {len(results)} members and the state has {len(items)}"
         raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
     results = tuple(cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
-    constants = tuple(expr.const(v, t) for v, t in zip(neutral, types, strict=True))
+    constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
     made = Combiner(name or getattr(combiner, "__name__", "reduce").strip("<>"), left, right, results, constants)
     check_combiner(made, items)
     axes = _over(over)
@@ -181,10 +181,15 @@ def pad(read: Any, value: Any = 0) -> Expr:
     """The element that is read, or the constant `value` where its indices lie outside the tensor."""
     if not isinstance(read, Read):
         raise ComputationError("pad-of-what", f"tl.pad takes one read of a tensor, not `{read}`", mend="tl.pad(X[i - 1], 0)")
-    constant = as_expr(value, read.dtype)
-    if not isinstance(constant, Const):
-        raise ComputationError("pad-of-what", f"`{constant}` is not a constant", mend="use tl.where for a value that varies")
-    return Pad(read, expr.const(constant.value, read.dtype))
+    return Pad(read, _constant(value, read.dtype, "the value outside"))
+
+
+def _constant(value: Any, type: DType, role: str) -> Const:
+    """A number of a type."""
+    found = as_expr(value, type)
+    if not isinstance(found, Const):
+        raise ComputationError("not-a-constant", f"`{found}` cannot be {role}", mend="a number; tl.where for a value that varies")
+    return expr.literal(found.value, type)
 
 
 def equal(a: Any, b: Any) -> Expr:
@@ -222,11 +227,7 @@ def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
 
 def _function(name: str, summary: str) -> Callable[[Any], Expr]:
     def apply(x: Any) -> Expr:
-        value = as_expr(x)
-        if name not in expr.ANY_FUNCTIONS and not value.dtype.is_float:
-            message = f"tl.{name} of `{value}`, which is {value.dtype}"
-            raise ComputationError("operand-type", message, mend=f"tl.{name}(tl.cast(..., tl.float32))")
-        return Call(name, (value,))
+        return expr.call(name, x)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = summary
@@ -246,21 +247,11 @@ cos = _function("cos", "The cosine of x radians.")
 tanh = _function("tanh", "The hyperbolic tangent.")
 erf = _function("erf", "The error function.")
 sigmoid = _function("sigmoid", "1 / (1 + exp(-x)).")
-floor = _function("floor", "The greatest whole number not above x, as a float.")
-ceil = _function("ceil", "The least whole number not below x, as a float.")
-round = _function("round", "The nearest whole number, halves to even, as a float.")
-
-
-def abs(x: Any) -> Expr:
-    """The absolute value of a number; of an unsigned one itself."""
-    value = as_expr(x)
-    return value if value.dtype.kind == "uint" else Call("abs", (value,))
-
-
-def isnan(x: Any) -> Expr:
-    """Whether a value is not a number; never true of integers."""
-    value = as_expr(x)
-    return Call("isnan", (value,)) if value.dtype.is_float else Const(False, dt.bool_)
+floor = _function("floor", "The greatest whole number not above x; a float, of a float.")
+ceil = _function("ceil", "The least whole number not below x; a float, of a float.")
+round = _function("round", "The nearest whole number, halves to even; a float, of a float.")
+abs = _function("abs", "The absolute value; of unsigned numbers themselves.")
+isnan = _function("isnan", "Whether a value is not a number; never true of integers.")
 
 
 def relu(x: Any) -> Expr:

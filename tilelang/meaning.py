@@ -42,7 +42,7 @@ class Means(Node):
 
     @property
     def reduced(self) -> tuple[Axis, ...]:
-        kept = self.target_axes
+        kept = frozenset(self.target_axes)
         return tuple(dict.fromkeys(a for a in unique(self.value) if isinstance(a, Axis) and a not in kept))
 
     @property

@@ -182,7 +182,7 @@ def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str
     """Arguments in the order of the fields, defaults filled in."""
     if not named and len(args) < len(fields):
         rest = tuple(f.default for f in fields[len(args) :])
-        if dataclasses.MISSING not in rest:
+        if not any(default is dataclasses.MISSING for default in rest):
             return (*args, *rest)
     given = dict(zip((f.name for f in fields), args, strict=False))
     unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()

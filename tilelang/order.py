@@ -154,6 +154,12 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
     tilelang.errors.Refusal: error[tile-not-covered]: ...
     """
     names, text = ", ".join(rounds), str(order).replace("layout", "order")
+    if not order.terms or order.padding or order.swizzle_bytes:
+        raise Refusal(
+            "order-term",
+            f"an order numbers units by terms over {names}; it pads and swizzles nothing",
+            mend=f"as in tl.layout({', '.join(map(repr, reversed(tuple(rounds))))})",
+        )
     for name in order.dims:
         if name not in rounds:
             raise Refusal(
@@ -181,6 +187,15 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
                 counterexample=f"tile ({names}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
                 f"{_stride_after(order, k, rounds)}",
                 mend=f"let {name} appear once: as {name}, or as the pair {name}/8 and {name}%8",
+            )
+    ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
+    for term in order.terms:
+        low = interval(substitute(term, ranges))[0]
+        if low is not None and low < 0:
+            raise Refusal(
+                "order-term",
+                f"`{to_text(term)}` of `{text}` falls to {low}, and numbers begin at 0",
+                mend=f"count down from the last tile, as in {low * -1} + {to_text(term)}",
             )
     raise Refusal(
         "order-term",

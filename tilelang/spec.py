@@ -170,7 +170,8 @@ def root_spec(task: Task) -> Spec:
     Y  m:4 | k:8  on kernel
     """
     names = [*task.axes, *task.reduction_axes]
-    axes = tuple(AxisState(a.name, index(0), a.extent, (), a in task.reduction_axes) for a in names)
+    reduced = frozenset(task.reduction_axes)
+    axes = tuple(AxisState(a.name, index(0), a.extent, (), a in reduced) for a in names)
     return Spec(task.name, axes, tuple((a.name, point(a.name)) for a in names))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang.errors import Refusal, caller_span
-from tilelang.expr import INDEX, Binary, Const, Expr, Var, as_expr, free, index, substitute, to_text
+from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Unary, Var, as_expr, free, index, substitute, to_text, unique
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
 
@@ -85,8 +85,8 @@ class Layout(Node):
             if high is None or not all(isinstance(e, (Var, Const, Binary)) for e in term.walk()):
                 raise Refusal(
                     "layout-unbounded",
-                    f"`{written}` in a layout is not whole-number arithmetic on the dimensions",
-                    mend="use + * // % ^ of the dimensions and whole numbers",
+                    f"how far `{written}` in a layout reaches is not known",
+                    mend="multiply dimensions by numbers, not by each other",
                 )
             shape.append(high + 1)
         shape[-1] += self.padding
@@ -176,6 +176,8 @@ def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
         case Binary(op, left, right):
             a, b = evaluate(left, values), evaluate(right, values)
             return _OPERATIONS[op](a, b)
+        case Unary("-", operand):
+            return -evaluate(operand, values)
         case _:
             raise KeyError(to_text(expr))
 
@@ -212,6 +214,9 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+_ARITHMETIC = ("+", "-", "*", "//", "%", "^", "&", "|", "min", "max")  # what a layout's terms are made of
+
+
 def _swizzled(terms: list[Expr], width_bytes: int, element_bytes: int) -> list[Expr]:
     """The innermost dimension in runs of `width_bytes`; inside a run the 16-byte chunk is xored with the line's number."""
     run, chunk = width_bytes // element_bytes, max(1, 16 // element_bytes)
@@ -244,8 +249,7 @@ def layout(*terms: Any) -> Layout:
     if len(terms) == 1 and callable(terms[0]):
         names = list(inspect.signature(terms[0]).parameters)
         made = terms[0](*[Var(n, INDEX) for n in names])
-        made = made if isinstance(made, tuple) else (made,)
-        return Layout(tuple(as_expr(t) for t in made))
+        return Layout(tuple(map(_term, made if isinstance(made, (tuple, list)) else (made,))))
     for term in terms:
         if not isinstance(term, str) or not term.isidentifier():
             raise Refusal(
@@ -255,6 +259,27 @@ def layout(*terms: Any) -> Layout:
                 mend='names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
             )
     return Layout(tuple(Var(t, INDEX) for t in terms))
+
+
+def _term(value: Any) -> Expr:
+    """A term that a layout's function gave. Raises Refusal for what is not whole-number arithmetic on its parameters."""
+    number = value.dtype.is_integer if isinstance(value, Expr) else isinstance(value, int) and not isinstance(value, bool)
+    fault = None if number else f"`{value}` is no whole number"
+    for part in unique(value) if fault is None and isinstance(value, Expr) else ():
+        if isinstance(part, Axis):
+            fault = f"`{value}` names the axis `{part}` of a computation, which is no parameter of the function"
+        elif not isinstance(part, (Var, Const)) and getattr(part, "op", None) not in _ARITHMETIC:
+            fault = f"`{part}` is not whole-number arithmetic"
+        elif isinstance(part, Binary) and part.op in ("//", "%") and not (isinstance(part.right, Const) and part.right.value > 0):
+            fault = f"`{part}` does not divide by a number above 0"
+    if fault is not None:
+        raise Refusal(
+            "layout-term",
+            f"a layout's terms are whole numbers made of the function's parameters: {fault}",
+            span=caller_span(),
+            mend=f"use {' '.join(_ARITHMETIC)} of the parameters and whole numbers, as in lambda m, k: (m, k // 8, k % 8)",
+        )
+    return as_expr(value)
 
 
 def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, int]]:

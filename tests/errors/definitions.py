@@ -1,5 +1,6 @@
 """Definitions that mean nothing."""
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +14,100 @@ def expression_as_a_condition() -> None:
     i = tl.axes(i=8)
     X = tl.input("X", tl.float32, i)
     tl.define("Y", X[i] if X[i] > 0 else 0.0, i)
+
+
+def comparison_as_a_condition() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define("Y", 1.0 if X[i] == 0 else X[i], i)
+
+
+def function_of_math() -> None:
+    i = tl.axes(i=8)
+    math.exp(tl.input("X", tl.float32, i)[i])
+
+
+def loop_over_an_element() -> None:
+    i = tl.axes(i=8)
+    list(tl.input("X", tl.float32, i)[i])
+
+
+def function_that_only_numpy_has() -> None:
+    i = tl.axes(i=8)
+    np.arctan(cast(Any, tl.input("X", tl.float32, i)[i]))
+
+
+def sum_of_numpy() -> None:
+    i = tl.axes(i=8)
+    np.sum(cast(Any, tl.input("X", tl.float32, i)[i]))
+
+
+def rounded_to_digits() -> None:
+    i = tl.axes(i=8)
+    round(tl.input("X", tl.float32, i)[i], 2)
+
+
+def matrix_product_of_elements() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define("Y", X[i] @ X[i], i)
+
+
+def minus_a_condition() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", -(tl.input("X", tl.float32, i)[i] > 0), i)
+
+
+def tensor_compared_with_a_number() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.define("Y", tl.where(X == 0, 1.0, X[i]), i)
+
+
+def tensor_assigned() -> None:
+    i = tl.axes(i=8)
+    tl.input("X", tl.float32, i)[i] = 0
+
+
+def number_below_an_unsigned_type() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.uint8, i)[i] > -1, i)
+
+
+def number_that_would_be_infinite() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.float32, i)[i] + 1e300, i)
+
+
+def number_that_would_be_zero() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.float32, i)[i] / 1e-60, i)
+
+
+def number_that_no_type_holds() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.float32, i)[i] + 10**400, i)
+
+
+def fraction_outside_integers() -> None:
+    i = tl.axes(i=8)
+    tl.pad(tl.input("X", tl.int32, i)[i - 1], 0.5)
+
+
+def value_outside_that_varies() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.pad(X[i - 1], X[i])
+
+
+def infinity_as_the_identity_of_integers() -> None:
+    i = tl.axes(i=8)
+    tl.reduce(tl.minimum, float("inf"), tl.input("X", tl.int32, i)[i], over=i)
+
+
+def shift_by_too_many_bits() -> None:
+    i = tl.axes(i=8)
+    tl.define("Y", tl.input("X", tl.int32, i)[i] << 40, i)
 
 
 def tensor_in_a_loop() -> None:

@@ -34,6 +34,32 @@ def term_is_no_name() -> None:
     tl.layout("k/8", "m")
 
 
+def term_that_is_a_fraction() -> None:
+    tl.layout(lambda m, k: (m, k * 0.5))
+
+
+def term_with_an_axis() -> None:
+    i = tl.axes(i=8)
+    tl.layout(lambda m: (i, m))
+
+
+def term_that_chooses() -> None:
+    tl.layout(lambda m, k: (m, tl.where(k > 0, k, 0)))
+
+
+def term_that_divides_by_another() -> None:
+    tl.layout(lambda m, k: (m // k, k))
+
+
+def order_that_counts_down() -> None:
+    order = tl.layout(lambda m, n: (-m, n))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block, order=order).check()
+
+
+def order_without_axes() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block, order=tl.layout().pad(4)).check()
+
+
 def reads_that_share_no_region() -> None:
     i, j = tl.axes(i=8, j=8)
     X = tl.input("X", tl.float32, r=8, c=8)
@@ -53,7 +79,7 @@ def by_access_of_another_axis() -> None:
 
 
 def term_without_a_bound() -> None:
-    layout = tl.layout(lambda m, k: (m, tl.where(k > 0, k, 0)))
+    layout = tl.layout(lambda m, k: (m, m * k))
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=layout).check()
 
 
