@@ -18,7 +18,7 @@ def test_a_reduction_is_one_task_with_a_state() -> None:
     assert [a.name for a in task.axes] == ["m", "n"]
     assert [a.name for a in task.reduction_axes] == ["k"]
     assert task.state_member(task.outputs[0]) == (0, 0)
-    assert task.values[0] == Read(task.outputs[0], task.axes)
+    assert task.values[0] is Read(task.outputs[0], task.axes)
 
 
 def test_an_epilogue_joins_its_reduction() -> None:
