@@ -195,7 +195,7 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
             raise Refusal(
                 "order-term",
                 f"`{to_text(term)}` of `{text}` falls to {low}, and numbers begin at 0",
-                mend=f"count down from the last tile, as in {low * -1} + {to_text(term)}",
+                mend=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
             )
     raise Refusal(
         "order-term",
