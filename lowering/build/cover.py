@@ -63,8 +63,8 @@ class Cover(Part):
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
         source = region.source
-        if not isinstance(source, Box) or source.placement is None:
-            return region
+        if not isinstance(source, Box) or source.placement is None or bool(region.points) != bool(source.points):
+            return region  # points taken out of a region are points that its readers' bounds leave
         names = [p.name[1:] for p in source.points] or [a.name for a in region.spec.axes]
         held = {n: (low, (interval(v)[1] or 0) + 1)
                 for n, low, v in zip(names, source.low, source.placement.variables, strict=True)}  # fmt: skip

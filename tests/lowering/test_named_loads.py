@@ -8,6 +8,7 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.test_shares import faults
+from tilelang.testing import families
 
 
 def gram() -> tuple[tl.Tensor, tl.Expr, tl.Expr]:
@@ -89,3 +90,20 @@ def test_a_transposed_read_of_the_same_tensor(memory: str) -> None:
     here, there = X[i, j], X[j, i]
     s = tl.schedule(tl.define("Y", here + 2.0 * there, i, j)).tile(i=4, j=2).to("block").load(here, "shared").load(there, memory)
     assert not faults(s.tile(i=1, j=1).to("thread"))
+
+
+@pytest.mark.parametrize("split", [2, 3])
+def test_points_are_taken_out_of_a_region(split: int) -> None:
+    """Fused axes: the buffer in shared memory holds rows, each thread's share in registers one element per point."""
+    i, j, k = tl.axes(i=3, j=4, k=5)
+    A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, j, k)
+    s = tl.schedule(tl.define("C", tl.sum(A[i, k] * B[j, k], over=k), i, j)).fuse(ij=("i", "j")).tile(ij=12).to("block")
+    assert not faults(s.accumulate("register").load("B", "shared").split(ij=split).load("B", "register").split(ij=1))
+
+
+def test_points_of_one_fused_axis_out_of_a_region() -> None:
+    c = families.convolution(
+        n=1, channels=3, size=8, filters=4, window=2, stride=2, dilation=1, pad=2, dtype="float32", depthwise=True
+    )
+    s = tl.schedule(c).fuse(rs=("r", "s")).tile(n=1, p=4, q=5, c=1).to("block").accumulate("register")
+    assert not faults(s.load("X", "shared").split(p=3).tile(rs=1).to("thread").load("X", "register").split(p=1).vectorize(rs=4))

@@ -303,6 +303,24 @@ def pointwise_outputs(rows: int, columns: int, dtype: str, steps: tuple[str, ...
 # ---------------------------------------------------------------- indices
 
 
+def _draw_read_twice(source: Source) -> dict[str, Any]:
+    forms = ("product", "computed", "pointwise")
+    return {"rows": extent(source, 17), "columns": extent(source, 17), "depth": extent(source), "dtype": type_name(source),
+            "form": source.pick(forms)}  # fmt: skip
+
+
+@family(_draw_read_twice)
+def read_twice(rows: int, columns: int, depth: int, dtype: str, form: str) -> Tensor:
+    """One tensor read in two ways: X X', c c' with a computed c, or X + X'."""
+    i, j, k, r = axes(i=rows, j=columns, k=depth, r=max(rows, columns))
+    if form == "pointwise":
+        S = input("S", dtype, r=max(rows, columns), q=max(rows, columns))
+        return _defined("Y", S[i, j] + S[j, i] + S[j, i], i, j)
+    X = input("X", dtype, r, k)
+    c = _defined("c", X[r, k] + X[r, k], r, k) if form == "computed" else X
+    return _defined("Y", F.sum(c[i, k] * c[j, k], over=k), i, j)
+
+
 def _draw_convolution(source: Source) -> dict[str, Any]:
     return {
         "n": source.pick((1, 2)),

@@ -12,7 +12,7 @@ import math
 
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor
-from tilelang.expr import Pad
+from tilelang.expr import Pad, Read
 from tilelang.machine import Profile, load_profile
 from tilelang.schedule import Move, Schedule, move, schedule, threads, warps
 from tilelang.spec import Spec
@@ -177,6 +177,8 @@ class _Planner:
 
     def block_level(self) -> None:
         if self.has_reduction:
+            if self.source.chance(15) and self.plain_state():  # rounds that combine in the output
+                self.walk(True)
             if self.source.chance(22) and not self.split_over_blocks():
                 self.accumulate("shared")
             elif self.source.chance(45):
@@ -199,7 +201,7 @@ class _Planner:
         outputs = self.computation.outputs
         dims = [d.name for d in outputs[0].dims if d.name in self.spec.names]
         inside_state = bool(self.accumulators)
-        if dims and memory == "register" and not inside_state and self.source.chance(40) and not self.walked_reduction:
+        if dims and memory == "register" and not inside_state and self.source.chance(40):
             steps = self.store_move(move().via("shared", layout=self.layout(dims)), dims)
         elif dims and memory == "shared" and self.source.chance(50):
             steps = self.store_move(move(), dims)
@@ -231,20 +233,24 @@ class _Planner:
         if reduction and not self.accumulators:
             self.walked_reduction = True
 
-    def inputs_read(self) -> list[Tensor]:
-        """The tensors in global memory that the task reads, each once."""
+    def inputs_read(self) -> dict[Tensor, dict[Read, None]]:
+        """The tensors in global memory that the task reads, and their reads, each once."""
         task = main_task(self.computation, self.made.steps)
-        found: dict[Tensor, None] = {}
+        found: dict[Tensor, dict[Read, None]] = {}
         for e in task.expressions():
             for whole in reads(e):
-                tensor = whole.read.tensor if isinstance(whole, Pad) else whole.tensor
-                if tensor.name not in self.stages and task.state_member(tensor) is None:
-                    found[tensor] = None
-        return list(found)
+                read = whole.read if isinstance(whole, Pad) else whole
+                if read.tensor.name not in self.stages and task.state_member(read.tensor) is None:
+                    found.setdefault(read.tensor, {})[read] = None
+        return found
 
     def loads(self, memories: tuple[str, ...], percent: int) -> None:
-        """Some tensors become resident."""
-        for tensor in self.inputs_read():
+        """Some tensors become resident, or some reads of them."""
+        chosen: list[tuple[Tensor, str | Read]] = []
+        for tensor, own in self.inputs_read().items():
+            by_name = len(own) > 1 and self.source.chance(70)
+            chosen += [(tensor, what) for what in (own if by_name else (tensor.name,))]
+        for tensor, what in chosen:
             if not self.source.chance(percent) or not tensor.dims or 0 in tensor.shape:
                 continue
             memory = self.source.pick(memories)
@@ -260,7 +266,7 @@ class _Planner:
             elif self.source.chance(50):
                 how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
             how["stream"] = self.source.chance(8)
-            self.made = self.made.load(tensor.name, memory, **how)
+            self.made = self.made.load(what, memory, **how)
 
     def by_access(self, tensor: Tensor) -> bool:
         """Whether a load may hold one element per point, whose move has other dimensions: then it moves as it likes."""

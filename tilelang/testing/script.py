@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tilelang.expr import Read, to_text
+from tilelang.check import main_task
+from tilelang.computation import Computation
+from tilelang.expr import Read, to_text, unique
 from tilelang.schedule import Schedule
 from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.tensor import Layout
@@ -10,11 +12,18 @@ from tilelang.tensor import Layout
 
 def schedule_text(schedule: Schedule, computation: str = "c") -> str:
     """The builder calls that make a schedule, on one line. Raises ValueError for steps that the builder has no call for."""
-    return f"tl.schedule({computation})" + "".join(step_text(s) for s in schedule.steps)
+    return f"tl.schedule({computation})" + "".join(step_text(s, computation) for s in schedule.steps)
 
 
-def step_text(step: Step) -> str:
-    """One builder call."""
+def read_named(computation: Computation, text: str) -> Read:
+    """The read that prints as `text`, for scripts: of a definition as it was written, or of the main task where nothing is placed."""
+    expressions = [v for d in computation.definitions for v in d.values] + [*main_task(computation, ()).expressions()]
+    found = {str(e): e for v in expressions for e in unique(v) if isinstance(e, Read)}
+    return found[text]
+
+
+def step_text(step: Step, computation: str = "c") -> str:
+    """One builder call, on a computation of that name where the call names a read of it."""
     match step:
         case Tile(sizes, level, count, order):
             more = f", count={count}" if count is not None else ""
@@ -23,7 +32,7 @@ def step_text(step: Step) -> str:
         case Split(sizes, unroll, peel):
             return f".split({_sizes(sizes)}{', unroll=True' * unroll}{', peel=True' * peel})"
         case Place():
-            return _place_text(step)
+            return _place_text(step, computation)
         case Vectorize(axis, lanes):
             return f".vectorize({axis}={lanes})"
         case Fuse(name, axes):
@@ -40,12 +49,11 @@ def step_text(step: Step) -> str:
             raise ValueError(f"no builder call is known for `{step}`")
 
 
-def _place_text(step: Place) -> str:
+def _place_text(step: Place, computation: str) -> str:
     words = []
     if step.verb in ("load", "compute"):
-        if isinstance(step.what, Read):
-            raise ValueError(f"`{step}` names a read")
-        words.append(repr(step.what))
+        named = f"testing.read_named({computation}, {str(step.what)!r})"
+        words.append(named if isinstance(step.what, Read) else repr(step.what))
     words.append(repr(step.memory))
     if step.layout is not None:
         words.append(f"layout={layout_text(step.layout)}")
