@@ -106,6 +106,8 @@ def _of_place(step: Place) -> Iterator[Feature]:
             yield "form", "layout with xor" if "^" in operators else "layout with quotients"
     if step.ahead:
         yield "form", "ahead"
+    if step.behind:
+        yield "form", "behind"
     if step.stream:
         yield "form", "stream"
     for inner in step.steps or ():

@@ -183,6 +183,8 @@ class _Planner:
                 self.accumulate("shared")
             elif self.source.chance(45):
                 self.accumulate("register")
+        elif self.source.chance(25):
+            self.way_back()
         self.place_stages()
         if self.has_reduction and self.source.chance(60):
             self.walk(True)
@@ -193,6 +195,15 @@ class _Planner:
     def split_over_blocks(self) -> bool:
         reduced = {a.name for a in self.made.specs[0].axes if a.reduction}
         return any(isinstance(s, Tile) and s.level == "block" and reduced & {a for a, _ in s.sizes} for s in self.made.steps)
+
+    def way_back(self) -> None:
+        """How pointwise results are stored; behind the next round of a walk, most of the time."""
+        if self.source.chance(75):
+            self.walk(False)
+        self.made = self.made.via(self.source.pick(("register", "register", "shared")), **self.stored())
+
+    def stored(self) -> dict[str, Any]:
+        return {"stream": self.source.chance(15), "behind": int(self.source.chance(60))}
 
     def accumulate(self, memory: str) -> None:
         if memory in self.accumulators or "register" in self.accumulators:
@@ -205,7 +216,8 @@ class _Planner:
             steps = self.store_move(move().via("shared", layout=self.layout(dims)), dims)
         elif dims and memory == "shared" and self.source.chance(50):
             steps = self.store_move(move(), dims)
-        self.made = self.made.accumulate(memory, steps=steps)
+        how = self.stored() if self.source.chance(12) else {}
+        self.made = self.made.accumulate(memory, steps=steps, **how)
         self.accumulators.append(memory)
 
     def store_move(self, steps: Move, dims: list[str]) -> Move:

@@ -57,7 +57,7 @@ def _place_text(step: Place, computation: str) -> str:
     words.append(repr(step.memory))
     if step.layout is not None:
         words.append(f"layout={layout_text(step.layout)}")
-    words += [f"ahead={step.ahead}"] * bool(step.ahead) + ["stream=True"] * step.stream
+    words += [f"{name}={n}" for name, n in (("ahead", step.ahead), ("behind", step.behind)) if n] + ["stream=True"] * step.stream
     if step.steps is not None:
         words.append(f"steps=tl.move(){''.join(step_text(s) for s in step.steps)}")
     return f".{step.verb}({', '.join(words)})"

@@ -85,6 +85,8 @@ def _plainer_step(step: Step) -> Iterator[Step]:
                 yield step.replace(layout=None)
             if step.ahead:
                 yield step.replace(ahead=step.ahead - 1)
+            if step.behind:
+                yield step.replace(behind=0)
             if step.stream:
                 yield step.replace(stream=False)
             if step.steps is not None:
