@@ -14,6 +14,7 @@ void Z(
     float Z_state_1_0 = 0.0f;
     float Z_state_1_1 = 0.0f;
     for (int r = 0; r < 3; ++r) {
+        barrier(CLK_LOCAL_MEM_FENCE);  // start of a loop with barriers: this compiler joins it with the loop that follows otherwise
         for (int s = 0; s < 3; ++s) {
             for (int c = 0; c < 2; ++c) {
                 barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[thread // 4 * 2 + npq, c_1] at examples/03_implicit_gemm.py:55, one round of `c` earlier, then write of X_shared[thread // 2, thread % 2] at examples/03_implicit_gemm.py:52

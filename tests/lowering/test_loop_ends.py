@@ -66,3 +66,19 @@ def test_two_rounds_that_the_device_got_wrong(rounds: int) -> None:
     ).computation
     s = tl.schedule(c).tile(n=2).to("warp").split(k=1).load("A", "shared").accumulate("register")
     assert not testing.check_schedule(s, testing.arrays(c, "random", 265), opencl=True)
+
+
+def test_a_loop_that_begins_with_a_loop_begins_with_a_barrier() -> None:
+    inner = ir.For(Var("j", INDEX, 0, 1), index(2), STORE)
+    name = ir.Let(Var("n", INDEX, 0, 1), K)
+    for first in (inner, ir.Seq((name, inner))):
+        found = ended(first, MEET, STORE)
+        assert isinstance(found, ir.Seq)
+        assert [type(s) for s in found.body[:1]] == [ir.Barrier]
+
+
+def test_two_loops_that_begin_together_are_right_on_the_device() -> None:
+    """Rounds of a move first in a walk with barriers: the compiler crashed on its own result."""
+    c = tl.schedule(families.gather(rows=1, bag=4, width=2, table=1, dtype="float32", kind="max")).computation
+    schedule = tl.schedule(c).tile(b=1).to("block").accumulate("shared").split(t=3).load("ids", "shared").split(e=1)
+    assert not testing.check_schedule(schedule.tile(t=2).to("thread"), testing.arrays(c, "random", 901), opencl=True)
