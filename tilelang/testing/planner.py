@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor
