@@ -95,11 +95,14 @@ class Places(Part):
             raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
                          f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
                          f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
+        # Where there is no point that reads it, nothing moves: an index may come from a tensor without elements.
+        unread = all(u.main and any(frame.spec.axis(a).extent == 0 for a in axes_of(u)) for u in uses)
         if step.memory == "register":
-            return self.register_load(frame, i, step, region, uses)
+            move, share = self.register_load(frame, i, step, region, uses)
+            return (ir.seq() if unread else move), share
         box = self._box_for(frame, step, region, slot)
-        if all(u.main and any(frame.spec.axis(a).extent == 0 for a in axes_of(u)) for u in uses):
-            return ir.seq(), box  # there is no point that reads it, and an index may come from a tensor without elements
+        if unread:
+            return ir.seq(), box
         return self._move(frame, step, region, Target((box,), step.stream)), box
 
     def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
@@ -275,7 +278,8 @@ class Places(Part):
                 raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step makes",
                              f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
         residences = tuple(self._stage_place(frame, stage, step, t) for t in stage.task.outputs)
-        made = self.chain(stage.but(target=Target(residences, step.stream)), 0)
+        empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
+        made = ir.seq() if empty else self.chain(stage.but(target=Target(residences, step.stream)), 0)
         return ir.seq(made, self.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
 
     def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor) -> Residence:
