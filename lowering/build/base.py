@@ -84,16 +84,20 @@ class Part:
         """Decides, once, whether a load that runs ahead is copied by the device; frame: as its move will see it in a later round."""
         raise NotImplementedError
 
+    def completes_later(self, step: Place) -> bool:
+        """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
+        raise NotImplementedError
+
+    def awaits_itself(self, places: list[Place], body: ir.Stmt) -> bool:
+        """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
+        raise NotImplementedError
+
     def why_not_copied(self, step: Place) -> str:
         """What stands against asynchronous copies of a load."""
         raise NotImplementedError
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
-        raise NotImplementedError
-
-    def issued(self, step: Place, move: ir.Stmt) -> ir.Stmt:
-        """A move that fills a ring before its first round, with what closes it where it completes later."""
         raise NotImplementedError
 
     def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:

@@ -41,10 +41,6 @@ class InstructionMoves(Copies):
             move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
         return move, residence
 
-    def issued(self, step: Place, move: ir.Stmt) -> ir.Stmt:
-        """A move ahead of the first round, its group closed in every case, so that rounds can count groups."""
-        return ir.seq(move, ir.Commit(step.span)) if self.completes_later(step) else move
-
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """An asynchronous move waits nowhere: the device stores it."""
         if self.completes_later(step):
@@ -59,7 +55,8 @@ class InstructionMoves(Copies):
         last = mine[-1]
         closed = {**moves, last: ir.seq(moves[last], ir.Commit(last.span))}
         pending = min(step.ahead for step in mine) - 1
-        return ir.seq(ir.Wait(pending, last.span), super().ring_body(frame, i, slots, closed))
+        body = super().ring_body(frame, i, slots, closed)
+        return body if self.awaits_itself(mine, body) else ir.seq(ir.Wait(pending, last.span), body)
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """A `do` that spreads nothing gives its pieces to the threads, where one thread issues it."""

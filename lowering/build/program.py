@@ -36,6 +36,7 @@ class Builder(Instructions, Nest, Cover):
         self.register_rings = {}
         self._matches = {}
         self._refused = {}
+        self._arrivals = {}
 
 
 def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:

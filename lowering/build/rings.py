@@ -15,7 +15,7 @@ from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.frame import Frame, Walk
 from tilelang.lowering.build.regions import Use
-from tilelang.lowering.build.rounds import Rounds, elsewhere
+from tilelang.lowering.build.rounds import Arrival, Rounds, elsewhere
 from tilelang.simplify import simplify
 from tilelang.steps import Place, Split
 
@@ -24,6 +24,9 @@ At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in anoth
 
 class Rings(Part):
     """Walks with loads that run ahead."""
+
+    _rings: dict[int, ir.Buffer]
+    _arrivals: dict[str, Arrival]  # by buffer
 
     def walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
                trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
@@ -43,36 +46,53 @@ class Rings(Part):
         rounds = {place: self._unbroken(frame, at, k, place, own) for place, k in places.items()}
         for place, k in places.items():
             self.choose_copies(at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
-        for place, k in places.items():
-            rounds[place].walks[0].before.extend(self._filled(at, k, place, rounds[place]))
+        awaited: list[tuple[Arrival, int]] = []
+        self._first_rounds(at, places, rounds, awaited)
         fetches: dict[Place, ir.Stmt] = {}
         ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
         rotations: list[ir.Stmt] = []
+        groups = [p.ahead for p in ahead if self.completes_later(p)]
+        awaited.clear()
         for place, k in places.items():
-            fetches[place], end = self._following(at, k, place, rounds[place])
-            ends += end
+            if (arrival := self._arrival(at, k, place, rounds[place])) is not None:
+                waits = self._waits(at, k, place, rounds[place], awaited)
+                fetches[place] = self._crossing(at, k, place, rounds[place], arrival, waits)
+            else:
+                fetches[place], end = self._following(at, k, place, rounds[place])
+                ends += end
             if place.memory == "register":
                 rotations.append(self.rotate_ring(place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
+            else:
+                pending = min(groups) - 1 if self.completes_later(place) else None
+                self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
         return ir.seq(*own.before, ir.For(own.var, own.total, ir.seq(body, *ends, *rotations), "serial", step.span))
 
-    def _filled(self, at: At, k: int, place: Place, rounds: Rounds) -> list[ir.Stmt]:
-        """The moves of the first rounds, before the loops."""
-        out = []
-        for j in range(place.ahead):
-            slot = index(j)
-            where = self._no_better_known(at, k, place, rounds, rounds.at(slot))
-            frame = at(where)
-            if place.memory == "register":
-                move = self.register_ring(frame, k, place, j)
-            else:
-                move, _ = self.make_resident(frame, k, place, slot)
-            lets = _named(where, rounds.at(slot), place)
-            move = ir.Seq((*lets, move), place.span) if lets else move
-            guard = rounds.exists(slot)
-            out.append(self.issued(place, move if guard is None else ir.If(guard, move, None, place.span)))
-        return out
+    def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
+              awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
+        """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
+        for first in {id(r.walks[0]): r.walks[0] for r in rounds.values()}.values():
+            mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
+            for p, k in mine.items():
+                first.before.extend(self._waits(at, k, p, rounds[p], awaited))
+            for j in range(max(p.ahead for p in mine)):
+                now = {p: k for p, k in mine.items() if j < p.ahead}
+                first.before.extend(self._filled(at, k, p, rounds[p], j) for p, k in now.items())
+                if later := [p for p in now if self.completes_later(p)]:
+                    first.before.append(ir.Commit(later[-1].span))
+
+    def _filled(self, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
+        """The move for round j."""
+        where = self._no_better_known(at, k, place, rounds, rounds.at(index(j)))
+        if place.memory == "register":
+            move = self.register_ring(at(where), k, place, j)
+        else:
+            move, _ = self.make_resident(at(where), k, place, index(j))
+        lets = _named(where, rounds.at(index(j)), place)
+        move = ir.Seq((*lets, move), place.span) if lets else move
+        guard = rounds.exists(index(j))
+        return move if guard is None else ir.If(guard, move, None, place.span)
 
     def _following(self, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
         """What a round moves for a later one; at its beginning, and what of it is left for its end."""
@@ -91,6 +111,52 @@ class Rings(Part):
             return whole if guard is None else ir.If(guard, whole, None, place.span)
 
         return guarded(fetch), [] if commit is None else [guarded(commit)]
+
+    # ------------------------------------------------------------ from a ring around it
+
+    def _arrival(self, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
+        """The ring of a walk around its own that a load reads, where it reads that walk's next round too."""
+        if len(rounds.walks) == 1:
+            return None
+        here = at({})
+        found = self._arrivals.get(self.region(here, k, place)[0].source.buffer.name)
+        return found if found is not None and any(w is found.rounds.walks[-1] for w in rounds.walks) else None
+
+    def _waits(self, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
+        """The wait before a load's move, unless an earlier load of the walk has waited for as much."""
+        arrival = self._arrival(at, k, place, rounds)
+        if arrival is None or arrival.pending is None:
+            return []
+        outer = arrival.rounds.walks[-1]
+        if any(a.rounds.walks[-1] is outer and n >= place.ahead for a, n in awaited):
+            return []
+        awaited.append((arrival, place.ahead))
+        return [ir.Wait(arrival.pending, place.span)]
+
+    def _crossing(self, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
+        """The move for a later round of the same round of the walk around it, or for the next one, which must have arrived."""
+        split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
+        outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
+        number = inner.number + place.ahead
+
+        def move(part: Rounds, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
+            where = self._no_better_known(at, k, place, part, _variables(part, place, self.build.name))
+            fetch = self.register_ring(at(where), k, place, place.ahead)
+            arrival.awaited.extend(ir.statements(fetch))
+            whole = ir.Seq((*_named(where, values, place), *waits, fetch), place.span)
+            return whole if guard is None else ir.If(guard, whole, None, place.span)
+
+        here = inner.at(simplify(number))
+        stay = move(inner, here, [], None if all(w.whole for w in inner.walks) else inner.exists_at(here))
+        there = {**outer.at(simplify(outer.number + 1)), **inner.at(simplify(number - inner.most))}
+        cross = move(rounds, there, waits, rounds.exists_at(there))
+        return ir.If(simplify(number) < inner.most, stay, cross, place.span)
+
+    def awaits_itself(self, places: list[Place], body: ir.Stmt) -> bool:
+        """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
+        names = {self._rings[id(p)].name for p in places}
+        waiting = {id(s) for name in names for s in self._arrivals[name].awaited}
+        return bool(waiting) and all(id(s) in waiting for s in ir.statements(body) if not names.isdisjoint(_read(s)))
 
     def _no_better_known(self, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
         """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
@@ -113,14 +179,14 @@ class Rings(Part):
         here = at({})
         region, uses = self.region(here, k, place)
         for walk in reversed(frame.nest):
-            reason = self._breaks(here, region, uses, rounds, walk)
+            reason = self._breaks(here, place, region, uses, rounds, walk)
             if reason is not None:
                 self.build.note(f"`{place}`: drains in every round of {walk.axis}, for {reason}")
                 break
             rounds = Rounds((walk, *rounds.walks))
         return rounds
 
-    def _breaks(self, here: Frame, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
+    def _breaks(self, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
         """Why a ring cannot go on where a walk around its own begins another round; None: it can."""
         short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
         if short is not None:
@@ -128,8 +194,13 @@ class Rings(Part):
         if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
             return "what it reads is found through a tensor"
         source = region.source
-        if not any(r is source for r in here.residences[: walk.residences]):
+        if any(r is source for r in here.residences[: walk.residences]):
+            return None
+        arrival = self._arrivals.get(source.buffer.name)
+        if arrival is None or not arrival.early or place.memory != "register" or all(w is not walk for w in arrival.rounds.walks):
             return f"what it reads is in {source.buffer.memory} memory only from that round on"
+        if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
+            return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
         return None
 
 
@@ -145,3 +216,13 @@ def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict
 def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) -> tuple[ir.Stmt, ...]:
     """The values of the variables that stand for a round."""
     return tuple(ir.Let(name, values[v], place.span) for v, name in where.items() if isinstance(name, Var))
+
+
+def _read(stmt: ir.Stmt) -> set[str]:
+    """The buffers that one statement reads itself."""
+    found = {load.buffer.name for e in ir.expressions(stmt) for load in ir.loads(e)}
+    if isinstance(stmt, ir.Copy):
+        found.add(stmt.source.name)
+    if isinstance(stmt, ir.Instruction):
+        found |= {buffer.name for name, buffer, _ in stmt.operands if name in stmt.semantics.reads}
+    return found

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang.expr import Expr, Var, index, substitute
+from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Box, Frame, Residence, Walk
 from tilelang.simplify import conjunction, simplify
 
@@ -21,6 +22,11 @@ class Rounds:
     """The rounds over which a ring goes on: of its own walk, the last of `walks`, and of those around it."""
 
     walks: tuple[Walk, ...]
+
+    @property
+    def most(self) -> int:
+        """How many there can be."""
+        return math.prod(w.rounds for w in self.walks)
 
     @property
     def number(self) -> Expr:
@@ -40,12 +46,29 @@ class Rounds:
 
     def exists(self, number: Expr) -> Expr | None:
         """The condition under which there is a round of that number; None: there is."""
+        if all(w.whole for w in self.walks):
+            return conjunction([number < self.most])
+        return self.exists_at(self.at(number))
+
+    def exists_at(self, at: Mapping[Var, Expr]) -> Expr | None:
+        """The same, by the variables of the walks."""
         outermost, inner = self.walks[0], self.walks[1:]
-        if outermost.whole and all(w.whole for w in inner):
-            return conjunction([number < math.prod(w.rounds for w in self.walks)])
-        at = self.at(number)
         conditions = [at[w.var] < simplify(substitute(w.total, at)) for w in (outermost, *(w for w in inner if not w.whole))]
         return conjunction([simplify(c) for c in conditions])
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """When the regions of a ring in shared memory are there, for what reads them a round before their own.
+
+    early: the next round's is there, or on its way, while a round runs. pending: how many groups of copies may be unfinished once it is
+    (None: it is not copied asynchronously). awaited: the statements that see to that themselves.
+    """
+
+    rounds: Rounds
+    early: bool
+    pending: int | None
+    awaited: list[ir.Stmt] = dataclasses.field(default_factory=list, compare=False)
 
 
 def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:

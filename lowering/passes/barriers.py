@@ -21,12 +21,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang.errors import Span
-from tilelang.expr import INDEX, Const, Expr, Var, binary, substitute
+from tilelang.expr import INDEX, Const, Expr, Var, substitute
 from tilelang.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Access, Prover
 from tilelang.lowering.passes.divergence import diverges, split_divergent
-from tilelang.simplify import interval
+from tilelang.lowering.passes.pending import (
+    State,
+    any_round_back,
+    crossing,
+    finished,
+    one_round_back,
+    ordered,
+    outliving,
+    survivor,
+)
+from tilelang.simplify import interval, simplify
 
 Path = tuple[int, ...]
 ROUNDS = 12  # of the fixpoint over one loop; each round adds a barrier or lets one access age by a round
@@ -34,22 +44,6 @@ ROUNDS = 12  # of the fixpoint over one loop; each round adds a barrier or lets 
 
 class Unsafe(Exception):
     """The walk met a conflict that no barrier stands between."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class State:
-    """What is unordered at a point: accesses that no barrier followed, and asynchronous writes (with the number of groups
-    committed after them) that no wait followed. Dictionaries for their order."""
-
-    pending: Mapping[Access, None] = dataclasses.field(default_factory=dict)
-    inflight: Mapping[Access, int] = dataclasses.field(default_factory=dict)
-
-    def adding(self, accesses: Iterable[Access]) -> State:
-        return State({**self.pending, **dict.fromkeys(accesses)}, self.inflight)
-
-    def union(self, other: State) -> State:
-        ages = {a: min(age, other.inflight.get(a, age)) for a, age in {**other.inflight, **self.inflight}.items()}
-        return State({**self.pending, **other.pending}, ages)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,6 +120,9 @@ class Walk:
     def __init__(self, kernel: ir.Kernel, prover: Prover, watched: frozenset[str], uniform: bool = False) -> None:
         self.kernel, self.prover, self.watched, self.uniform, self.frozen = kernel, prover, watched, uniform, False
         self.sites: dict[Path, Site] = {}
+        self.oldest = 1 + max(
+            (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait)), default=0
+        )  # any wait's end
         self._known: dict[Any, list[tuple[bool, Access]]] = {}
         self._quiet: dict[Any, bool] = {}
 
@@ -153,7 +150,7 @@ class Walk:
                         scope = scope.naming(child.var, scope.value(child.value))
                 return state
             case ir.Barrier(memory=memory):
-                return _ordered(state, memory)
+                return ordered(state, memory)
             case ir.For() if not self._whole(stmt, path, scope):
                 return self._loop(stmt, path, scope, state)
             case ir.If() if not self._whole(stmt, path, scope):
@@ -167,10 +164,10 @@ class Walk:
                 state = self._barrier(path, state, pairs)
                 then = self.stmt(stmt.then, (*path, 0), _guarded(scope, condition), state)
                 if stmt.otherwise is None:
-                    return then.union(state)
+                    return then.parted(condition, state)
                 # Threads that part meet nothing in between: to one of them, the other branch is simply earlier.
                 start = state.union(then) if diverges(condition) else state
-                return then.union(self.stmt(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), start))
+                return then.parted(condition, self.stmt(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), start))
             case _:
                 accesses = self._all(stmt, path, scope)
                 state = self._arrive(path, state, [a for _, a in accesses])
@@ -213,7 +210,7 @@ class Walk:
         for inner in ir.statements(stmt):
             match inner:
                 case ir.Commit():
-                    inflight = {a: age + 1 for a, age in inflight.items()}
+                    inflight = {a: min(age + 1, self.oldest) for a, age in inflight.items()}
                 case ir.Wait(pending=count):
                     # Whatever is in flight may have landed; what is older than `count` groups certainly has.
                     pending.update(dict.fromkeys(inflight))
@@ -223,7 +220,7 @@ class Walk:
     def _arrive(self, path: Path, state: State, newer: list[Access]) -> State:
         """The state once a statement may start: a barrier before it where its accesses meet what is pending."""
         if path in self.sites:
-            state = _ordered(state, self.sites[path].memory)
+            state = ordered(state, self.sites[path].memory)
         return self._barrier(path, state, self._met(newer, state))
 
     def _barrier(self, path: Path, state: State, pairs: list[tuple[Access, Access]]) -> State:
@@ -235,7 +232,7 @@ class Walk:
         for older, newer in pairs:
             site.memory.update(dict.fromkeys((older.buffer.memory, newer.buffer.memory)))
             site.reasons[f"{older}, then {newer}"] = None
-        return _ordered(state, site.memory)
+        return ordered(state, site.memory)
 
     # -------------------------------------------------- loops
 
@@ -258,7 +255,8 @@ class Walk:
         state = self._barrier(path, state, pairs)
         if pairs:
             left, _ = self._probe(loop.body, (*path, 0), inside, state)
-        done = _finished(after, state, var, low == high, _waits(loop))
+        left = outliving(left, var, low == high)
+        done = finished(after, state, var, low == high, _waits(loop))
         if low is None or low <= 0:
             return done.union(state)
         return State({**left.pending, **done.pending}, done.inflight)
@@ -272,12 +270,13 @@ class Walk:
         for attempt in range(ROUNDS):
             after = self.stmt(loop.body, (*path, 0), inside, incoming)
             earlier: dict[Access, None] = {}
-            for a in after.pending:  # what outlived a whole round may be from any round before
-                moved = _one_round_back(a, var, loop) if a.round == 0 else _any_round_back(a, var, loop) if a.round == 1 else a
+            alive = (survivor(a, var, crossing(var)) for a in after.pending)
+            for a in (a for a in alive if a is not None):  # what outlived a whole round may be from any round before
+                moved = one_round_back(a, var, loop) if a.round == 0 else any_round_back(a, var, loop) if a.round == 1 else a
                 earlier[moved] = None
             inflight = dict(before.inflight)
             for a, age in after.inflight.items() if waits else ():
-                back = _one_round_back if attempt < ROUNDS // 2 else _any_round_back
+                back = one_round_back if attempt < ROUNDS // 2 else any_round_back
                 moved = a if a in before.inflight or a.round == 2 else back(a, var, loop)
                 inflight[moved] = min(age, inflight.get(moved, age))
             following = State(earlier, inflight)
@@ -291,7 +290,7 @@ class Walk:
         scope = scope.at(stmt)
         pairs: list[tuple[Access, Access]] = []
         if path in self.sites and not isinstance(stmt, ir.Seq):
-            state = _ordered(state, self.sites[path].memory)
+            state = ordered(state, self.sites[path].memory)
         if not state.pending:
             return state, pairs
         match stmt:
@@ -303,7 +302,7 @@ class Walk:
                         scope = scope.naming(child.var, scope.value(child.value))
                 return state, pairs
             case ir.Barrier(memory=memory):
-                return _ordered(state, memory), pairs
+                return ordered(state, memory), pairs
             case ir.For(var=var, extent=extent, body=body) if not self._whole(stmt, path, scope):
                 pairs += self._met(self._reads(extent, scope), state)
                 low, high = interval(scope.value(extent))
@@ -312,15 +311,20 @@ class Walk:
                 own = Var(_unique(var, path), INDEX, 0, None if high is None else high - 1)
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 after, found = self._probe(body, (*path, 0), inner, state)
-                return (after if low is not None and low > 0 else state), pairs + found
+                return (outliving(after, own, low == high) if low is not None and low > 0 else state), pairs + found
             case ir.If(condition=condition, then=then, otherwise=otherwise) if not self._whole(stmt, path, scope):
                 pairs += self._met(self._reads(condition, scope), state)
-                held = scope.value(condition)
-                after, found = self._probe(then, (*path, 0), _guarded(scope, held), state)
-                if otherwise is None:
-                    return state, pairs + found
-                other, rest = self._probe(otherwise, (*path, 1), _guarded(scope, ~held), state)
-                return after.union(other), pairs + found + rest
+                after = other = state
+                held = simplify(scope.value(condition))
+                if not (isinstance(held, Const) and not held.value):
+                    after, found = self._probe(then, (*path, 0), _guarded(scope, held), state)
+                    pairs += found
+                if otherwise is not None and not (isinstance(held, Const) and held.value):
+                    other, found = self._probe(otherwise, (*path, 1), _guarded(scope, ~held), state)
+                    pairs += found
+                if isinstance(held, Const):
+                    return (after if held.value else other), pairs
+                return after.parted(held, other), pairs
             case _:
                 return state, self._met((a for _, a in self._all(stmt, path, scope)), state)
 
@@ -405,12 +409,6 @@ def _watched(kernel: ir.Kernel) -> frozenset[str]:
     )
 
 
-def _ordered(state: State, memory: Iterable[str]) -> State:
-    """The state after a barrier for these memories."""
-    kinds = frozenset(memory)
-    return State({a: None for a in state.pending if a.buffer.memory not in kinds}, state.inflight)
-
-
 def _unique(var: Var, path: Path) -> str:
     """A name of its own for the variable of the loop at a path: two loops may use one variable."""
     return f"{var.name}@{'.'.join(map(str, path))}"
@@ -422,34 +420,6 @@ def _waits(loop: ir.For) -> bool:
 
 def _guarded(scope: Scope, condition: Expr) -> Scope:
     return dataclasses.replace(scope, guards=(*scope.guards, condition))
-
-
-def _one_round_back(a: Access, var: Var, loop: ir.For) -> Access:
-    previous = binary("-", var, 1)
-    moved = a.substituted({var: previous}, guards=(binary("<=", 0, previous),))
-    return dataclasses.replace(moved, round=1, when=f", one round of `{loop.var.name}` earlier")
-
-
-def _any_round_back(a: Access, var: Var, loop: ir.For) -> Access:
-    old = Var(f"{var.name}'", INDEX, 0, var.upper)
-    moved = a.substituted({var: old}, (old,), (binary("<", old, var),))
-    return dataclasses.replace(moved, round=2, when=f", an earlier round of `{loop.var.name}`")
-
-
-def _finished(state: State, before: State, var: Var, rounds_known: bool, waited: bool) -> State:
-    """The state after a loop: the last round's accesses where the number of rounds is known, else any round's.
-
-    before: what was in flight when the loop began, and still is, is of no round of it.
-    """
-
-    def closed(a: Access, last: bool) -> Access:
-        a = dataclasses.replace(a, round=0)
-        if last and var.upper is not None:
-            return a.substituted({var: Const(var.upper, INDEX)})
-        return dataclasses.replace(a, bound=a.bound | {var}) if var in a.variables() else a
-
-    inflight = {a if a in before.inflight else closed(a, rounds_known and waited): age for a, age in state.inflight.items()}
-    return State({closed(a, rounds_known): None for a in state.pending}, inflight)
 
 
 def _rebuilt(stmt: ir.Stmt, path: Path, sites: Mapping[Path, Site]) -> tuple[ir.Stmt, ...]:

@@ -34,7 +34,8 @@ class Access:
     """What one statement reads or writes of one buffer.
 
     guards: conditions under which it happens. bound: variables that are not shared with another access. round: 0 in this round of
-    the innermost loop, 1 in the round before, 2 in any earlier one; `when` says so in a reason.
+    the innermost loop, 1 in the round before, 2 in any earlier one; `when` says so in a reason. survived: conditions that held since,
+    for on the other side of each stands a barrier.
     """
 
     buffer: ir.Buffer
@@ -44,6 +45,7 @@ class Access:
     guards: tuple[Expr, ...] = ()
     bound: frozenset[Var] = frozenset()
     round: int = 0
+    survived: frozenset[Expr] = frozenset()
     span: Span | None = dataclasses.field(default=None, compare=False)
     when: str = dataclasses.field(default="", compare=False)
 

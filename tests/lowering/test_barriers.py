@@ -175,6 +175,22 @@ def test_uniform_branches_hold_their_own_barrier() -> None:
     assert inserted(kernel(body)) == "[|<w|r>]"  # what comes from the round before is met in front of the branch
 
 
+def test_a_barrier_in_the_last_round_orders_all_before_it() -> None:
+    """Whoever leaves the inner loop has taken the branch with the barrier, so what follows needs none."""
+    k, j = var("k", 10), var("j", 4)
+    barrier = ir.Barrier(("shared",))
+
+    def counted(crossing: ir.Stmt) -> int:
+        inner = ir.For(j, index(4), ir.If(j < 3, get(S, 63 - T), crossing))
+        done = insert_barriers(kernel(ir.For(k, index(10), ir.Seq((put(S, T), barrier, inner)))))
+        assert not missing_barrier(done)
+        return shape(done.body).count("|")
+
+    assert counted(barrier) == 2
+    assert counted(ir.If(k < 9, barrier)) == 2  # after the last round of k there is no other
+    assert counted(ir.If(k < 5, barrier)) == 3
+
+
 def test_vector_loops_cannot_be_split() -> None:
     i = var("i", 4)
     wide = ir.Buffer("S", dt.float32, (256,), "shared")
