@@ -1,6 +1,6 @@
 """The large run of random cases: thousands of (computation, schedule, shape) on the OpenCL device, the simulator and the reference.
 
-    python benchmarks/fuzz.py --examples 2000 --json results/fuzz.json
+    python benchmarks/fuzz.py --examples 2100 --json benchmarks/results/fuzz.json
 
 Cases are drawn by Hypothesis, lowered with verification after every pass, simulated, and compiled for the device many at a time. What
 fails is made smaller and printed as a script. At the end stands a table of what was exercised, and the share that was accepted.
@@ -223,8 +223,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.json:
         counts = {g: {name: n for (h, name), n in sorted(run.counts.items()) if h == g} for g in GROUPS}
         result = {
-            "schema": 1, "drawn": run.drawn, "accepted": run.accepted, "on_device": run.on_device, "failures": len(run.failures),
-            "seconds": round(seconds, 1), "counts": counts, "refusals": dict(run.refusals),
+            "schema": 2, "seed": asked.seed, "prefixes_of_each": asked.prefixes, "drawn": run.drawn, "accepted": run.accepted,
+            "on_device": run.on_device, "failures": len(run.failures), "seconds": round(seconds, 1), "counts": counts,
+            "refusals": dict(run.refusals),
         }  # fmt: skip
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(result, indent=1) + "\n")

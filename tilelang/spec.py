@@ -76,6 +76,12 @@ class AxisState(Node):
         """The key of the bound that the next cut makes."""
         return f"{self.name}<{self.extent}@{len(self.bounds)}"
 
+    @property
+    def empty(self) -> bool:
+        """Whether no point of it can exist."""
+        lows = [(interval(b.offset)[0], b.limit) for b in self.bounds if not b.lower]
+        return self.extent == 0 or any(low is not None and low >= limit for low, limit in lows)
+
 
 @node
 class Spec(Node):

@@ -300,7 +300,7 @@ class Leaf(Part):
         from tilelang.lowering.build.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
 
         axes = [a for a in frame.spec.axes if not (frame.finishing and a.reduction)]
-        empty = [FALSE for a in axes if a.extent == 0]
+        empty = [FALSE for a in axes if a.empty]
         bounds = [b.replace(known=False).holds(index(0)) for a in axes for b in a.bounds]
         dim = existing_beyond(beyond, [*empty, *bounds, *frame.within], self.build.threads)
         ends = [interval(i) for i in at]

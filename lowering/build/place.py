@@ -24,7 +24,7 @@ from tilelang.lowering.build.frame import (
     Target,
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_spec, slots_below
-from tilelang.lowering.build.regions import Range, hull, uses_below
+from tilelang.lowering.build.regions import Range, Use, hull, uses_below
 from tilelang.lowering.build.share import dim_share
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
@@ -95,8 +95,7 @@ class Places(Part):
             raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
                          f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
                          f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
-        # Where there is no point that reads it, nothing moves: an index may come from a tensor without elements.
-        unread = all(u.main and any(frame.spec.axis(a).extent == 0 for a in axes_of(u)) for u in uses)
+        unread = _nobody_reads(frame, region, uses)
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
             return (ir.seq() if unread else move), share
@@ -191,8 +190,10 @@ class Places(Part):
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
-        region, _ = self.region(frame, i, step)
+        region, uses = self.region(frame, i, step)
         box = self._box_for(frame, step, region, slot)
+        if _nobody_reads(frame, region, uses):
+            return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
         shape, axis, lanes = slots_below(whole, 0, self.build.profile)
         held = math.prod(shape) * lanes
@@ -300,6 +301,17 @@ class Places(Part):
         count, unit = frame.own_copy(self.build.threads)
         buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, (*count, *placement.shape), "shared")
         return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
+
+
+def _nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
+    """Whether nothing is to be moved because no point reads it.
+
+    Points that a cut made of nothing may be read all the same, where their fills fold; unless the region begins where an integer
+    tensor says, which has no element to say so: then nothing is filled, and readers are guarded.
+    """
+    told = any(isinstance(e, ir.Load) for low in region.low for e in low.walk())
+    axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
+    return len(axes) == len(uses) and all(any(a.empty if told else a.extent == 0 for a in of) for of in axes)
 
 
 def _task_reads(task: Task) -> list[Read]:

@@ -1,4 +1,4 @@
-"""Which elements threads have in registers, and readers whose walks reach beyond them."""
+"""What loads and stages hold: a thread's elements in registers, walks that reach beyond them, regions that vary or are empty."""
 
 import pytest
 
@@ -73,4 +73,16 @@ def test_a_region_that_is_smaller_in_the_first_round_fits_its_ring() -> None:
         n=1, channels=1, size=2, filters=1, window=3, stride=1, dilation=1, pad=1, dtype="float32", depthwise=False
     )
     made = tl.schedule(c).fuse(rs=("r", "s")).tile(c=2).to("block").split(rs=8).load("X", "shared", ahead=1)
+    assert not faults(made)
+
+
+def test_nothing_is_moved_for_points_that_cannot_exist() -> None:
+    c = families.gather(rows=1, bag=0, width=1, table=1, dtype="float32", kind="sum")
+    made = tl.schedule(c).tile(t=1).to("block").load("table", "shared")
+    assert not faults(made)
+
+
+def test_a_part_of_what_is_staged_by_access_is_staged_again() -> None:
+    c = families.gather(rows=2, bag=3, width=2, table=5, dtype="float32", kind="max")
+    made = tl.schedule(c).tile(b=2).to("block").load("table", "shared").split(t=1).load("table", "shared")
     assert not faults(made)

@@ -156,7 +156,7 @@ class _Planner:
                 sizes[axis] = size
                 left = max(1, left // max(1, -(-self.extent(axis) // size)))
         split = False
-        if self.has_reduction and self.source.chance(15):
+        if self.has_reduction and self.source.chance(20):
             axis = self.axes(True)[0]
             size = max(1, self.cut(axis), -(-self.extent(axis) // 4))
             size = self.extent(axis) + 2 if self.source.chance(25) else size
@@ -442,7 +442,9 @@ class _Planner:
             return
         names = self.axes(False)[-1:] if self.source.chance(60) else self.axes(True)[-1:]
         if names:
-            self.made = self.made.vectorize(**{names[0]: self.source.pick((4, 2, 8))})
+            tails = [n for n in (2, 4) if n < self.extent(names[0]) and self.extent(names[0]) % n]
+            lanes = self.source.pick(tails) if tails and self.source.chance(40) else self.source.pick((4, 2, 8))
+            self.made = self.made.vectorize(**{names[0]: lanes})
 
     def with_units(self) -> Schedule:
         """Perhaps what a block is made of, written out: just what is needed, or more."""
