@@ -176,15 +176,21 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
             counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
             mend="let every axis appear whole: as n, or as the pair n/8 and n%8",
         )
-    if _takes_each_once(order, rounds):
-        return
-    for k in reversed(range(len(order.terms))):
+    if not _takes_each_once(order, rounds):
+        raise _takes_some_twice(order, rounds, text)
+
+
+def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Refusal:
+    """Why an order that gives no two tiles one number still is none: a term that adds nothing, one below zero, one not solved."""
+    for k, term in reversed(list(enumerate(order.terms))):
+        if not free(term):
+            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="leave it out")
         if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
-            name = ", ".join(sorted(str(v) for v in free(order.terms[k])))
-            raise Refusal(
+            name = ", ".join(sorted(str(v) for v in free(term)))
+            return Refusal(
                 "tile-covered-twice",
                 f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
-                counterexample=f"tile ({names}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
+                counterexample=f"tile ({', '.join(rounds)}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
                 f"{_stride_after(order, k, rounds)}",
                 mend=f"let {name} appear once: as {name}, or as the pair {name}/8 and {name}%8",
             )
@@ -192,12 +198,12 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
     for term in order.terms:
         low = interval(substitute(term, ranges))[0]
         if low is not None and low < 0:
-            raise Refusal(
+            return Refusal(
                 "order-term",
                 f"`{to_text(term)}` of `{text}` falls to {low}, and numbers begin at 0",
                 mend=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
             )
-    raise Refusal(
+    return Refusal(
         "order-term",
         f"`{text}` numbers the tiles, and no rule finds the tile of a number",
         counterexample=f"the terms are {', '.join(to_text(t) for t in order.terms)}",
