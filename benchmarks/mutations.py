@@ -44,7 +44,6 @@ def jobs(chosen: list[str]) -> list[Job]:
         *((n, s) for n in NAMES for s in load(n).schedules(*sizes(n), small=True)),
     ]
     every = [(*k, stage) for stage in STAGES for k in kernels]
-    every.sort(key=lambda job: "gemm" not in job[1] and "own" not in job[0])
     return [job for job in every if not chosen or any(part in ".".join(job) for part in chosen)]
 
 
@@ -116,11 +115,10 @@ def main(arguments: list[str] | None = None) -> int:
             total = sum(row["mutants"].values())
             name = f"{row['example']} {row['schedule']} {row['stage']}"
             print(f"[{len(rows)}/{len(todo)}] {name}: {total - len(row['survivors'])} of {total}, {row['seconds']} s", flush=True)
+            for s in row["survivors"]:
+                print(f"    {s['why']}: {s['kind']}: {s['what']}", flush=True)
     rows.sort(key=lambda r: (r["stage"], r["example"], r["schedule"]))
     seconds, table = round(time.perf_counter() - start), summary(rows)
-    for r in rows:
-        for s in r["survivors"]:
-            print(f"{s['why']}: {r['example']} {r['schedule']} {r['stage']}: {s['kind']}: {s['what']}")
     for line in table:
         print(line)
     if options.json:
