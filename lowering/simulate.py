@@ -2,7 +2,8 @@
 
 It needs no device and no particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. Threads of the blocks of a
 batch run in lockstep; a value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes). Control flow
-is masks, per lane where a condition has lanes: nobody touches memory in a branch that is not taken.
+is masks, per lane where a condition has lanes: nobody touches memory in a branch that is not taken, except that a load of several
+lanes, of which one is taken, must have all of them in bounds.
 
 What it reports: findings.KINDS. The report of a correct program is empty, whatever the order of asynchronous copies.
 """
@@ -225,7 +226,11 @@ class _Threads:
         by_thread = mask.by_thread
         indices = [self.evaluate(i, by_thread) for i in expr.indices]
         count = None if expr.count is None else self.evaluate(expr.count, by_thread)
-        return self.memory.load(expr, indices, count, mask, self._site(expr, expr.buffer.name, "load"))
+        site = self._site(expr, expr.buffer.name, "load")
+        if mask.lanes is not None and expr.lanes > 1:
+            # One access of the device: a lane whose value nobody takes is brought with the others, and must exist.
+            self.memory.locate(expr.buffer, indices, expr.lanes, count, by_thread.narrow(~mask.lanes), site)
+        return self.memory.load(expr, indices, count, mask, site)
 
     def _ramp(self, expr: ir.Ramp, mask: Mask) -> Value:
         base = self.evaluate(expr.base, mask.by_thread)
@@ -317,6 +322,9 @@ class _Threads:
         target = [self.evaluate(i, mask) for i in stmt.target_indices]
         source = [self.evaluate(i, mask) for i in stmt.source_indices]
         count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        if count is not None and (beyond := mask.narrow((count < 0) | (count > stmt.lanes))).threads.size:
+            text = f"the count of elements is outside 0..{stmt.lanes}"
+            self.memory.report_threads("instruction-operand", beyond.threads, from_site, text)
         written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site)
         read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site)
         self.copies.copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)

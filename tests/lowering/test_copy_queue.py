@@ -126,3 +126,10 @@ def test_lanes_beyond_the_count_of_a_copy_become_zero() -> None:
         report = run(program(body, x, out, tile, threads=8), {"x": np.ones(30)}, order=order)
         assert not report.findings
         assert report.outputs["out"].tolist() == [1.0] * 30 + [0.0] * 2
+
+
+@pytest.mark.parametrize("count", [index(5), index(-1)], ids=str)
+def test_a_count_of_more_lanes_than_a_copy_has_or_less_than_none(count: Expr) -> None:
+    x, tile = array("x", 64), shared("tile", 32)
+    body = ir.seq(ir.Copy(tile, (THREAD * 4,), x, (THREAD * 4,), 4, count), ir.Commit(), ir.Wait(0))
+    assert kinds(run(program(body, x, tile, threads=8), {"x": np.ones(64)})) == {"instruction-operand"}

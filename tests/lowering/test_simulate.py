@@ -189,19 +189,24 @@ def test_untaken_branches_touch_nothing() -> None:
 def test_untaken_lanes_touch_nothing() -> None:
     x, out = array("x", 6), array("out", 8, role="output")
     lanes, zero = ir.Ramp(THREAD * 4, 4), ir.Pack((const(0.0, dt.float32),) * 4)
-    vector = ir.Load(x, (THREAD * 4,), 4)
-    scalars = ir.Pack(tuple(ir.Load(x, (THREAD * 4 + n,)) for n in range(4)))
-    for load in (vector, scalars):
-        for value in (Select(lanes < 6, load, zero), Select(Unary("not", lanes < 6), zero, load + 0.0)):
-            report = run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.arange(1, 7)})
-            assert not report.findings
-            assert report.outputs["out"].tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
-        value = Select(lanes < 7, load, zero)
-        assert run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.ones(6)}).counts == {
-            "out-of-bounds": 1
-        }
+    load = ir.Pack(tuple(ir.Load(x, (THREAD * 4 + n,)) for n in range(4)))
+    for value in (Select(lanes < 6, load, zero), Select(Unary("not", lanes < 6), zero, load + 0.0)):
+        report = run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.arange(1, 7)})
+        assert not report.findings
+        assert report.outputs["out"].tolist() == [1, 2, 3, 4, 5, 6, 0, 0]
+    value = Select(lanes < 7, load, zero)
+    assert run(program(ir.Store(out, (THREAD * 4,), value), x, out, threads=2), {"x": np.ones(6)}).counts == {"out-of-bounds": 1}
     single = Select(lanes < 4, ir.Load(x, (THREAD * 6,)), zero)  # a scalar that a lane of thread 0 alone needs
     assert not run(program(ir.Store(out, (THREAD * 4,), single), x, out, threads=2), {"x": np.ones(6)}).findings
+
+
+def test_one_access_brings_lanes_that_are_not_taken() -> None:
+    x, out = array("x", 6), array("out", 8, role="output")
+    lanes, zero = ir.Ramp(THREAD * 4, 4), ir.Pack((const(0.0, dt.float32),) * 4)
+    store = ir.Store(out, (THREAD * 4,), Select(lanes < 6, ir.Load(x, (THREAD * 4,), 4), zero))
+    assert run(program(store, x, out, threads=2), {"x": np.ones(6)}).counts == {"out-of-bounds": 2}
+    partial = ir.Store(x.replace(role=""), (THREAD * 4,), ir.Load(x, (THREAD * 4,), 4), 6 - THREAD * 4)
+    assert run(program(partial, x, threads=2), {"x": np.ones(6)}).counts == {"out-of-bounds": 2}
 
 
 def test_loop_whose_extent_differs_between_threads() -> None:
