@@ -6,6 +6,7 @@ whole schedule. What depends on a device, or on everything below a step, is know
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from tilelang.computation import Computation
@@ -70,7 +71,7 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             if level == "cluster":
                 later(step, "a cluster of blocks")
             if level == "block":
-                _check_above_blocks(spec, step, task)
+                _check_above_blocks(spec, step)
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
@@ -79,15 +80,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return _cut(spec, sizes)
         case Fuse():
             return _fused(spec, step)
-        case Unfuse(axis, parts):
-            _check_axes(spec, step, ((axis, 1),))
-            product = 1
-            for _, extent in parts:
-                product *= extent
-            if product != spec.axis(axis).extent:
-                raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, {axis} has {spec.axis(axis).extent}",
-                              "extents whose product is the axis' extent")  # fmt: skip
-            return spec.unfuse(axis, parts)
+        case Unfuse():
+            return _unfused(spec, step)
         case Place():
             return _place(spec, step, task, inputs)
         case Vectorize(axis, lanes):
@@ -117,16 +111,37 @@ def _fused(spec: Spec, step: Fuse) -> Spec:
         raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "take another name for the fused axis")
     if len({spec.axis(a).reduction for a in axes}) > 1:
         raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction's axis with an output's", "fuse axes of one kind")
-    for a in axes:
-        if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
-            raise refuse_step(step, "fuse-after-cut", f"`{a}` was cut before `{step}`", "fuse before any cut of these axes")
+    _check_uncut(spec, step, axes)
     return spec.fuse(name, axes)
 
 
-def _check_above_blocks(spec: Spec, step: Step, task: Task) -> None:
+def _unfused(spec: Spec, step: Unfuse) -> Spec:
+    """The spec with several axes instead of one that was not cut."""
+    axis, parts = step.axis, step.parts
+    _check_axes(spec, step, ((axis, 1),))
+    taken = next((n for n, _ in parts if n in spec.names and n != axis), None)
+    if taken is not None:
+        raise refuse_step(step, "axis-exists", f"there is an axis `{taken}` already", "take another name for the part")
+    _check_uncut(spec, step, (axis,))
+    product = math.prod(extent for _, extent in parts)
+    if product != spec.axis(axis).extent:
+        raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, {axis} has {spec.axis(axis).extent}",
+                      "extents whose product is the axis' extent")  # fmt: skip
+    return spec.unfuse(axis, parts)
+
+
+def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
+    """The bounds of a cut are those of one axis: nothing could keep them on several, or on parts."""
+    for a in axes:
+        if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
+            verb = "fuse" if isinstance(step, Fuse) else "unfuse"
+            raise refuse_step(step, f"{verb}-after-cut", f"`{a}` was cut before `{step}`", f"{verb} before any cut of these axes")
+
+
+def _check_above_blocks(spec: Spec, step: Step) -> None:
     """A walk over a reduction around the blocks would keep its state from one block to the next."""
-    for axis in task.reduction_axes:
-        if axis.name in spec.names and spec.axis(axis.name).extent != axis.extent:
+    for axis in spec.axes:
+        if axis.reduction and axis.base is not index(0):
             later(step, f"a walk over the reduction axis {axis.name} around the blocks, whose state outlives them,")
 
 

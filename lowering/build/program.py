@@ -9,7 +9,7 @@ import difflib
 import math
 from collections.abc import Callable, Mapping
 
-from tilelang.check import axis_extents, resolve_when
+from tilelang.check import advance, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Call, Const, Expr, Read, Reduce, index, substitute, unique
@@ -131,19 +131,15 @@ class _Assembly:
 
     def _kernels(self, task: Task, steps: tuple[Step, ...]) -> None:
         """One kernel, or two where a reduction is spread over blocks."""
-        _check_fused_split(task, steps)
-        split = next((s for s in steps if isinstance(s, Tile) and s.level == "block"
-                      and any(a in {x.name for x in task.reduction_axes} for a, _ in s.sizes)), None)  # fmt: skip
-        if split is None:
+        parts = _parts(task, steps)
+        if not parts:
             self._kernel(task, steps, Target(tuple(self.places[t] for t in task.outputs)))
             return
-        self._split_kernels(task, steps, split)
+        self._split_kernels(task, steps, parts)
 
-    def _split_kernels(self, task: Task, steps: tuple[Step, ...], split: Tile) -> None:
-        """Partial states of every block into a workspace, and a second kernel that combines them."""
-        sizes = numbers(split)
-        reduced = [a for a in task.reduction_axes if a.name in sizes]
-        parts = tuple(Axis(f"{a.name}_part", max(1, -(-a.extent // sizes[a.name]))) for a in reduced)
+    def _split_kernels(self, task: Task, steps: tuple[Step, ...], grid: Mapping[str, tuple[int, int]]) -> None:
+        """Partial states of every block into a workspace, and a second kernel that combines them. grid: as `_parts` gives it."""
+        parts = tuple(Axis(f"{name}_part", count) for name, (_, count) in grid.items())
         states, partial = [], []
         for state in task.states:
             fresh = []
@@ -154,8 +150,8 @@ class _Assembly:
                 fresh.append(made)
             values = tuple(Read(t, (*parts, *task.axes)) for t in fresh)
             states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
-        grid = tuple((a.name, sizes[a.name]) for a in reduced)
-        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=grid) for t, made in partial)
+        pieces = tuple((name, size) for name, (size, _) in grid.items())
+        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=pieces) for t, made in partial)
         first = Task(
             task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
         )
@@ -258,20 +254,16 @@ def _licensed(computation: Computation) -> tuple[str, ...]:
     return ("exp",) if calls and all("fast_exp" in d.allow for d in calls) else ()
 
 
-def _check_fused_split(task: Task, steps: tuple[Step, ...]) -> None:
-    """Refuses a spread over blocks of a reduction that was fused or unfused."""
-    reduced = {a.name for a in task.reduction_axes}
-    made: dict[str, Fuse | Unfuse] = {}
+def _parts(task: Task, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
+    """Of every reduced axis that is spread over blocks, as it stands there after `fuse` and `unfuse`: the piece, and how many."""
+    spec = root_spec(task)
     for s in steps:
-        if isinstance(s, Fuse) and s.axes[0] in reduced | set(made):
-            made[s.name] = s
-        elif isinstance(s, Unfuse) and s.axis in reduced | set(made):
-            made |= {n: s for n, _ in s.parts}
-        elif isinstance(s, Tile) and s.level == "block" and (mine := [made[a] for a, _ in s.sizes if a in made]):
-            what = "a fused reduction" if isinstance(mine[0], Fuse) else f"one part of {mine[0].axis}"
-            own = f"one of {', '.join(mine[0].axes)}" if isinstance(mine[0], Fuse) else mine[0].axis
-            raise refuse(s, "not-lowered-yet", f"`{s}`: a spread over blocks of {what} is accepted by the language, not lowered yet",
-                         f"spread {own} over the blocks, and leave `{mine[0]}` out")  # fmt: skip
+        if isinstance(s, Tile) and s.level == "block":
+            extents = {a.name: a.extent for a in spec.axes if a.reduction}
+            return {a: (t, max(1, -(-extents[a] // t))) for a, t in numbers(s).items() if a in extents}
+        if isinstance(s, (Fuse, Unfuse, Split)):
+            spec = advance(spec, s, task, {})
+    return {}
 
 
 class Whole0(Whole):

@@ -52,6 +52,18 @@ def fused_axis_is_gone() -> None:
     tl.schedule(matmul()).fuse(mn=("m", "n")).tile(m=32).to(tl.block)
 
 
+def unfuse_after_a_cut() -> None:
+    tl.schedule(matmul(60)).tile(m=16, n=32).to(tl.block).unfuse(m={"a": 4, "b": 4})
+
+
+def unfused_name_is_taken() -> None:
+    tl.schedule(matmul()).unfuse(m={"n": 8, "k": 8})
+
+
+def walk_over_a_fused_reduction_around_the_blocks() -> None:
+    tl.schedule(row_sum()).unfuse(j={"outer": 8, "inner": 8}).split(outer=1).tile(i=4).to(tl.block)
+
+
 def unfuse_to_another_size() -> None:
     tl.schedule(matmul()).unfuse(m={"a": 5, "b": 13})
 

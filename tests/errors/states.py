@@ -37,10 +37,6 @@ def load_of_what_is_substituted() -> None:
     tl.schedule(tl.define("Y", doubled[i, j] + 1, i, j)).tile(i=4).to(tl.block).load("doubled", tl.shared).check()
 
 
-def part_of_a_reduction_over_blocks() -> None:
-    tl.schedule(row_sum()).unfuse(j={"outer": 8, "inner": 8}).tile(outer=1).to(tl.block).check()
-
-
 def registers_with_a_layout() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, layout=tl.layout("n", "m")).check()
 
