@@ -347,10 +347,15 @@ class Build:
         self.thread: Expr = Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
 
     def name(self, stem: str) -> str:
-        """A name not used before in this kernel."""
+        """A name not used before in this kernel; a person may have given one that ends in a number too."""
         n = self.counters.get(stem, 0)
+        found = f"{stem}_{n}" if n else stem
+        while n and found in self.counters:
+            n += 1
+            found = f"{stem}_{n}"
+        self.counters[found] = 1
         self.counters[stem] = n + 1
-        return stem if n == 0 else f"{stem}_{n}"
+        return found
 
     def note(self, text: str) -> None:
         """Something the schedule left to the device, for `explain`."""

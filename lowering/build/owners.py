@@ -13,12 +13,14 @@ import numpy as np
 
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
+from tilelang.lowering import ir
 from tilelang.lowering.build.frame import NotOwner, Share
 from tilelang.simplify import interval
 from tilelang.spec import Spec
 from tilelang.steps import Step
 from tilelang.tensor import evaluate
 
+BLOCKS = frozenset(v.name for v in ir.BLOCK)
 MOST_POINTS = 1 << 20  # of threads and walks that are enumerated; beyond, the walks are cut short
 
 
@@ -70,7 +72,7 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, int]], conditions: Sequenc
 def _is_walked(v: Var) -> bool:
     """Whether a variable is the thread's number or runs from 0 to a known end inside a block."""
     low, high = interval(v)
-    return v.name == "thread" or low == 0 and high is not None and not v.name.startswith("block_")
+    return v.name == "thread" or low == 0 and high is not None and v.name not in BLOCKS
 
 
 def _points(indices: Sequence[Expr], threads: int) -> int:

@@ -166,7 +166,7 @@ class _Assembly:
         build = Build(self.profile, threads, self._task_of, self.tensors)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
-        build.counters.update(dict.fromkeys(self.buffers, 1))
+        build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
