@@ -259,31 +259,67 @@ class StatePlace:
 
 
 @dataclasses.dataclass(frozen=True)
+class Trim:
+    """The rounds of a walk that are left: from `first` on and before `end`, the same for all threads.
+
+    bounds: keys of the spec's bounds that leave rounds out; conditioned: whether conditions of the reduction do. known: those that hold
+    in all these rounds. forced: there is a round even where none exists, so nothing is sure inside it.
+    """
+
+    first: Expr
+    end: Expr
+    bounds: frozenset[str] = frozenset()
+    conditioned: bool = False
+    known: frozenset[Expr] = frozenset()
+    forced: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Walk:
     """A loop over an axis, as the frames inside it know it.
 
-    rounds: as many as it can have; total: as many as it has here. trims: keys of the bounds that make the two differ; makes: the key
-    of the bound that its last piece may be beyond. residences: how many tensors were resident where it began. before: statements that
-    steps inside it put in front of the loop.
+    var: the round; rounds: as many as it can have; trim: what is left of them. trip: the rounds before this one, `var` itself where all
+    begin at 0. makes: the key of the bound that its last piece may be beyond. residences: how many tensors were resident where it
+    began. before: statements that steps inside it put in front of the loop.
     """
 
     axis: str
     var: Var
+    trip: Var
     rounds: int
-    total: Expr
-    trims: frozenset[str]
+    trim: Trim | None
     makes: str
     residences: int
     before: list[ir.Stmt] = dataclasses.field(default_factory=list, compare=False)
 
     @property
+    def first(self) -> Expr:
+        """The first round."""
+        return index(0) if self.trim is None else self.trim.first
+
+    @property
+    def end(self) -> Expr:
+        """The round after the last."""
+        return index(self.rounds) if self.trim is None else self.trim.end
+
+    @property
     def whole(self) -> bool:
         """Whether it has all its rounds, always."""
-        return isinstance(self.total, Const) and self.total.value == self.rounds
+        return self.first is index(0) and isinstance(self.end, Const) and self.end.value == self.rounds
 
     def whole_until_the_end_of(self, outer: Walk) -> bool:
         """Whether it has all its rounds in every round of a walk around it, or that one's last rounds are the only exception."""
-        return self.whole or self.axis == outer.axis and self.trims <= outer.trims | {outer.makes}
+        if self.whole or self.trim is None or self.trim.conditioned:
+            return self.whole
+        least = outer.trim.bounds if outer.trim is not None else frozenset[str]()
+        return self.axis == outer.axis and self.trim.bounds <= least | {outer.makes}
+
+    def loop(self, body: ir.Stmt, kind: str, span: Span | None) -> ir.Stmt:
+        """The walk with its body."""
+        if self.trip is self.var:
+            return ir.seq(*self.before, ir.For(self.var, self.end, body, kind, span))
+        body = ir.Seq((ir.Let(self.var, self.first + self.trip, span), body), span)
+        return ir.seq(*self.before, ir.For(self.trip, simplify(self.end - self.first), body, kind, span))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -306,6 +342,9 @@ class Frame:
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
     around: tuple[tuple[Expr, Expr], ...] = ()  # where axes that this task has not are fixed by the specs around it
     last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
+    known: frozenset[Expr] = frozenset()  # conditions of the reduction that hold at all points here
+    undecided: bool = False  # inside a walk over conditioned points, not yet in versions with and without the test
+    rare: bool = False  # a version for few pieces, of which there are no versions
     within: tuple[Expr, ...] = ()  # what the loops around keep by their extents: bounds that the spec has no more
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait

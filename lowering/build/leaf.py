@@ -29,7 +29,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
 from tilelang.lowering.build.frame import Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
-from tilelang.simplify import FALSE, conjunction, interval, simplify
+from tilelang.simplify import FALSE, conjunction, conjuncts, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.task import reads
@@ -88,7 +88,8 @@ class Leaf(Part):
             made = Combining(self, reduce.combiner, buffers, at, *place, span)
             conditions = self._needed(frame, s)
             if reduce.condition is not None:
-                conditions.append(self.value(frame, reduce.condition, points))
+                open = [c for c in conjuncts(reduce.condition) if c not in frame.known]
+                conditions += [self.value(frame, c, points) for c in open]
             out.append(guarded(made.statement(elements(reduce.combiner.left, buffers, at), values), conditions, span))
         return ir.seq(*out)
 
@@ -141,7 +142,8 @@ class Leaf(Part):
     def _fold(self, frame: Frame, s: int, axis: str, key: str) -> bool:
         state = frame.task.states[s]
         reduce = state.reduce
-        if reduce.condition is not None or len(reduce.values) > 1:
+        conditioned = reduce.condition is not None and not frame.known.issuperset(conjuncts(reduce.condition))
+        if conditioned or len(reduce.values) > 1:
             return False
         mapping: dict[Expr, Expr] = {}
         for whole in reads(reduce.values[0]):
@@ -261,6 +263,8 @@ class Leaf(Part):
             if isinstance(x, Read):
                 return self._loaded(frame, x, x, tuple(simplify(go(i)) for i in x.indices), axes)
             if isinstance(x, Select):
+                if frame.known and frame.known.issuperset(conjuncts(x.condition)):
+                    return go(x.then)
                 c = simplify(go(x.condition))
                 if isinstance(c, Const):
                     return go(x.then if c.value else x.otherwise)

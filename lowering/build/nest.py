@@ -6,13 +6,16 @@ full, constant extent; every other walk is trimmed to the bounds that are the sa
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from tilelang.check import advance, later
-from tilelang.expr import INDEX, Binary, Const, Expr, Var, binary, index
+from tilelang.expr import INDEX, Const, Expr, Var, binary, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Frame, Walk, is_move, is_thread_part
+from tilelang.lowering.build.conditions import holding, needed, rounds, stated
+from tilelang.lowering.build.frame import Frame, Trim, Walk, is_move, is_thread_part
+from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
@@ -20,8 +23,10 @@ from tilelang.order import order_extents, tile_of
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.task import reads
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
+WORTH_A_VERSION = 8  # points a thread has in a piece, from which on there is a version of it without the test of each
 
 
 class Nest(Rings):
@@ -29,6 +34,8 @@ class Nest(Rings):
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
         """The statements of steps i, i+1, ... and of the leaf."""
+        if frame.undecided and self._decides(frame, i):
+            return self._versions(frame, i)
         if i == len(frame.steps):
             return self.leaf(frame, None)
         step = frame.steps[i]
@@ -132,6 +139,39 @@ class Nest(Rings):
             spec = spec.replace(units=self.build.threads, lane=self.build.thread)
         return frame.but(spec=spec.replace(level=level))
 
+    # ------------------------------------------------------------ conditions
+
+    def _decides(self, frame: Frame, i: int) -> bool:
+        """Whether pieces are told apart here: inside the last walk that has enough to do for a thread, below its moves."""
+        if frame.finishing or frame.rare or not stated(frame):
+            return False
+        inside = frame.steps[i:]
+        if any(isinstance(s, Place) and (s.verb != "load" or s.memory != "register" or s.ahead) for s in inside):
+            return False
+        extents, reduced = {a.name: a.extent for a in frame.spec.axes}, {a.name for a in frame.spec.axes if a.reduction}
+        lanes = next((s.lanes for s in inside if isinstance(s, Vectorize)), 1)
+        units = frame.spec.units or self.build.threads
+        enough = WORTH_A_VERSION * (lanes if isinstance(lanes, int) else 1) * units
+        if math.prod(extents.values()) < enough:
+            return False
+        for s in inside:
+            if isinstance(s, Split):
+                extents.update(numbers(s))
+                larger = any(a in reduced and t > 1 for a, t in numbers(s).items())
+                if larger and math.prod(extents.values()) >= enough:
+                    return False
+        return True
+
+    def _versions(self, frame: Frame, i: int) -> ir.Stmt:
+        """What follows, where the reduction's conditions hold at all points of the piece and where they do not."""
+        known, test = holding(frame)
+        frame = frame.but(undecided=False)
+        whole = frame.but(known=frame.known | known)
+        if test is None:
+            return self.chain(whole, i)
+        plain, rest = self.chain(whole.but(nest=()), i), self.chain(frame.but(nest=()), i)
+        return ir.If(test, plain, rest, getattr(frame.steps[i - 1], "span", None))
+
     # ------------------------------------------------------------ walks
 
     def walk(self, frame: Frame, i: int, step: Split) -> ir.Stmt:
@@ -153,59 +193,102 @@ class Nest(Rings):
     def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip
         indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
-        trimmed = {a: self._trim(frame, i, a, sizes[a]) for a in loops}
-        walks = [self._walk_of(frame, a, sizes[a], variables[a], trimmed[a]) for a in loops]
+        walks: list[Walk] = []
+        begins: dict[str, list[ir.Stmt]] = {}
+        outside = frame
+        for a in loops:  # the conditions of an inner one know the piece of the outer ones
+            trim = self._trim(outside, i, step, a, sizes[a])
+            begins[a], trim = self._begun(trim, a, step)
+            walks.append(self._walk_of(frame, a, sizes[a], variables[a], trim))
+            outside = outside.but(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
         if ahead:
-            return self.ring(frame, i, step, sizes, walks[0], trimmed[loops[0]], ahead)
-        inner = self.walked(frame, step, sizes, indices, variables, trimmed)
+            return ir.seq(*begins[loops[0]], self.ring(frame, i, step, sizes, walks[0], ahead))
+        inner = self.walked(frame, sizes, indices, walks)
         body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
-        if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, variables[loops[0]], loops[0])):
-            return peeled
+        if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, walks[0])):
+            return ir.seq(*begins[loops[0]], peeled)
         for w in reversed(walks):
-            kind = "unroll" if step.unroll and trimmed[w.axis] is None else "serial"
-            body = ir.seq(*w.before, ir.For(w.var, w.total, body, kind, step.span))
+            kind = "unroll" if step.unroll and w.trim is None else "serial"
+            body = ir.seq(*begins[w.axis], w.loop(body, kind, step.span))
         return body
 
-    def _walk_of(self, frame: Frame, axis: str, size: int, v: Var, extent: Expr | None) -> Walk:
+    def _begun(self, trim: Trim | None, axis: str, step: Split) -> tuple[list[ir.Stmt], Trim | None]:
+        """A name for the first round, where it is no number."""
+        if trim is None or isinstance(trim.first, Const):
+            return [], trim
+        low, high = interval(trim.first)
+        first = Var(self.build.name(f"{axis}_first"), INDEX, low, high)
+        end = simplify(substitute(trim.end, {trim.first: first}))
+        return [ir.Let(first, trim.first, step.span)], dataclasses.replace(trim, first=first, end=end)
+
+    def _walk_of(self, frame: Frame, axis: str, size: int, v: Var, trim: Trim | None) -> Walk:
         a = frame.spec.axis(axis)
         rounds = -(-a.extent // size)
-        trims = frozenset(b.key for b in self._trimming(frame, axis)) if extent is not None else frozenset[str]()
-        return Walk(axis, v, rounds, extent if extent is not None else index(rounds), trims, a.cut_key, len(frame.residences))
+        if trim is None:
+            return Walk(axis, v, v, rounds, None, a.cut_key, len(frame.residences))
+        trip = v if trim.first is index(0) else self.build.variable(f"{axis}_trip", rounds)
+        return Walk(axis, v, trip, rounds, trim, a.cut_key, len(frame.residences))
 
-    def walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
-                trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
-        kept = [(a, b) for a, extent in trimmed.items() if extent is not None and not _at_least_once(extent)
-                for b in self._trimming(frame, a)]  # fmt: skip
+    def walked(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
+        """The frame inside walks. indices: the piece along each cut axis."""
+        trims = [(w.axis, w.trim) for w in walks if w.trim is not None]
+        kept = [(a, b) for a, trim in trims for b in self._trimming(frame, a) if not trim.forced]
         spec = frame.spec.cut(sizes, indices, [b.key for _, b in kept])
         within = [simplify(b.offset + indices[a] * sizes[a]) < b.limit for a, b in kept]
-        slots, walks = list(frame.slots), list(frame.walks)
-        for a in variables:
-            (walks if frame.spec.axis(a).reduction else slots).append(indices[a])
-        last = next(((a, sizes[a]) for a in reversed(list(variables))), frame.last_walk)
-        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(walks), last_walk=last, within=(*frame.within, *within))
+        slots, trips = list(frame.slots), list(frame.walks)
+        for w in walks:
+            reduced = frame.spec.axis(w.axis).reduction
+            (trips if reduced else slots).append(simplify(indices[w.axis] - w.first) if w.trip is w.var else w.trip)
+        last = next(((w.axis, sizes[w.axis]) for w in reversed(walks)), frame.last_walk)
+        undecided = frame.undecided or any(frame.spec.axis(w.axis).reduction and sizes[w.axis] > 1 for w in walks)
+        known = frame.known.union(*(trim.known for _, trim in trims))
+        return frame.but(spec=spec, slots=tuple(slots), walks=tuple(trips), last_walk=last, within=(*frame.within, *within),
+                         known=known, undecided=undecided)  # fmt: skip
 
-    def _trim(self, frame: Frame, i: int, axis: str, size: int) -> Expr | None:
-        """The number of rounds that exist, where it is the same for all threads and no registers are addressed; else None.
+    def _trim(self, frame: Frame, i: int, step: Split, axis: str, size: int) -> Trim | None:
+        """The rounds that exist and that anybody needs, where they are the same for all threads and no registers are addressed.
 
         A reduction walk around an accumulator runs at least once, so that an empty sum is stored.
         """
         a = frame.spec.axis(axis)
-        rounds = -(-a.extent // size)
+        count = -(-a.extent // size)
         if self._addresses_registers(frame, a.reduction):
             return None
-        extents = [_rounds_within(b, size) for b in self._trimming(frame, axis)]
-        if not extents:
+        bounds = self._trimming(frame, axis)
+        begins, ends, known = self._conditioned(frame, i, step, axis, size)
+        if not bounds and not begins and not ends:
             return None
-        if a.reduction and rounds <= FOLDED_ROUNDS and self.folds(frame, axis):
+        if a.reduction and count <= FOLDED_ROUNDS and not (begins or ends) and self.folds(frame, axis):
             return None
-        least: Expr = index(rounds)
-        for e in extents:
-            least = binary("min", least, e)
-        around = a.reduction and any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
-        low, _ = interval(simplify(least))
-        if around and (low is None or low < 1):
-            least = binary("max", least, index(1))
-        return simplify(least)
+        first: Expr = index(0)
+        end: Expr = index(count)
+        for e in begins:
+            first = simplify(binary("max", first, e))
+        for e in [_rounds_within(b, size) for b in bounds] + ends:
+            end = simplify(binary("min", end, e))
+        forced = False
+        if a.reduction and any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :]):
+            low, _ = interval(simplify(end - first))
+            forced = low is None or low < 1
+        if forced:
+            first = simplify(binary("min", first, index(count - 1)))
+            end = simplify(binary("max", end, first + 1))
+        keys = frozenset(b.key for b in bounds)
+        return Trim(first, end, keys, bool(begins or ends), frozenset(() if forced else known), forced)
+
+    def _conditioned(self, frame: Frame, i: int, step: Split, axis: str, size: int) -> tuple[list[Expr], list[Expr], list[Expr]]:
+        """What the conditions of the reductions leave of a walk, as `conditions.rounds` says; nothing of one that is written out."""
+        if not frame.spec.axis(axis).reduction or frame.finishing or step.unroll or any(x.extent == 0 for x in frame.spec.axes):
+            return [], [], []
+        moves = any(isinstance(s, Place) and s.memory == "shared" for s in frame.steps[i + 1 :])
+        conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
+        return rounds(frame, axis, size, conditions) if conditions and not self._reads_registers(frame, axis) else ([], [], [])
+
+    def _reads_registers(self, frame: Frame, axis: str) -> bool:
+        """Whether a walk addresses the registers that a reduction's operand is in."""
+        operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
+        found = [r for w in operands if depends(frame, w, frame.spec.axis(axis)) and (r := self.residence_here(frame, w))]
+        return any(r.buffer.memory == "register" for r in found)
 
     @staticmethod
     def _trimming(frame: Frame, axis: str) -> list[Bound]:
@@ -237,9 +320,10 @@ class Nest(Rings):
         vector = ir.For(lane, index(lanes), body, "vector", step.span)
         return ir.For(group, index(extent // lanes), vector, "serial", step.span) if isinstance(group, Var) else vector
 
-    def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], v: Var, axis: str) -> ir.Stmt | None:
+    def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: Walk) -> ir.Stmt | None:
         """A main loop over whole pieces without their bounds, then the last, partial one."""
-        a, size = frame.spec.axis(axis), sizes[axis]
+        axis, v, size = walk.axis, walk.var, sizes[walk.axis]
+        a = frame.spec.axis(axis)
         bounds = [b for b in a.bounds if not (b.lower or b.known or is_thread_part(b.offset))]
         if a.extent % size:
             bounds.append(Bound("peel", index(0), a.extent))
@@ -252,7 +336,14 @@ class Nest(Rings):
         keys = {b.key for b in bounds}
         indices: dict[str, Expr] = {n: v if n == axis else index(0) for n in sizes}
         frame = frame.but(nest=())  # two versions of what stands inside
-        inner = self.walked(frame, step, sizes, indices, {axis: v}, {})
+        trim = walk.trim
+        needs: list[Expr] = []
+        main = partial = Trim(index(0), whole, forced=True)
+        if trim is not None and trim.conditioned:
+            needs = [whole < trim.end, trim.first <= whole]
+            main, partial = (Trim(trim.first, simplify(e), forced=True) for e in (binary("min", whole, trim.end), trim.end))
+        pieces = dataclasses.replace(walk, trim=main)
+        inner = self.walked(frame, sizes, indices, [pieces])
         kept = tuple(
             x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and not b.key.startswith(f"{axis}<{a.extent}@")))
             if x.name == axis
@@ -261,15 +352,16 @@ class Nest(Rings):
         )
         within = [simplify(b.offset + v * size + (size - 1)) < b.limit for b in bounds]
         inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
-        main = ir.For(v, whole, self.chain(inner, i + 1), "serial", step.span)
+        most = pieces.loop(self.chain(inner, i + 1), "serial", step.span)
         last = Var(self.build.name(v.name), INDEX, 0, v.upper)
-        rest = self.walked(frame, step, sizes, {n: last if n == axis else index(0) for n in sizes}, {axis: last}, {})
+        end = dataclasses.replace(walk, var=last, trip=last, trim=partial)
+        rest = self.walked(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
         remainder: Expr = index(a.extent)
         for b in bounds:
             remainder = binary("min", remainder, index(b.limit) - b.offset)
-        guard = conjunction([whole * size < remainder])
-        tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest, i + 1)), step.span)
-        return ir.seq(main, tail if guard is None else ir.If(guard, tail, None, step.span))
+        guard = conjunction([whole * size < remainder, *needs])
+        tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest.but(rare=True), i + 1)), step.span)
+        return ir.seq(most, tail if guard is None else ir.If(guard, tail, None, step.span))
 
 
 def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> tuple[Step, ...]:
@@ -278,11 +370,6 @@ def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> 
     rest = tuple((a, t) for a, t in step.sizes if a not in outer)
     nested = [step.replace(sizes=((a, sizes[a]),), peel=False) for a in outer]
     return (*steps[:i], *nested, step.replace(sizes=rest), *steps[i + 1 :])
-
-
-def _at_least_once(extent: Expr) -> bool:
-    """Whether a loop's extent was raised to one, so that its bounds do not hold by themselves."""
-    return isinstance(extent, Binary) and extent.op == "max" or isinstance(extent, Const) and extent.value == 1
 
 
 def _rounds_within(b: Bound, size: int) -> Expr:

@@ -28,19 +28,17 @@ class Rings(Part):
     _rings: dict[int, ir.Buffer]
     _arrivals: dict[str, Arrival]  # by buffer
 
-    def walked(self, frame: Frame, step: Split, sizes: dict[str, int], indices: dict[str, Expr], variables: dict[str, Var],
-               trimmed: dict[str, Expr | None]) -> Frame:  # fmt: skip
+    def walked(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
         """The frame inside a walk."""
         raise NotImplementedError
 
-    def ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, extent: Expr | None,
-             ahead: list[Place]) -> ir.Stmt:  # fmt: skip
+    def ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
         """A walk some of whose loads run ahead."""
 
         def at(where: Mapping[Var, Expr]) -> Frame:
             outer = {v: e for v, e in where.items() if v is not own.var}
             indices = {a: where.get(own.var, own.var) if a == own.axis else index(0) for a in sizes}
-            return self.walked(elsewhere(frame, outer), step, sizes, indices, {own.axis: own.var}, {own.axis: extent})
+            return self.walked(elsewhere(frame, outer), sizes, indices, [own])
 
         places = {place: frame.steps.index(place, i + 1) for place in ahead}
         rounds = {place: self._unbroken(frame, at, k, place, own) for place, k in places.items()}
@@ -67,7 +65,7 @@ class Rings(Part):
                 self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
-        return ir.seq(*own.before, ir.For(own.var, own.total, ir.seq(body, *ends, *rotations), "serial", step.span))
+        return own.loop(ir.seq(body, *ends, *rotations), "serial", step.span)
 
     def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
               awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
@@ -84,14 +82,15 @@ class Rings(Part):
 
     def _filled(self, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
         """The move for round j."""
-        where = self._no_better_known(at, k, place, rounds, rounds.at(index(j)))
+        number = simplify(rounds.first + j)
+        where = self._no_better_known(at, k, place, rounds, rounds.at(number))
         if place.memory == "register":
             move = self.register_ring(at(where), k, place, j)
         else:
-            move, _ = self.make_resident(at(where), k, place, index(j))
-        lets = _named(where, rounds.at(index(j)), place)
+            move, _ = self.make_resident(at(where), k, place, simplify(number % (place.ahead + 1)))
+        lets = _named(where, rounds.at(number), place)
         move = ir.Seq((*lets, move), place.span) if lets else move
-        guard = rounds.exists(index(j))
+        guard = rounds.exists(number)
         return move if guard is None else ir.If(guard, move, None, place.span)
 
     def _following(self, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
@@ -164,9 +163,11 @@ class Rings(Part):
         Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others.
         """
         mine, readers = (self.region(at(x), k, place)[0].spec.axes for x in (where, {}))
-        if [a.extent for a in mine] == [a.extent for a in readers]:
+        counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
+        if counted and [a.extent for a in mine] == [a.extent for a in readers]:
             return where
-        names = {v: e.name if isinstance(e, Var) else self.build.name(f"{v.name}_first") for v, e in where.items()}
+        own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e is not rounds.first}
+        names = {v: own[v] if v in own else self.build.name(f"{v.name}_first") for v in where}
         return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
 
     # ------------------------------------------------------------ how far a ring goes on
@@ -215,7 +216,8 @@ def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict
 
 def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) -> tuple[ir.Stmt, ...]:
     """The values of the variables that stand for a round."""
-    return tuple(ir.Let(name, values[v], place.span) for v, name in where.items() if isinstance(name, Var))
+    named = [(name, values[v]) for v, name in where.items() if isinstance(name, Var)]
+    return tuple(ir.Let(name, value, place.span) for name, value in named if value is not name)
 
 
 def _read(stmt: ir.Stmt) -> set[str]:

@@ -36,6 +36,11 @@ class Rounds:
             total = total * w.rounds + w.var
         return simplify(total)
 
+    @property
+    def first(self) -> Expr:
+        """The first round."""
+        return simplify(self.walks[0].first * math.prod(w.rounds for w in self.walks[1:]))
+
     def at(self, number: Expr) -> dict[Var, Expr]:
         """The variables of the walks in a round."""
         digits, rest = list[Expr](), number
@@ -53,7 +58,7 @@ class Rounds:
     def exists_at(self, at: Mapping[Var, Expr]) -> Expr | None:
         """The same, by the variables of the walks."""
         outermost, inner = self.walks[0], self.walks[1:]
-        conditions = [at[w.var] < simplify(substitute(w.total, at)) for w in (outermost, *(w for w in inner if not w.whole))]
+        conditions = [at[w.var] < simplify(substitute(w.end, at)) for w in (outermost, *(w for w in inner if not w.whole))]
         return conjunction([simplify(c) for c in conditions])
 
 

@@ -91,7 +91,7 @@ class States(Part):
             return self._register_scope(frame, i, step)
         frame = frame.but(nest=())  # two versions of what stands inside
         plain = self._register_scope(frame.but(spec=whole), i, step)
-        return ir.If(guard, plain, self._register_scope(frame, i, step, partial=True), step.span)
+        return ir.If(guard, plain, self._register_scope(frame.but(rare=True), i, step, partial=True), step.span)
 
     def _register_scope(self, frame: Frame, i: int, step: Place, partial: bool = False) -> ir.Stmt:
         """partial: the tile is known not to be whole."""

@@ -9,7 +9,7 @@ import pytest
 import tilelang as tl
 from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Walk
+from tilelang.lowering.build.frame import Trim, Walk
 from tilelang.lowering.build.rounds import Rounds
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
@@ -279,8 +279,9 @@ def test_every_wait_and_barrier_is_needed(profile: Profile) -> None:
 # ---------------------------------------------------------------- counting
 
 
-def walk(name: str, rounds: int, total: Expr | None = None, trims: frozenset[str] = frozenset(), axis: str = "k") -> Walk:
-    return Walk(axis, Var(name, INDEX, 0, rounds - 1), rounds, index(rounds) if total is None else total, trims, f"{name}<", 0)
+def walk(name: str, rounds: int, end: Expr | None = None, bound: str = "", axis: str = "k") -> Walk:
+    v = Var(name, INDEX, 0, rounds - 1)
+    return Walk(axis, v, v, rounds, None if end is None else Trim(index(0), end, frozenset({bound})), f"{name}<", 0)
 
 
 def test_rounds_are_counted_through_all_walks() -> None:
@@ -293,9 +294,9 @@ def test_rounds_are_counted_through_all_walks() -> None:
 
 def test_a_last_round_may_be_shorter() -> None:
     outer = walk("i", 3)
-    inner = walk("k", 4, tl.expr.binary("min", index(4), 10 - outer.var * 4), frozenset({"i<"}))
+    inner = walk("k", 4, tl.expr.binary("min", index(4), 10 - outer.var * 4), "i<")
     assert inner.whole_until_the_end_of(outer) and not inner.whole
-    assert not walk("k", 4, inner.total, frozenset({"other<"})).whole_until_the_end_of(outer)
-    assert not walk("k", 4, inner.total, frozenset({"i<"}), "n").whole_until_the_end_of(outer)
+    assert not walk("k", 4, inner.end, "other<").whole_until_the_end_of(outer)
+    assert not walk("k", 4, inner.end, "i<", "n").whole_until_the_end_of(outer)
     there = [n for n in range(12) if Rounds((outer, inner)).exists(index(n)) is None]
     assert there == list(range(10))

@@ -1,0 +1,178 @@
+"""Affine conditions of reductions: which rounds of a walk they leave, and whether they hold everywhere in a piece.
+
+A condition is a conjunction; each part that compares sums of axes is written as `d <= 0`. Solved for the walked axis, with everything
+that differs between the points and threads inside at its least, it bounds the rounds that anybody needs; with everything at its
+greatest, it says where it holds for all. Both are the same for all threads, so barriers may stand inside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from tilelang.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
+from tilelang.lowering.build.frame import Frame
+from tilelang.lowering.build.leaf import fold
+from tilelang.simplify import conjunction, conjuncts, interval, linear, simplify
+from tilelang.task import State, reads
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """q <= bound, or q >= bound, follows from a condition. exact: the condition says nothing else about q."""
+
+    upper: bool
+    bound: Expr
+    exact: bool
+
+
+def stated(frame: Frame) -> dict[Expr, None]:
+    """The conditions of a task's reductions that are not known to hold in the whole piece."""
+    states = frame.task.states
+    found = [c for s in states if s.reduce.condition is not None for c in conjuncts(s.reduce.condition)]
+    found += [c for s in states for v in s.reduce.values if (e := _chosen(s, v)) is not None for c in conjuncts(e.condition)]
+    return dict.fromkeys(c for c in found if c not in frame.known)
+
+
+def needed(frame: Frame, padded: bool) -> list[Expr]:
+    """The conditions without which no state of the task changes. padded: with those of reads outside their tensors."""
+    first, *others = [_needed(s, padded) for s in frame.task.states] or [{}]
+    return [c for c in first if all(c in other for other in others) and c not in frame.known]
+
+
+def _needed(state: State, padded: bool) -> dict[Expr, None]:
+    """The conditions without which a state does not change: its own, and those beyond which its value is the identity."""
+    condition, values = state.reduce.condition, state.reduce.values
+    found = [] if condition is None else conjuncts(condition)
+    if len(values) == 1:
+        chosen = _chosen(state, values[0])
+        found += [] if chosen is None else conjuncts(chosen.condition)
+        identity = state.reduce.combiner.identity[0].value
+        for pad in (w for w in reads(values[0]) if padded and isinstance(w, Pad)):
+            folded = fold(substitute(values[0], {pad: const(pad.value.value, pad.dtype)}))
+            if isinstance(folded, Const) and folded.value == identity:
+                found += _inside(pad)
+    return dict.fromkeys(found)
+
+
+def _chosen(state: State, value: Expr) -> Select | None:
+    """A reduced value that is the identity where a condition does not hold."""
+    if len(state.reduce.values) != 1 or not isinstance(value, Select) or not isinstance(value.otherwise, Const):
+        return None
+    return value if value.otherwise.value == state.reduce.combiner.identity[0].value else None
+
+
+def _inside(pad: Pad) -> list[Expr]:
+    ends = [c for i, n in zip(pad.read.indices, pad.read.tensor.shape, strict=True) for c in (index(0) <= i, i < n)]
+    both = conjunction(ends)
+    return [] if both is None else conjuncts(both)
+
+
+# ---------------------------------------------------------------- over the points of a piece
+
+
+def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
+    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine."""
+    if not isinstance(condition, Binary) or condition.op not in COMPARISONS or condition.left.dtype is not INDEX:
+        return []
+    points = {a.name: a.base + _within(a.name, a.extent) for a in frame.spec.axes}
+    d = simplify(substitute(condition.left - condition.right, frame.coordinates(points)))
+    return {"<": [simplify(d + 1)], "<=": [d], "==": [d, simplify(index(0) - d)]}.get(condition.op, [])
+
+
+def _within(axis: str, extent: int) -> Expr:
+    """A point of an axis, counted from where the piece begins."""
+    return Var(f"?{axis}", INDEX, 0, extent - 1) if extent > 1 else index(0)
+
+
+def _differs(e: Expr) -> bool:
+    """Whether the points and threads inside a piece see different values."""
+    return any(v.name == "thread" or v.name.startswith("?") for v in free(e))
+
+
+def extreme(e: Expr, greatest: bool) -> Expr | None:
+    """A bound on an index expression that all points and threads share: what differs between them at its worst. None: unbounded.
+
+    >>> t = Var("thread", INDEX, 0, 31)
+    >>> print(extreme(Var("block_x", INDEX, 0, 7) * 8 + t // 4, True))
+    block_x * 8 + 7
+    """
+    terms, constant = linear(e)
+    total: Expr = index(constant)
+    for atom, c in terms:
+        worst = _extreme_atom(atom, greatest == (c > 0)) if _differs(atom) else atom
+        if worst is None:
+            return None
+        total = total + worst * c
+    return simplify(total)
+
+
+def _extreme_atom(atom: Expr, greatest: bool) -> Expr | None:
+    match atom:
+        case Binary("//", inner, Const(value=c)):
+            worst = extreme(inner, greatest)
+            return None if worst is None else worst // int(c)
+        case Binary("min" | "max" as op, left, right):
+            a, b = extreme(left, greatest), extreme(right, greatest)
+            return None if a is None or b is None else simplify(Binary(op, a, b))
+        case _:
+            end = interval(atom)[greatest]
+            return None if end is None else index(end)
+
+
+def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
+    """Stated conditions that hold at all points of a piece where a test does, the same for all threads; None: they do anyway."""
+    excesses = {c: [extreme(d, True) for d in _excesses(frame, c)] for c in stated(frame)}
+    told = {
+        c: [w for w in worst if w is not None] for c, worst in excesses.items() if worst and all(w is not None for w in worst)
+    }
+    certain = frozenset(c for c, worst in told.items() if conjunction([w <= index(0) for w in worst]) is None)
+    tests = [w for worst in told.values() for w in worst]
+    if any((interval(simplify(a + b))[0] or 0) > 0 for a in tests for b in tests):  # they never hold together
+        return certain, None
+    return frozenset(told), conjunction([w <= index(0) for w in tests])
+
+
+def limits(frame: Frame, axis: str, condition: Expr) -> list[Limit]:
+    """What a condition asks of the points q of an axis, counted from where the piece begins; nothing where it cannot be told."""
+    q = _within(axis, frame.spec.axis(axis).extent)
+    found = [_solved(d, q) for d in _excesses(frame, condition)]
+    whole = all(x is not None for x in found)
+    return [x if whole else dataclasses.replace(x, exact=False) for x in found if x is not None]
+
+
+def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:
+    """d <= 0, solved for q."""
+    terms, _ = linear(d)
+    mine = [(atom, c) for atom, c in terms if q in free(atom)]
+    if len(mine) != 1:
+        return None
+    atom, c = mine[0]
+    rest = simplify(d - atom * c)
+    least = extreme(rest, False)
+    if least is None:
+        return None
+    exact = exact and least is rest
+    end = simplify((index(0) - least) // c if c > 0 else (least + (-c - 1)) // -c)
+    if atom is q:
+        return Limit(c > 0, end, exact)
+    if not isinstance(atom, Binary) or atom.op != "//" or not isinstance(atom.right, Const):
+        return None
+    inner, divisor = atom.left, int(atom.right.value)
+    beyond = inner - end * divisor - (divisor - 1) if c > 0 else end * divisor - inner
+    return _solved(simplify(beyond), q, exact)
+
+
+def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
+    """(begins, ends, exact) of a walk in pieces of `size`: it begins at the greatest of begins and ends before the least of ends.
+
+    exact: the conditions that hold at all points of what is left.
+    """
+    begins, ends, exact = list[Expr](), list[Expr](), list[Expr]()
+    for condition in conditions:
+        found = limits(frame, axis, condition)
+        begins += [simplify(binary("max", x.bound, index(0)) // size) for x in found if not x.upper]
+        ends += [simplify(binary("max", x.bound + size, index(0)) // size) for x in found if x.upper]
+        if size == 1 and found and all(x.exact for x in found):
+            exact.append(condition)
+    return begins, ends, exact
