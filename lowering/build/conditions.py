@@ -171,8 +171,13 @@ def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tu
     begins, ends, exact = list[Expr](), list[Expr](), list[Expr]()
     for condition in conditions:
         found = limits(frame, axis, condition)
-        begins += [simplify(binary("max", x.bound, index(0)) // size) for x in found if not x.upper]
-        ends += [simplify(binary("max", x.bound + size, index(0)) // size) for x in found if x.upper]
-        if size == 1 and found and all(x.exact for x in found):
+        begins += [_quotient(x.bound, size) for x in found if not x.upper]
+        ends += [_quotient(x.bound + size, size) for x in found if x.upper]
+        if found and all(x.exact and simplify((x.bound + int(x.upper)) % size) is index(0) for x in found):
             exact.append(condition)
     return begins, ends, exact
+
+
+def _quotient(e: Expr, size: int) -> Expr:
+    """A number of rounds; what is below zero stays there, or becomes zero: it is not divided."""
+    return simplify(e if size == 1 else binary("max", e, index(0)) // size)

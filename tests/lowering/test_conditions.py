@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.lowering import ir
+from tilelang.expr import INDEX, Var, index, substitute
+from tilelang.lowering import ir, simulate
+from tilelang.lowering.build.conditions import extreme
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.simplify import simplify
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 
 SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
-SIZES = [(13, 19), (16, 32), (37, 5)]
-
 CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "causal": lambda i, j: j <= i,
     "strict": lambda i, j: j < i,
@@ -94,10 +95,153 @@ def kernel(plan: Schedule, profile: Profile = SIMULATED) -> ir.Kernel:
     return lower(plan.computation, plan.steps, profile).kernels[0]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("condition", CONDITIONS)
+def loops(plan: Schedule, axis: str = "j") -> list[str]:
+    """The loops over an axis: what they begin at, and how many rounds they have."""
+    body = kernel(plan).body
+    firsts = {s.var: s.value for s in ir.statements(body) if isinstance(s, ir.Let)}
+    found = []
+    for s in ir.statements(body):
+        if isinstance(s, ir.For) and s.var.name.split("_")[0] == axis and "round" not in s.var.name:
+            let = s.body.body[0] if isinstance(s.body, ir.Seq) else None
+            first = substitute(let.value, {s.var: index(0)}) if isinstance(let, ir.Let) else index(0)
+            found.append(f"{simplify(substitute(first, firsts))}: {simplify(substitute(s.extent, firsts))}")
+    return found
+
+
+def loaded(plan: Schedule, name: str) -> int:
+    """How often threads load an element of a tensor in global memory."""
+    program = lower(plan.computation, plan.steps, SIMULATED)
+    report = simulate.run(program, arrays(plan.computation, "integers"), warp=1)
+    assert not report.counts
+    return sum(a.requests for a in report.transactions if a.buffer == name and a.access == "load")
+
+
+def conditions_of(plan: Schedule) -> list[str]:
+    """The conditions that mention the walked axis, in what is computed."""
+    found = [s for s in ir.statements(kernel(plan).body) if isinstance(s, ir.If)]
+    return [str(s.condition) for s in found if "j" in str(s.condition)]
+
+
+# ---------------------------------------------------------------- right
+
+
+@pytest.mark.parametrize("condition", ["strict", "after", "window", "blocks"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_what_is_left_is_right(schedule: str, condition: str, size: tuple[int, int]) -> None:
-    plan = SCHEDULES[schedule](product(CONDITIONS[condition], *size))
+def test_what_is_left_is_right(schedule: str, condition: str) -> None:
+    check(SCHEDULES[schedule](product(CONDITIONS[condition], 13, 19)), SIMULATED)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_on_the_device(schedule: str) -> None:
+    names = list(CONDITIONS)
+    condition = names[list(SCHEDULES).index(schedule) % len(names)]
+    check(SCHEDULES[schedule](product(CONDITIONS[condition], 13, 19)), POCL, opencl=True)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (9, 0), (16, 8), (37, 5)], ids=str)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_on_other_sizes(condition: str, size: tuple[int, int]) -> None:
+    check(outer(product(CONDITIONS[condition], *size)), SIMULATED)
+
+
+# ---------------------------------------------------------------- what is walked
+
+
+def test_a_walk_ends_where_no_thread_needs_more() -> None:
+    first, *inner = loops(threads(product(CONDITIONS["causal"], 32, 8)))
+    assert first == "0: block_x * 2 + 2"
+    assert inner == ["0: 4", "0: min(4, block_x * 8 + 8 - j * 4)"]  # where it holds everywhere, and where it does not
+
+
+def test_a_walk_begins_where_a_thread_needs_something() -> None:
+    assert loops(threads(product(CONDITIONS["after"], 32, 8)))[0] == "block_x * 2: 8 - block_x * 2"
+    assert loops(threads(product(lambda i, j: j >= 9, 32, 8)))[0] == "2: 6"
+    assert loops(threads(product(CONDITIONS["never"], 32, 8))) == []
+
+
+def test_quotients_are_solved_too() -> None:
+    """Documents of eight positions each: with tiles of as many, no test is left."""
+    plan = threads(product(lambda i, j: tl.equal(i // 8, j // 8), 32, 8))
+    assert loops(plan)[0] == "block_x * 2: 2"
+    assert conditions_of(plan) == []
+
+
+def test_a_walk_of_single_points_needs_no_test() -> None:
+    plan = tl.schedule(product(CONDITIONS["window"], 20, 3)).tile(i=1, d=1).to(tl.block)
+    assert loops(plan) == ["max(0, block_y - 5): min(20, block_y + 2) - max(0, block_y - 5)"] and conditions_of(plan) == []
+
+
+def test_conditions_that_never_hold_together_make_no_version() -> None:
+    """A window narrower than a block's rows holds nowhere in full."""
+    plan = threads(product(CONDITIONS["window"], 32, 8))
+    assert len(loops(plan)) == 2
+    wide = threads(product(lambda i, j: (i - 20 <= j) & (j <= i + 20), 64, 8))
+    assert len(loops(wide)) == 3
+
+
+def test_a_walk_around_an_accumulator_runs_at_least_once() -> None:
+    """The sum of no points is stored by the first round there is."""
+    plan = blocked(product(CONDITIONS["strict"], 13, 19)).split(j=4).accumulate(tl.register).tile(i=1, d=4).to(tl.thread)
     check(plan, SIMULATED)
-    check(plan, POCL, opencl=size == SIZES[0])
+    never = blocked(product(CONDITIONS["never"], 13, 19)).split(j=4).accumulate(tl.register).tile(i=1, d=4).to(tl.thread)
+    check(never, SIMULATED)
+
+
+def test_about_half_of_a_triangle_is_loaded() -> None:
+    whole, half, few = (threads(product(c, 64, 8)) for c in (lambda i, j: j >= 0, CONDITIONS["causal"], CONDITIONS["window"]))
+    assert loaded(whole, "V") == 64 * 8 * 8
+    assert loaded(half, "V") == sum(8 * b + 8 for b in range(8)) * 8
+    assert loaded(half, "P") == sum(8 * b + 8 for b in range(8)) * 8
+    assert loaded(few, "V") < loaded(whole, "V") / 3
+
+
+# ---------------------------------------------------------------- conditions by other names
+
+
+def test_a_choice_of_the_identity_is_a_condition() -> None:
+    i, j = tl.axes(i=32, j=32)
+    P = tl.input("P", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(tl.where(j <= i, P[i, j], -float("inf")), over=j), i)
+    plan = (
+        tl.schedule(peak).tile(i=8).to(tl.block).accumulate(tl.register).split(j=8).load("P", tl.shared).tile(i=1).to(tl.thread)
+    )
+    assert loops(plan)[0] == "0: block_x + 1"
+    assert loaded(plan, "P") == sum(8 * (8 * b + 8) for b in range(4))
+    check(plan, SIMULATED)
+    check(plan, POCL, opencl=True)
+
+
+def pooled(outside: float, size: int = 40) -> Schedule:
+    """The greatest of 64 neighbours, by way of shared memory."""
+    p, r = tl.axes(p=size, r=64)
+    X = tl.input("X", tl.float32, h=size)
+    z = tl.define("Z", tl.max(tl.pad(X[p + r - 32], outside), over=r), p)
+    return tl.schedule(z).tile(p=8).to(tl.block).accumulate(tl.register).split(r=8).load("X", tl.shared).tile(p=1).to(tl.thread)
+
+
+def test_padding_with_the_identity_is_not_walked() -> None:
+    plan = pooled(-float("inf"))
+    assert loops(plan, "r")[0] == "max(25 - block_x * 8, 0) // 8: min(8, 9 - block_x) - max(25 - block_x * 8, 0) // 8"
+    check(plan, SIMULATED)
+    check(plan, POCL, opencl=True)
+
+
+def test_other_padding_is_walked() -> None:
+    assert loops(pooled(0.0), "r")[0] == "0: 8"
+
+
+def test_reductions_that_need_different_points_walk_over_all() -> None:
+    i, j = tl.axes(i=16, j=16)
+    P = tl.input("P", tl.float32, i, j)
+    below, all_ = tl.define("below", tl.sum(P[i, j], over=j, where=j <= i), i), tl.define("all", tl.sum(P[i, j], over=j), i)
+    plan = tl.schedule(tl.computation("both", [below, all_])).tile(i=4).to(tl.block).accumulate(tl.register).split(j=4)
+    assert loops(plan)[0] == "0: 4"
+    check(plan, SIMULATED)
+
+
+def test_what_differs_is_taken_at_its_worst() -> None:
+    block, thread, point = Var("block_x", INDEX, 0, 7), Var("thread", INDEX, 0, 31), Var("?i", INDEX, 0, 3)
+    e = block * 16 + thread // 8 * 4 + point
+    assert str(extreme(e, False)) == "block_x * 16" and str(extreme(e, True)) == "block_x * 16 + 15"
+    assert str(extreme((block * 3 + thread) // 4, True)) == "(block_x * 3 + 3) // 4 + 7"
+    assert extreme(block + Var("?n", INDEX, 0, None), True) is None
