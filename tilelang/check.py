@@ -285,7 +285,7 @@ def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set
         except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
             return
         axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
-    inner = spec.replace(
+    inner = whole = spec.replace(
         title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
     )
     for s in step.steps or ():
@@ -293,6 +293,8 @@ def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set
             return
         if isinstance(s, (Tile, Split, Vectorize)):
             inner = advance(inner, s, _NO_TASK, {})
+        elif isinstance(s, Place) and s.verb == "via" and s.memory != "register":
+            inner = whole  # a move of its own begins there
 
 
 _NO_TASK = Task("", (), (), ())

@@ -14,6 +14,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.fragments import Fragments, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Target
 from tilelang.lowering.build.leaf import guarded
+from tilelang.lowering.build.stops import by_registers
 from tilelang.simplify import conjunction, linear, simplify
 from tilelang.steps import Do, Place, Vectorize
 
@@ -44,6 +45,9 @@ class Copies(Fragments):
             return
         if not profile.async_copy:
             self._refused[id(step)] = f"`{profile.name}` has no asynchronous copies"
+            return
+        if by_registers(step):
+            self._refused[id(step)] = "as its stop says"
             return
         counters, buffers = dict(self.build.counters), dict(self.build.buffers)
         self._refused[id(step)], self._obstacles, self._sizes = "", {}, {}

@@ -26,6 +26,7 @@ from tilelang.lowering.build.frame import (
 from tilelang.lowering.build.lookahead import ahead_in, leaf_spec, slots_below
 from tilelang.lowering.build.regions import Range, Use, hull, uses_below
 from tilelang.lowering.build.share import dim_share
+from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
@@ -130,11 +131,24 @@ class Places(Part):
     def _move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
         """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
         guard, whole = self.whole(region.spec)
-        guarded = self.chain(self.move_frame(frame, step, region, target), 0)
+        guarded = self._moved(frame, step, region, target)
         if guard is None:
             return guarded
-        plain = self.chain(self.move_frame(frame, step, dataclasses.replace(region, spec=whole), target), 0)
+        plain = self._moved(frame, step, dataclasses.replace(region, spec=whole), target)
         return ir.If(guard, plain, guarded, step.span)
+
+    def _moved(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+        inner = self.move_frame(frame, step, region, target)
+        return ir.seq(*self._through_registers(inner)) if by_registers(step) else self.chain(inner, 0)
+
+    def _through_registers(self, move: Frame) -> tuple[ir.Stmt, ir.Stmt]:
+        """The fetch of a thread's share of a move into registers, and its store."""
+        shape, axis, lanes = slots_below(move, 0, self.build.profile)
+        (tensor,) = move.task.outputs
+        held = (*shape, lanes) if axis else (shape or (1,))
+        buffer = self.build.buffer(f"{tensor.name}_staged", tensor.dtype, held, "register")
+        fetch = self.chain(move.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
+        return fetch, self.chain(move.but(staged=buffer), 0)
 
     def whole(self, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
         """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known to hold.
@@ -155,10 +169,7 @@ class Places(Part):
             region.task, (), region.spec, target, sources(frame, region), fill=region.fill, fill_keys=keys, origin=step.span
         )
         dims = tuple(a.name for a in region.spec.axes)
-        if any(isinstance(s, Place) for s in step.steps or ()):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a stop on the way of a load is accepted by the language, not lowered yet",
-                         "load in two steps")  # fmt: skip
-        steps = self.default_steps(inner, step.steps)
+        steps = self.default_steps(inner, without_stops(step.steps))
         self._check_move_axes(step, steps, dims)
         taken = self.leaf_shape(region.task, region.spec, steps, inner.residences, step.memory)
         return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims), taken))
@@ -195,22 +206,17 @@ class Places(Part):
         if _nobody_reads(frame, region, uses):
             return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
-        shape, axis, lanes = slots_below(whole, 0, self.build.profile)
+        shape, _, lanes = slots_below(whole, 0, self.build.profile)
         held = math.prod(shape) * lanes
-        alone = (frame.spec.units or 1) == 1
+        insists = by_registers(step)
+        alone, many = (frame.spec.units or 1) == 1 and not insists, held > STAGED_ELEMENTS and not insists
         how = "one thread stores it at once" if alone else "waits in registers"
-        if held > STAGED_ELEMENTS and not alone:
+        if many and not alone:
             how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
         self.build.note(f"`{step}`: {how}; {self.why_not_copied(step)}")
-        if alone or held > STAGED_ELEMENTS:
+        if alone or many:
             return self._move(frame, step, region, Target((box,))), None
-        tensor = region.task.outputs[0]
-        buffer = self.build.buffer(
-            f"{tensor.name}_staged", tensor.dtype, (*shape, lanes) if axis else (shape or (1,)), "register"
-        )
-        fetch = self.chain(whole.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
-        commit = self.chain(whole.but(staged=buffer), 0)
-        return fetch, commit
+        return self._through_registers(whole)
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""

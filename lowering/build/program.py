@@ -20,6 +20,7 @@ from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, 
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.spreads import following_owners, numbers
+from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
@@ -47,7 +48,7 @@ def build_program(computation: Computation, steps: tuple[Step, ...], profile: Pr
 class _Assembly:
     def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
         self.computation, self.profile = computation, profile
-        steps = resolve_when(steps, axis_extents(computation))
+        steps = with_stops(resolve_when(steps, axis_extents(computation)))
         check_lowered(steps, profile)
         first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]

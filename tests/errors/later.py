@@ -87,5 +87,16 @@ def steps_of_a_store_hole() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, steps=...).check()
 
 
-def stop_on_the_way_of_a_load() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=tl.move().via(tl.register)).check()
+def stop_in_registers_that_runs_ahead() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8)
+    start.load("A", tl.shared, ahead=1, steps=tl.move().via(tl.register, ahead=1)).check()
+
+
+def ahead_from_a_stop_on() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8)
+    start.load("A", tl.register, ahead=1, steps=tl.move().via(tl.shared)).check()
+
+
+def instruction_behind_a_stop_in_registers() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8)
+    start.load("A", tl.shared, steps=tl.move().via(tl.register).do("cp_async_16")).check("ampere")

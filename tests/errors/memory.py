@@ -42,3 +42,21 @@ def prefetch_of_scattered_elements() -> None:
 
 def via_in_global() -> None:
     tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.global_).check()
+
+
+def load_that_stops_in_global() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=tl.move().via(tl.global_)).check()
+
+
+def stop_in_registers_before_registers() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.register, steps=tl.move().via(tl.register)).check()
+
+
+def stop_in_registers_with_a_layout() -> None:
+    stop = tl.move().via(tl.register, layout=tl.layout("k", "m"))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=stop).check()
+
+
+def way_to_a_stop_said_twice() -> None:
+    stop = tl.move().tile(m=1, k=4).to(tl.thread).via(tl.shared, steps=tl.move().vectorize(k=4))
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8).load("A", tl.register, steps=stop).check()

@@ -1,0 +1,85 @@
+"""Stops on the way of a load: `via` in its braces.
+
+A stop in shared memory makes two loads of one: what stands before the stop is the first one's move, what stands after it the second's.
+A stop in registers stays in the braces: the same threads fetch all their elements, then store them.
+"""
+
+from __future__ import annotations
+
+from tilelang.lowering.build.base import refuse
+from tilelang.steps import Do, Place, Step
+
+
+def with_stops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with every load that stops in shared memory as two loads.
+
+    >>> print(*with_stops((Place("load", "A", "register", steps=(Place("via", None, "shared"),)),)), sep="; ")
+    load A in shared; load A in register
+    """
+    out: list[Step] = []
+    for step in steps:
+        if isinstance(step, Place) and step.verb == "load" and step.memory != "global":
+            out += _stages_of(step)
+        elif isinstance(step, Place) and step.steps:
+            out.append(step.replace(steps=with_stops(step.steps)))
+        else:
+            out.append(step)
+    return tuple(out)
+
+
+def by_registers(step: Place) -> bool:
+    """Whether a load's elements all wait in registers before the first of them is stored."""
+    return any(_is_stop(s) for s in step.steps or ())
+
+
+def without_stops(steps: tuple[Step, ...] | None) -> tuple[Step, ...] | None:
+    """The steps of a move, without stops."""
+    return steps if steps is None else tuple(s for s in steps if not _is_stop(s))
+
+
+def _is_stop(step: Step) -> bool:
+    return isinstance(step, Place) and step.verb == "via"
+
+
+def _stages_of(step: Place) -> list[Step]:
+    """A load as the loads from stop to stop."""
+    steps = step.steps or ()
+    k = next((k for k, s in enumerate(steps) if isinstance(s, Place) and _is_stop(s) and s.memory != "register"), None)
+    if k is None:
+        _check_register_stops(step)
+        return [step]
+    stop = steps[k]
+    assert isinstance(stop, Place)
+    if stop.memory != "shared" or step.memory not in ("shared", "register"):
+        raise refuse(stop, "via-memory", f"`{stop}` on the way to {step.memory}: a load stops in register or shared, on its way to"
+                     " one of them", "via shared, or leave the stop out")  # fmt: skip
+    if step.ahead:
+        raise refuse(stop, "not-lowered-yet", f"`{step}`: running ahead from a stop on is accepted by the language, not lowered yet",
+                     f"let the way to the stop run ahead: via shared ahead {step.ahead}")  # fmt: skip
+    if stop.steps and k:
+        raise refuse(stop, "via-steps", f"`{step}` says twice how {step.tensor_name} moves to its stop, before `{stop}` and in it",
+                     "keep one of them")  # fmt: skip
+    first = stop.replace(verb="load", what=step.what, steps=steps[:k] or stop.steps, stream=step.stream or stop.stream)
+    second = step.replace(steps=steps[k + 1 :] or None, stream=False)
+    return [*_stages_of(first), *_stages_of(second)]
+
+
+def _check_register_stops(step: Place) -> None:
+    """A stop in registers says nothing but that it is one."""
+    stops = [s for s in step.steps or () if isinstance(s, Place) and _is_stop(s)]
+    if not stops:
+        return
+    stop = stops[-1]
+    if len(stops) > 1 or step.memory != "shared":
+        raise refuse(stop, "via-memory", f"`{step}`: from registers to {step.memory if len(stops) == 1 else 'registers'} is no way",
+                     "leave the stop out")  # fmt: skip
+    if isinstance((step.steps or ())[-1], Do):
+        raise refuse(stop, "not-lowered-yet", f"`{stop}` before an instruction is accepted by the language, not lowered yet",
+                     "leave the stop or the instruction out")  # fmt: skip
+    if stop.ahead:
+        raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way of a load is accepted by the language, not lowered yet",
+                     "leave its `ahead` out: what a load with `ahead` moves waits in registers from a round's beginning to its"
+                     " end")  # fmt: skip
+    if stop.layout is not None or stop.steps:
+        raise refuse(stop, "via-steps", f"`{stop}`: registers have no addresses, and the same threads fetch and store, so the steps"
+                     " of the load say all", "via register")  # fmt: skip
