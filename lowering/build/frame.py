@@ -246,7 +246,7 @@ class StatePlace:
     """The states of a task's reductions: buffers[state][member].
 
     In registers they are addressed by pieces (the walks since the accumulator began), `lanes` > 0 adds a last dimension for partial
-    states of a reduction's vector lanes. Elsewhere by coordinates, through `low` and `placement`.
+    states of a reduction's vector lanes. Elsewhere by coordinates, through `low` and `placement`: of the task's axes, or of `points`.
     """
 
     buffers: tuple[tuple[ir.Buffer, ...], ...]
@@ -256,6 +256,7 @@ class StatePlace:
     low: tuple[Expr, ...] = ()
     placement: Placement | None = None
     prefix: tuple[Expr, ...] = ()
+    points: tuple[Var, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -106,7 +106,7 @@ class Leaf(Part):
     def state_at(self, frame: Frame, place: StatePlace, points: dict[str, Expr]) -> tuple[Expr, ...]:
         """Indices in a state that is addressed by coordinates."""
         axes = frame.coordinates(points)
-        found = tuple(axes[a] for a in frame.task.axes)
+        found = tuple(axes[a] for a in place.points or frame.task.axes)
         assert place.placement is not None
         local = tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True))
         return (*place.prefix, *place.placement.at(local))

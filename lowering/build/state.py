@@ -24,7 +24,7 @@ from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_be
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, complete, point
-from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.task import State, Task, reads
 
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
@@ -304,21 +304,26 @@ class States(Part):
         return ir.seq(put, self._store_task(frame, frame.target.stored_as(step), boxes, step.steps or ()))
 
     def _box(self, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor, over: Sequence[Axis]) -> Box:
-        """A shared buffer for this spec's part of a tensor, asked in the order of the axes `over`."""
-        axes = [a for a in frame.spec.axes if not a.reduction]
-        if any(a.name not in {x.name for x in frame.task.axes} for a in axes):
-            raise refuse(
-                step,
-                "not-lowered-yet",
-                f"`{step}` of fused axes is accepted by the language, not lowered yet",
-                "do not fuse here",
-            )
-        dims = {a.name: frame.spec.axis(a.name).extent for a in over}
-        placement = laid_out(step, dims, type.bytes)
+        """A shared buffer for this spec's part of a tensor, asked in the order of the axes `over`, or by points of fused ones."""
+        dims = self._box_axes(frame, step, over)
+        placement = laid_out(step, {d: frame.spec.axis(d).extent for d in dims}, type.bytes)
         count, unit = frame.own_copy(self.build.threads)
         buffer = self.build.buffer(f"{name}_{step.memory}", type, (*count, *placement.shape), "shared")
         low = tuple(frame.spec.axis(d).base for d in dims)
-        return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
+        points = () if dims == tuple(a.name for a in over) else tuple(map(point, dims))
+        return Box(tensor, None, buffer, low=low, placement=placement, unit=unit, points=points)
+
+    @staticmethod
+    def _box_axes(frame: Frame, step: Place, over: Sequence[Axis]) -> tuple[str, ...]:
+        """The axes of a box: those asked for, or where some are fused or divided, those of the spec, which no step below may change."""
+        own, axes = tuple(a.name for a in over), tuple(a.name for a in frame.spec.axes if not a.reduction)
+        if set(axes) <= set(own):
+            return own
+        for s in frame.steps:
+            if isinstance(s, (Fuse, Unfuse)) and set(axes) & set(s.axes if isinstance(s, Fuse) else (s.axis,)):
+                raise refuse(step, "not-lowered-yet", f"`{step}` above `{s}` is accepted by the language, not lowered yet",
+                             f"write `{s}` above it")  # fmt: skip
+        return axes
 
     def _store_task(self, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...]) -> ir.Stmt:
         """A move of finished values from `boxes` to the target."""
@@ -356,7 +361,7 @@ class States(Part):
                 boxes.append(box)
                 members.append(box.buffer)
             buffers.append(tuple(members))
-        place = StatePlace(tuple(buffers), "shared", 0, None, boxes[0].low, boxes[0].placement, boxes[0].unit)
+        place = StatePlace(tuple(buffers), "shared", 0, None, boxes[0].low, boxes[0].placement, boxes[0].unit, boxes[0].points)
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         start = (
             []
@@ -395,9 +400,9 @@ def _kept_beyond(frame: Frame) -> Frame:
     outer = frame.outer
     if outer is None or outer.placement is None:
         return frame
+    names = [p.name[1:] for p in outer.points] or [a.name for a in frame.task.axes]
     room = {
-        a.name: (low, (interval(v)[1] or 0) + 1)
-        for a, low, v in zip(frame.task.axes, outer.low, outer.placement.variables, strict=True)
+        name: (low, (interval(v)[1] or 0) + 1) for name, low, v in zip(names, outer.low, outer.placement.variables, strict=True)
     }
     axes = []
     for a in frame.spec.axes:

@@ -100,3 +100,8 @@ def ahead_from_a_stop_on() -> None:
 def instruction_behind_a_stop_in_registers() -> None:
     start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8)
     start.load("A", tl.shared, steps=tl.move().via(tl.register).do("cp_async_16")).check("ampere")
+
+
+def state_above_an_unfuse() -> None:
+    start = tl.schedule(matmul()).fuse(mn=("m", "n")).tile(k=32).to(tl.block).accumulate(tl.shared)
+    start.unfuse(mn={"x": 64, "y": 64}).check()

@@ -1,0 +1,56 @@
+"""States and stops in shared memory below `fuse` and `unfuse`: one element per point of the axes that are left."""
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_shares import faults
+
+
+def images(bias: bool) -> tl.Schedule:
+    """Sums over channels of images of 5 x 3 pixels, two of them, to 7 filters."""
+    n, p, q, f, c = tl.axes(n=2, p=5, q=3, f=7, c=9)
+    X, W, b = tl.input("X", tl.float32, n, p, q, c), tl.input("W", tl.float32, f, c), tl.input("b", tl.float32, f)
+    total = tl.sum(X[n, p, q, c] * W[f, c], over=c)
+    return tl.schedule(tl.define("Z", tl.relu(total + b[f]) if bias else total, n, p, q, f)).fuse(npq=("n", "p", "q"))
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_state_in_shared(inner: bool, threads: bool) -> None:
+    made = images(bias=True).tile(npq=8, f=4).to("block").accumulate("shared", layout=tl.layout("f", "npq").pad(1)).split(c=4)
+    made = made.accumulate("register") if inner else made
+    assert not faults(made.tile(npq=2, f=1).to("thread") if threads else made)
+
+
+def test_a_state_in_shared_that_later_rounds_combine() -> None:
+    made = images(bias=False).tile(npq=8, f=4).to("block").split(c=4).accumulate("shared").tile(npq=2, f=1).to("thread")
+    assert not faults(made)
+
+
+@pytest.mark.parametrize("back", [tl.move(), tl.move().tile(npq=1, f=4).to("thread").vectorize(f=4)])
+def test_results_stop_in_shared(back: tl.Move) -> None:
+    stop = tl.move().via("shared", layout=tl.layout("npq", "f").pad(1))
+    steps = stop.tile(npq=1, f=4).to("thread").vectorize(f=4) if back.steps else stop
+    made = images(bias=True).tile(npq=8, f=4).to("block").accumulate("register", steps=steps)
+    assert not faults(made.tile(npq=2, f=1).to("thread"))
+
+
+def test_pointwise_results_stop_in_shared() -> None:
+    i, j = tl.axes(i=10, j=12)
+    X = tl.input("X", tl.float32, i, j)
+    turned = tl.define("Y", tl.exp(X[i, j]), j, i)
+    made = (
+        tl.schedule(turned)
+        .unfuse(j={"a": 3, "b": 4})
+        .tile(i=4, a=2)
+        .to("block")
+        .via("shared", layout=tl.layout("a", "b", "i").pad(1))
+    )
+    assert not faults(made.tile(a=1, b=1, i=1).to("thread"))
+
+
+def test_axes_that_a_step_below_changes_are_refused() -> None:
+    made = images(bias=False).tile(f=4).to("block").accumulate("shared").unfuse(npq={"x": 6, "y": 5})
+    with pytest.raises(tl.Refusal) as refused:
+        made.check()
+    assert refused.value.code == "not-lowered-yet" and "unfuse" in (refused.value.mend or "")
