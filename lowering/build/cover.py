@@ -200,15 +200,15 @@ class Cover(Part):
         axes = tuple(a for a in axes if a in wide or a in staged or frame.spec.axis(a).bounds) or axes[-1:]
         states = tuple(frame.spec.axis(a) for a in axes)
         used = (*frame.task.axes, *frame.task.reduction_axes)
-        task = Task(use.read.tensor.name, (use.read.tensor,), used, (use.whole,))
+        pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
+        fill, points = self._fill(frame, uses, pads), tuple(point(a) for a in axes)
+        task = Task(use.read.tensor.name, (use.read.tensor,), used, (_inside(use.whole, fill),))
         fixed = {point(a.name): a.base for a in frame.spec.axes if a.name not in axes}
         coordinates = tuple((n, simplify(substitute(e, fixed))) for n, e in frame.spec.coordinates)
         kept = tuple(s.replace(reduction=False) for s in states)
         spec = frame.spec.replace(title=task.name, axes=kept, coordinates=coordinates)
         filled = frozenset(b.key for s in states for b in s.bounds)
-        pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
         low = tuple(s.base for s in states)
-        fill, points = self._fill(frame, uses, pads), tuple(point(a) for a in axes)
         return Region(task, spec, low, fill, filled, True, use.whole, source_of(frame, uses), points)
 
     @staticmethod
@@ -222,6 +222,17 @@ class Cover(Part):
         return refuse(step, "layout-dimension", f"`{step}`: the layout {said}; {use.read.tensor.name} has the dimensions"
                       f" {', '.join(dims)}, and the read {use.read} the axes {', '.join(axes)}",
                       "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
+
+
+def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:
+    """A read as a move may do it at every point: a condition of its reader that keeps it inside the tensor is not the move's."""
+    if isinstance(whole, Pad):
+        return whole
+    for i, dim in zip(whole.indices, whole.tensor.dims, strict=True):
+        low, high = interval(i)
+        if low is None or high is None or low < 0 or high >= dim.extent:
+            return Pad(whole, fill)
+    return whole
 
 
 def source_of(frame: Frame, uses: Sequence[Use]) -> Residence:

@@ -119,3 +119,17 @@ def test_points_are_no_region() -> None:
     with pytest.raises(Refusal) as caught:
         plan.tile(mn=4).to(tl.thread).check(POCL)
     assert caught.value.code == "layout-dimension" and "one element per point of mn" in caught.value.message
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_read_that_a_condition_keeps_inside_is_staged_inside(memory: str, fused: bool) -> None:
+    i, j = tl.axes(i=3, j=13)
+    X = tl.input("X", tl.float32, i, j)
+    left = X[i, j - 1]
+    made = tl.schedule(tl.define("Y", tl.where(j >= 1, left, 0.0) + tl.where(j < 12, X[i, j + 1], 1.0), i, j))
+    made = made.fuse(ij=("i", "j")).tile(ij=16).to("block") if fused else made.tile(i=2, j=8).to("block")
+    layout = (tl.layout("ij") if fused else tl.layout("i", "j")) if memory == "shared" else None
+    made = made.load(left, memory, layout=layout)
+    made = made.tile(ij=1).to("thread") if fused else made.tile(i=1, j=1).to("thread")
+    assert check_schedule(made, arrays(made.computation), opencl=True) == []
