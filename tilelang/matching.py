@@ -17,7 +17,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, rewrite
 from tilelang.fragment import Fragment
 from tilelang.instruction import Instruction, Operand
-from tilelang.meaning import Means
+from tilelang.meaning import POINTWISE, Means
 from tilelang.node import Node, node
 from tilelang.simplify import linear
 from tilelang.tensor import Layout, Placement, evaluate
@@ -145,12 +145,18 @@ def _pairings(mine: Means, theirs: Means, binding: Mapping[str, str]) -> Iterato
     if mine.kind != theirs.kind or mine.combiner != theirs.combiner:
         return
     for after_target in _unify(mine.target, theirs.target, (dict(binding), {})):
-        for axes, reads in _unify(_plain(mine.value), _plain(theirs.value), after_target):
+        for axes, reads in _unify(_plain(_stored(mine)), _plain(_stored(theirs)), after_target):
             reduced = {a.name for a in mine.reduced}
             kept = {a.name for a in theirs.target_axes}
             crossed = any((a in reduced) == (b in kept) for a, b in axes.items())
             if not crossed and len(axes) == len(mine.axes) and _bound_once(mine, axes, reads):
                 yield axes, reads
+
+
+def _stored(means: Means) -> Expr:
+    """The value without a conversion that storing it in the target makes anyway."""
+    value = means.value
+    return value.operand if isinstance(value, Cast) and value.type == means.target.dtype and means.kind == POINTWISE else value
 
 
 def _plain(e: Expr) -> Expr:

@@ -146,12 +146,7 @@ class Fragments(Places, Shares, States, Leaf):
     def _operand_loaded(self, frame: Frame, region: Region, uses: list[Use]) -> tuple[str, Read] | None:
         """The operand for which a load brings a tensor, and the read that it stands for; None where no instruction reads it."""
         last = frame.steps[-1] if frame.steps else None
-        if (
-            not isinstance(last, Do)
-            or not frame.task.states
-            or not all(u.main for u in uses)
-            or len({u.whole for u in uses}) != 1
-        ):
+        if not isinstance(last, Do) or not all(u.main for u in uses) or len({u.whole for u in uses}) != 1:
             return None
         found = self.match_of(last)
         for name, read in found.operands:

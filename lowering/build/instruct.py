@@ -17,14 +17,16 @@ from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.fragment_moves import FragmentMoves
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
+from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions
 from tilelang.lowering.build.leaf import depends, fold, guarded, safe
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
+from tilelang.meaning import POINTWISE
+from tilelang.simplify import linear
 from tilelang.spec import AxisState, Bound, Spec
 from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.task import Task, reads
@@ -95,7 +97,7 @@ def _instead(step: Do, profile: Profile) -> str:
     return f"{choice}without the `do`, plain loops do the same"
 
 
-class Instructions(FragmentMoves):
+class Instructions(PointwiseInstructions):
     """do."""
 
     _matches: dict[int, Match]
@@ -122,7 +124,8 @@ class Instructions(FragmentMoves):
         name = asked.means.target.tensor.name
         accumulators = [s.memory for s in steps if isinstance(s, Place) and s.verb == "accumulate"]
         memory = into or (accumulators[-1] if accumulators else "register")
-        target = matching.Residence(name, memory, asked.means.target.dtype, tuple(extents.items()))
+        sizes = extents.items() if asked.means.kind != POINTWISE else ((d.name, d.extent) for d in asked.means.target.tensor.dims)
+        target = matching.Residence(name, memory, asked.means.target.dtype, tuple(sizes))
         leaf = MatchedLeaf(asked.means, tuple(extents.items()), self._level(spec, steps),
                            (*(described(r, asked.residents[r]) for r in asked.reads), target))  # fmt: skip
         binding = dict(step.binding)
@@ -168,14 +171,16 @@ class Instructions(FragmentMoves):
 
     @staticmethod
     def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do) -> Seen:
-        target: tuple[str, DType] = (f"{task.name} in {into}", task.outputs[0].dtype)
+        made, computed = task.outputs[0], not isinstance(task.values[0], (Read, Pad))
+        target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
         if task.states:
             state = task.states[0]
             target = (f"the state of {state.tensors[0].name}", state.reduce.combiner.left[0].dtype)
-        found = seen(task, spec, find, target)
+        found = seen(task, spec, find, target, made.dims if not task.states and (computed or into == "global") else None)
         if found is None:
             raise refuse(step, "instruction-mismatch", f"`{step}` does not do what is left here",
-                         "an instruction updates one reduction of one value without a condition, or moves a tensor; leave the `do` out",
+                         "an instruction updates one reduction of one value without a condition, moves a tensor or computes one; leave"
+                         " the `do` out",
                          _not_one(task))  # fmt: skip
         return found
 
@@ -200,27 +205,20 @@ class Instructions(FragmentMoves):
 
     def instruction(self, frame: Frame, step: Do) -> ir.Stmt:
         """The leaf as one instruction; finishing: the way back of what it left in registers."""
+        semantics = self.match_of(step).instruction
         if not frame.task.states:
-            return self.move_instruction(frame, step)
+            return (self.stored_instruction if frame.fill is None else self.move_instruction)(frame, step)
         if frame.finishing:
             return self.fragments_back(frame, step)
         assert frame.state is not None
-        found = self.match_of(step)
-        semantics = found.instruction
-        asked = self.checked(frame, step, "")
-        by_name = {r.tensor.name: r for r in asked.reads}
-        guards = self._conditions(frame, step, semantics.width)
-        operands = []
-        for name, read in found.operands:
-            if name == semantics.writes:
-                operands.append((name, frame.state.buffers[0][0], (*frame.slots, index(0))))
-            else:
-                whole = asked.reads[by_name[read.tensor.name]]
-                operands.append((name, *self.operand_at(frame, step, name, whole)))
-        return guarded(ir.Instruction(semantics, tuple(operands), semantics.width, step.span), guards, step.span)
+        read = self.checked(frame, step, "")
+        guards = self.conditions(frame, step, semantics.width)
+        state = (semantics.writes, frame.state.buffers[0][0], (*frame.slots, index(0)))
+        operands = (state, *((name, *self.operand_at(frame, step, name, whole)) for name, whole in read))
+        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
 
-    def checked(self, frame: Frame, step: Do, into: str) -> Seen:
-        """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
+    def checked(self, frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
+        """What each operand of the leaf as it stands reads, after comparing layouts and alignment. Raises Refusal."""
         asked = self._seen(frame.task, frame.spec, lambda whole: resident(whole, self.residence_of(frame, whole)), into, step)
         found = self.match_of(step)
         place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
@@ -235,7 +233,7 @@ class Instructions(FragmentMoves):
         again = matching.match(found.instruction, leaf, dict(found.binding))
         if not again.fits:
             raise matching.refuse(str(step), [again], span=step.span)
-        return asked
+        return tuple((name, asked.reads[r]) for name, r in again.operands if name != again.instruction.writes)
 
     @staticmethod
     def _target_dims(frame: Frame, into: str) -> tuple[tuple[str, int], ...]:
@@ -256,10 +254,12 @@ class Instructions(FragmentMoves):
                 self._check_map(step, name, held, residence)
                 return residence.buffer, residence.first(indices, step)
             if isinstance(residence, Share) and held.lanes * held.slots > 1:
-                raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {read.tensor.name} are declared by spreads,"
-                             f" operand {name} has a map of its own",
-                             f"load {read.tensor.name} in register without spreads: it follows the map",
-                             f"{held}")  # fmt: skip
+
+                def there(points: dict[str, Expr]) -> tuple[Expr, ...]:
+                    element = tuple(self.index_value(frame, i, points) for i in read.indices)
+                    return residence.at(residence.element(element, frame.coordinates(points)))
+
+                return residence.buffer, self.run_of(frame, step, name, residence, there)
             return residence.buffer, residence.at(indices)
         except NotOwner as error:
             from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
@@ -275,17 +275,18 @@ class Instructions(FragmentMoves):
 
     # ------------------------------------------------------------ tails
 
-    def _conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
+    def conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
         """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
-        operands = [(w, self.residence_of(frame, w)) for w in reads(frame.task.states[0].reduce.values[0])]
+        states = frame.task.states
+        operands = [(w, self.residence_of(frame, w)) for w in reads(_value(frame.task))]
         found = []
         for a in frame.spec.axes:
             for b in open_bounds(a):
-                if a.reduction and self._fold(frame, 0, a.name, b.key):
+                if b.key in frame.fill_keys or a.reduction and self._fold(frame, 0, a.name, b.key):
                     continue
-                if not a.reduction and all(_harmless(frame, w, r, a, b) for w, r in operands):
+                if states and not a.reduction and all(_harmless(frame, w, r, a, b) for w, r in operands):
                     continue
-                if a.extent > 1 or not self._shared_by(b.offset, width):
+                if not (_whole_pieces(a, b) and self._shared_by(b.offset, width)):
                     raise self._unguardable(frame, step, a, b)
                 found.append(b.holds(index(0)))
         return found
@@ -305,9 +306,13 @@ class Instructions(FragmentMoves):
         example = (
             f"{a.name} = {b.limit} does not exist, and the piece of {a.extent} that begins at {a.name} = {inside} takes it in"
         )
+        if not frame.task.states:
+            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do"
+                          f" not exist: it would store {frame.task.name} there",
+                          f"whole pieces of {a.extent} along {a.name}, or leave the `do` to plain loops", example)  # fmt: skip
         mapping: dict[Expr, Expr] = {}
         bare = []
-        value = frame.task.states[0].reduce.values[0]
+        value = _value(frame.task)
         for w in reads(value):
             r = self.residence_of(frame, w)
             if safe(w, r, b) and r.fill is not None:
@@ -333,6 +338,17 @@ def _harmless(frame: Frame, whole: Read | Pad, source: Residence, a: AxisState, 
     return isinstance(source, FragmentShare) or safe(whole, source, b) or not depends(frame, whole, a)
 
 
+def _value(task: Task) -> Expr:
+    """What the leaf combines or stores."""
+    return task.states[0].reduce.values[0] if task.states else task.values[0]
+
+
+def _whole_pieces(a: AxisState, b: Bound) -> bool:
+    """Whether a bound holds for all points of a piece or for none, wherever the piece begins."""
+    terms, constant = linear(b.offset)
+    return all(n % max(1, a.extent) == 0 for n in (*(c for _, c in terms), constant - b.limit))
+
+
 def _bases(frame: Frame) -> dict[str, Expr]:
     return {a.name: a.base for a in frame.spec.axes}
 
@@ -344,4 +360,4 @@ def _not_one(task: Task) -> str:
         return f"the reduction {task.states[0].tensors[0].name} has a condition"
     if task.states:
         return f"the reduction {task.states[0].tensors[0].name} has {len(task.states[0].reduce.values)} members"
-    return f"{task.name} is computed from several reads"
+    return f"{task.name} has {len(task.values)} outputs"

@@ -15,7 +15,6 @@ from tilelang.lowering.build.copies import Copies, NotCopied
 from tilelang.lowering.build.fragments import open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
-from tilelang.lowering.build.matches import Seen
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Tile
 
@@ -23,8 +22,12 @@ from tilelang.steps import Do, Place, Step, Tile
 class InstructionMoves(Copies):
     """do, in moves."""
 
-    def checked(self, frame: Frame, step: Do, into: str) -> Seen:
-        """The leaf as it stands, after comparing layouts and alignment. Raises Refusal."""
+    def checked(self, frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
+        """What each operand of the leaf as it stands reads, after comparing layouts and alignment. Raises Refusal."""
+        raise NotImplementedError
+
+    def conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
+        """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ completion
@@ -72,7 +75,7 @@ class InstructionMoves(Copies):
     # ------------------------------------------------------------ by one thread
 
     def move_instruction(self, frame: Frame, step: Do) -> ir.Stmt:
-        """The leaf of a move as one instruction of a thread."""
+        """The leaf of a load as one instruction of a thread."""
         found = self.match_of(step)
         semantics = found.instruction
         self.checked(frame, step, frame.target.places[0].buffer.memory)
@@ -97,7 +100,8 @@ class InstructionMoves(Copies):
             raise refuse(step, "unguardable-do" if semantics.completes == AT_ONCE else "not-lowered-yet", f"`{step}` {why}",
                          "leave the `do` to plain loops")  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
-        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+        shared = self.conditions(frame, step, semantics.width)
+        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), shared, step.span)
 
     def _count(self, frame: Frame, step: Do, lanes: int) -> Expr | None:
         """How many leading elements exist in the source; None: all."""

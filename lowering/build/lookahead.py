@@ -74,6 +74,13 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
     return spec
 
 
+def leaf_points(frame: Frame, profile: Profile) -> Spec:
+    """The spec at one point of the leaf: inside what an instruction takes, a fresh variable for every axis too."""
+    spec = leaf_spec(frame, 0, profile)
+    inside = {a.name: Var(f"?{a.name} inside", INDEX, 0, a.extent - 1) for a in spec.axes if a.extent > 1}
+    return spec.cut(dict.fromkeys(inside, 1), inside)
+
+
 def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
     """The loads that stand directly in a walk's body and run ahead."""
     found = []

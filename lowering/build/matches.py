@@ -15,7 +15,7 @@ from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
 from tilelang.lowering.build.frame import Box, Residence
-from tilelang.meaning import MOVE, UPDATE, Means
+from tilelang.meaning import MOVE, POINTWISE, UPDATE, Means
 from tilelang.simplify import interval, simplify
 from tilelang.spec import Spec, point
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse
@@ -43,10 +43,16 @@ class Seen:
     residents: Mapping[Read, Resident]
 
 
-def seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], target: tuple[str, DType]) -> Seen | None:
-    """What a task's leaf asks; None where no instruction can mean it: several states, a tuple, a condition, a computed value.
+def seen(
+    task: Task,
+    spec: Spec,
+    find: Callable[[Read | Pad], Resident],
+    target: tuple[str, DType],
+    dims: tuple[Axis, ...] | None = None,
+) -> Seen | None:
+    """What a task's leaf asks; None where no instruction can mean it: several states or values, a tuple, a condition.
 
-    target: the name and the element type of what the leaf writes.
+    target: the name and the element type of what the leaf writes; dims: its dimensions, where they are not the spec's axes.
     """
     axes = {a.name: Axis(a.name, a.extent) for a in spec.axes}
     if task.states:
@@ -55,9 +61,10 @@ def seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], target:
             return None
         kind, value, combiner = UPDATE, reduce.values[0], reduce.combiner.name
     else:
-        kind, value, combiner = MOVE, task.values[0], ""
-        if len(task.values) > 1 or not isinstance(value, (Read, Pad)):
+        if len(task.values) > 1:
             return None
+        value, combiner = task.values[0], ""
+        kind = MOVE if isinstance(value, (Read, Pad)) else POINTWISE
     points: dict[Expr, Expr] = {point(n): axis for n, axis in axes.items()}
     named = dict(spec.coordinates)
     mapping: dict[Expr, Expr] = {
@@ -72,7 +79,9 @@ def seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], target:
         mapping[whole] = made
         back[plain], residents[plain] = whole, found
     spatial = tuple(axes[a.name] for a in spec.axes if not a.reduction)
-    written = Read(Tensor(target[0], target[1], spatial), spatial)
+    values = {a.name: mapping[a] for a in task.axes if a in mapping}
+    places: tuple[Expr, ...] = spatial if dims is None else tuple(values[d.name] for d in dims)
+    written = Read(Tensor(target[0], target[1], spatial if dims is None else dims), places)
     return Seen(Means(kind, written, substitute(value, mapping), combiner), back, residents)
 
 

@@ -23,7 +23,7 @@ from tilelang.lowering.build.frame import (
     Staging,
     Target,
 )
-from tilelang.lowering.build.lookahead import ahead_in, leaf_spec, slots_below
+from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
 from tilelang.lowering.build.regions import Range, Use, hull, uses_below
 from tilelang.lowering.build.share import dim_share
 from tilelang.lowering.build.stops import by_registers, without_stops
@@ -255,10 +255,14 @@ class Places(Part):
         names = [*task.axes, *task.reduction_axes]
         spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,
                     frame.spec.lane)  # fmt: skip
-        return Frame(task, self.stage_steps(frame, spec, task, step), spec, Target(()), frame.residences)
+        between = tuple(s for s in frame.steps[i:k] if isinstance(s, Place))
+        return Frame(task, self.stage_steps(frame, spec, task, step, between), spec, Target(()), frame.residences)
 
-    def stage_steps(self, frame: Frame, spec: Spec, task: Task, step: Place) -> tuple[Step, ...]:
-        """A stage's steps, written out; silent ones follow the owners of an operand in registers."""
+    def stage_steps(self, frame: Frame, spec: Spec, task: Task, step: Place, between: tuple[Place, ...]) -> tuple[Step, ...]:
+        """A stage's steps, written out; silent ones follow the owners of an operand in registers.
+
+        between: what will be placed before the stage.
+        """
         given = step.steps or ()
         if not any(isinstance(s, Tile) for s in given):
             for residence in reversed(frame.residences):
@@ -269,7 +273,9 @@ class Places(Part):
             else:
                 if step.memory != "register" and not task.states:
                     given = self.default_steps(Frame(task, (), spec, Target(()), ()), given)
-        return complete(spec, given, bool(task.states), None, self.leaf_shape(task, spec, given, frame.residences))
+        into = "" if task.states else step.memory
+        taken = self.leaf_shape(task, spec, (*between, *given), frame.residences, into) if given else {}
+        return complete(spec, given, bool(task.states), None, taken)
 
     def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stage: a tensor made here for this spec and later stages."""
@@ -293,7 +299,7 @@ class Places(Part):
         spatial = [a for a in stage.spec.axes if not a.reduction]
         low = tuple(a.base for a in spatial)
         if step.memory == "register":
-            leaf = leaf_spec(stage, 0, self.build.profile)
+            leaf = leaf_points(stage, self.build.profile)
             offsets = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
             dims = tuple(dim_share([o], step, step.tensor_name) for o in offsets)
             buffer = self.build.buffer(

@@ -171,7 +171,8 @@ class _Assembly:
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
-        done = complete(spec, steps, bool(task.states), None, builder.leaf_shape(task, spec, steps, tuple(self.places.values())))
+        taken = builder.leaf_shape(task, spec, steps, tuple(self.places.values()), _stored_in(task, steps))
+        done = complete(spec, steps, bool(task.states), None, taken)
         frame = Frame(task, done, spec, target, tuple(self.places.values()))
         body = builder.chain(frame, 0)
         if any(a.extent == 0 for a in task.axes):
@@ -289,6 +290,12 @@ class Part(Residence):
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return indices
+
+
+def _stored_in(task: Task, steps: tuple[Step, ...]) -> str:
+    """The memory that the leaf of a chain without reductions stores to; empty where there are reductions."""
+    stops = [s.memory for s in steps if isinstance(s, Place) and s.verb == "via" and s.memory != "register"]
+    return "" if task.states else (stops or ["global"])[-1]
 
 
 def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:

@@ -22,7 +22,7 @@ from tilelang.lowering.build.frame import (
     Target,
     is_thread_part,
 )
-from tilelang.lowering.build.lookahead import is_walk, leaf_spec
+from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
@@ -88,7 +88,7 @@ class Shares(Part):
         k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
                        and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
         stage = self.stage_frame(frame, i, k, step)
-        leaf = leaf_spec(stage, 0, self.build.profile)
+        leaf = leaf_points(stage, self.build.profile)
         named = dict(leaf.coordinates)
         return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
 

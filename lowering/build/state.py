@@ -340,7 +340,8 @@ class States(Part):
         around = tuple((point(a.name), a.base) for a in frame.spec.axes if a.reduction)
         inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around))
         chosen = self.default_steps(inner, steps)
-        return self.chain(inner.but(steps=complete(spec, chosen, False)), 0)
+        taken = self.leaf_shape(task, spec, chosen, inner.residences, target.places[0].buffer.memory)
+        return self.chain(inner.but(steps=complete(spec, chosen, False, None, taken)), 0)
 
     # ------------------------------------------------------------ shared
 

@@ -4,7 +4,7 @@ import tilelang as tl
 from tests.errors._computations import matmul
 from tilelang.expr import Axis
 from tilelang.fragment import fragment
-from tilelang.instruction import instruction, moves, operand, updates, use
+from tilelang.instruction import computes, instruction, moves, operand, updates, use
 
 
 def cannot_be_guarded() -> None:
@@ -29,6 +29,33 @@ def cannot_be_guarded_and_nothing_is_filled() -> None:
     X, Y = tl.input("X", tl.float32, i, j), tl.input("Y", tl.float32, i, j)
     start = tl.schedule(tl.define("Z", tl.sum(X[i, j] * Y[i, j], over=j), i)).tile(i=1).to(tl.block)
     start.do("dot_of_global").check("pocl")
+
+
+def _relu(pieces: int) -> tl.Schedule:
+    """Rows of 36 values by an instruction of eight, in pieces of some size."""
+    n = tl.axes(n=8)
+    x, d = (operand(name, tl.float32, tl.global_, n, fragment=fragment(1, 8, lambda lane, slot: slot)) for name in "xd")
+    instruction("relu8", means=computes(d[n], tl.maximum(x[n], 0)), operands=(x, d), level=tl.thread, replace=True)
+    i, j = tl.axes(i=3, j=36)
+    X = tl.input("X", tl.float32, i, j)
+    return tl.schedule(tl.define("Y", tl.maximum(X[i, j], 0), i, j)).tile(i=1, j=pieces).to(tl.block)
+
+
+def stores_what_does_not_exist() -> None:
+    """A row of 36 values in pieces of 8: the last one would be stored beyond the row."""
+    _relu(pieces=16).do("relu8").check("pocl")
+
+
+def computes_it_from_elsewhere() -> None:
+    """The meaning fits, up to names; the shape and the memory do not."""
+    _relu(pieces=12).load("X", tl.shared).do("relu8", n="j").check("pocl")
+
+
+def computes_something_else() -> None:
+    _relu(pieces=8)
+    i = tl.axes(i=16)
+    X = tl.input("X", tl.float32, i)
+    tl.schedule(tl.define("Y", tl.maximum(X[i], 1), i)).tile(i=16).to(tl.block).do("relu8").check("pocl")
 
 
 def does_something_else() -> None:

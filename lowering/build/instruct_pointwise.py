@@ -1,0 +1,86 @@
+"""Instructions that store what a schedule makes without a reduction, and operands of one thread in registers that spreads give out.
+
+What such an instruction computes or moves goes where the chain stores: to a tensor, to shared memory, or to the registers of a stage.
+It cannot be guarded, so it stands only where a piece exists as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilelang.expr import INDEX, Expr, Pad, Var, index, substitute
+from tilelang.instruction import AT_ONCE
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.fragment_moves import FragmentMoves
+from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
+from tilelang.lowering.build.leaf import guarded
+from tilelang.lowering.build.matches import resident
+from tilelang.simplify import simplify
+from tilelang.steps import Do
+
+
+class PointwiseInstructions(FragmentMoves):
+    """do, in chains and stages without reductions."""
+
+    def stored_instruction(self, frame: Frame, step: Do) -> ir.Stmt:
+        """The leaf of a task without reductions as one instruction; a move too, where it stores what the schedule makes."""
+        semantics, place = self.match_of(step).instruction, frame.target.places[0]
+        read = self.checked(frame, step, place.buffer.memory)
+        if semantics.completes != AT_ONCE:
+            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is accepted by the language, not"
+                         " lowered yet for this target", "leave the `do` to plain loops")  # fmt: skip
+        for _, whole in read:
+            if isinstance(whole, Pad) and not resident(whole, self.residence_of(frame, whole)).fills:
+                name = whole.read.tensor.name
+                raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and nothing fills what lies outside {name}",
+                             f"load {name}, so that its padding is filled, or leave the `do` to plain loops",
+                             f"it reads {whole}")  # fmt: skip
+        guards = self.conditions(frame, step, semantics.width)
+        written = (semantics.writes, place.buffer, self._written_at(frame, step, place))
+        operands = (written, *((name, *self.operand_at(frame, step, name, whole)) for name, whole in read))
+        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+
+    def _written_at(self, frame: Frame, step: Do, place: Residence) -> tuple[Expr, ...]:
+        """The first element that the thread writes."""
+        name = self.match_of(step).instruction.writes
+        if not isinstance(place, Share):
+            return self._stored_at(frame, 0, place, self.first_points(frame, step, name))
+        try:
+            return self.run_of(frame, step, name, place, lambda points: self._stored_at(frame, 0, place, points))
+        except NotOwner as error:
+            from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
+
+            raise not_owner(error, step, self.build.threads) from None
+
+    # ------------------------------------------------------------ registers that spreads give out
+
+    def run_of(self, frame: Frame, step: Do, name: str, share: Share,
+               at: Callable[[dict[str, Expr]], tuple[Expr, ...]]) -> tuple[Expr, ...]:  # fmt: skip
+        """Where an operand's first element is in a thread's share; the others must follow it, register by register.
+
+        at: where an element is, from its coordinates. Raises NotOwner, Refusal.
+        """
+        found = self.match_of(step)
+        operand, binding, held = found.instruction.operand(name), dict(found.binding), found.instruction.fragment(name)
+        if held is None or held.lanes > 1:
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {share.tensor.name} are declared by spreads,"
+                         f" operand {name} has a map of its own",
+                         f"load {share.tensor.name} in register without spreads: it follows the map", f"{held}")  # fmt: skip
+        if sum(d.extent > 1 for d in operand.dims) > 1:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: operand {name} runs along several dimensions of {share.tensor.name}"
+                         ", whose owners spreads declare: accepted by the language, not lowered yet", "keep it in shared")  # fmt: skip
+        slot = Var("?slot", INDEX, 0, held.slots - 1)
+        points = {a.name: a.base for a in frame.spec.axes}
+        for d, element in zip(operand.dims, held.at(index(0), slot), strict=True):
+            points[binding[d.name]] = simplify(points[binding[d.name]] + element)
+        found_at = at(points)
+        first = tuple(simplify(substitute(i, {slot: index(0)})) for i in found_at)
+        wanted = (*first[:-1], simplify(first[-1] + slot))
+        if any(simplify(there - here) is not index(0) for there, here in zip(wanted, found_at, strict=True)):
+            raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} takes {held.slots} registers in a row, and those of"
+                         f" {share.tensor.name} are not", "let the innermost dimension be the instruction's, or keep it in shared",
+                         f"element 1 of the operand is in {share.buffer.name}"
+                         f"[{', '.join(str(simplify(substitute(i, {slot: index(1)}))) for i in found_at)}], element 0 in"
+                         f" [{', '.join(map(str, first))}]")  # fmt: skip
+        return first

@@ -1,0 +1,264 @@
+"""`do` of a pointwise instruction: by a thread and by a warp, stored everywhere, from everywhere; right, or refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_instruct import POCL, SIMULATED, check, issued, refused
+from tilelang.fragment import fragment
+from tilelang.instruction import Instruction, computes, instruction, moves, operand
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c_family import emit
+from tilelang.schedule import Schedule
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import check_schedule
+
+
+def scaled_relu(lanes: int, read_from: Any, write_to: Any) -> Instruction:
+    """D = max(X * S, 0) over `lanes` neighbours, by one thread."""
+    n = tl.axes(n=lanes)
+
+    def vector(name: str, memory: Any) -> Any:
+        run = None if memory is tl.register else fragment(1, lanes, lambda lane, slot: slot)
+        return operand(name, tl.float32, memory, n, fragment=run)
+
+    X, D, S = vector("X", read_from), vector("D", write_to), operand("S", tl.float32, tl.register)
+    return instruction(
+        "scaled_relu", means=computes(D[n], tl.maximum(S[()] * X[n], 0)), operands=(X, S, D), level=tl.thread, replace=True,
+        template={"opencl": "{D} = max({X} * {S}, 0.0f);"},
+    )  # fmt: skip
+
+
+def scaled(rows: int, columns: int) -> Any:
+    i, j = tl.axes(i=rows, j=columns)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, i)
+    return tl.define("Y", tl.maximum(A[i, j] * B[i], 0), i, j)
+
+
+def from_register(c: Any) -> Schedule:
+    scaled_relu(8, tl.register, tl.global_)
+    return (
+        tl.schedule(c).tile(i=2, j=32).to(tl.block).load("B", tl.register)
+        .load("A", tl.register, steps=tl.move().vectorize(j=8)).do("scaled_relu", n="j")
+    )  # fmt: skip
+
+
+def from_global(c: Any) -> Schedule:
+    scaled_relu(8, tl.global_, tl.global_)
+    return tl.schedule(c).tile(i=2, j=32).to(tl.block).load("B", tl.register).do("scaled_relu")
+
+
+def through_shared(c: Any) -> Schedule:
+    scaled_relu(8, tl.shared, tl.shared)
+    return (
+        tl.schedule(c).tile(i=2, j=32).to(tl.block).load("A", tl.shared).via(tl.shared).tile(i=1, j=8).to(tl.thread)
+        .load("B", tl.register).do("scaled_relu")
+    )  # fmt: skip
+
+
+def in_a_walk(c: Any) -> Schedule:
+    scaled_relu(8, tl.register, tl.global_)
+    return (
+        tl.schedule(c).tile(i=4).to(tl.block).split(j=16).load("A", tl.register, ahead=1).load("B", tl.register).do("scaled_relu")
+    )
+
+
+FORMS: dict[str, Callable[[Any], Schedule]] = {
+    "from register": from_register, "from global": from_global, "through shared": through_shared, "in a walk": in_a_walk,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vector_instruction_on_the_device(form: str) -> None:
+    """Rows and blocks of columns in part, pieces of the instruction whole."""
+    plan = FORMS[form](scaled(5, 40))
+    check(plan, POCL, opencl=True)
+    assert {s.semantics.name for s in issued(plan, POCL)} == {"scaled_relu"}
+
+
+def test_by_many_threads() -> None:
+    check(through_shared(scaled(5, 40)), SIMULATED)
+
+
+def test_the_text_is_the_template_s() -> None:
+    plan = from_register(scaled(2, 32))
+    source = emit(lower(plan.computation, plan.steps, POCL), opencl.DIALECT)
+    texts = [line.split("= ", 1)[1] for line in source.splitlines() if "= max(" in line]
+    assert len(texts) == 8 and texts[5] == "max(A_register_1_1 * B_register_1, 0.0f);"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_piece_that_exists_in_part_is_refused(form: str) -> None:
+    error = refused(lambda: FORMS[form](scaled(5, 36)), POCL)
+    assert error.code == "unguardable-do" and "it would store Y there" in error.message
+    assert error.counterexample == "j = 36 does not exist, and the piece of 8 that begins at j = 32 takes it in"
+
+
+def test_a_piece_that_does_not_exist_is_left_out() -> None:
+    plan = from_global(scaled(5, 40))
+    kernel = lower(plan.computation, plan.steps, POCL).kernels[0]
+    guards = [s for s in ir.statements(kernel.body) if isinstance(s, ir.If)]
+    assert guards and all(isinstance(s.then, ir.Instruction) for s in guards)
+
+
+# ---------------------------------------------------------------- stages
+
+
+def chained(to: Any, use: Any = None) -> Schedule:
+    """A stage by the instruction, and a second pointwise definition that reads it."""
+    i, j = tl.axes(i=6, j=32)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, i)
+    T = tl.define("T", tl.maximum(A[i, j] * B[i], 0), i, j)
+    c = tl.computation("chained", outputs=(tl.define("Y", T[i, j] + 1, i, j),))
+    scaled_relu(8, tl.global_, to)
+    return tl.schedule(c).tile(i=2, j=16).to(tl.block).load("B", tl.register).compute("T", to, steps=tl.move().do("scaled_relu"))
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.register], ids=str)
+def test_stage_of_one_thread(memory: Any) -> None:
+    plan = chained(memory)
+    check(plan, POCL, opencl=True)
+    assert {s.operands[0][1].memory for s in issued(plan, POCL)} == {str(memory)}
+
+
+def test_an_operand_that_a_stage_left_in_registers() -> None:
+    i, j = tl.axes(i=6, j=32)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, i)
+    T = tl.define("T", A[i, j] + 1, i, j)
+    c = tl.computation("chained", outputs=(tl.define("Y", tl.maximum(T[i, j] * B[i], 0), i, j),))
+    scaled_relu(8, tl.register, tl.global_)
+    start = tl.schedule(c).tile(i=2, j=16).to(tl.block).load("B", tl.register)
+    check(start.compute("T", tl.register).do("scaled_relu"), POCL, opencl=True)
+
+
+def stored_by_fours(columns: int) -> Schedule:
+    """Results go through shared memory, and from there by an instruction that moves."""
+    n = tl.axes(n=4)
+    s, d = (operand(name, tl.float32, memory, n, fragment=fragment(1, 4, lambda lane, slot: slot))
+            for name, memory in (("s", tl.shared), ("d", tl.global_)))  # fmt: skip
+    instruction("store4", means=moves(d[n], s[n]), operands=(s, d), level=tl.thread, replace=True,
+                template={"opencl": "{d} = {s};"})  # fmt: skip
+    i, j = tl.axes(i=5, j=columns)
+    c = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] + 1, i, j)
+    return tl.schedule(c).tile(i=2, j=8).to(tl.block).via(tl.shared, steps=tl.move().tile(i=1, j=4).to(tl.thread).do("store4"))
+
+
+def test_a_store_by_an_instruction() -> None:
+    check(stored_by_fours(20), POCL, opencl=True)
+    check(stored_by_fours(20), SIMULATED)
+    assert len(issued(stored_by_fours(20), POCL)) == 1
+    assert refused(lambda: stored_by_fours(18), POCL).code == "unguardable-do"
+
+
+def test_a_load_in_pieces_that_do_not_fill_its_region() -> None:
+    n = tl.axes(n=8)
+    s, d = (operand(name, tl.float32, memory, n, fragment=fragment(1, 8, lambda lane, slot: slot))
+            for name, memory in (("s", tl.global_), ("d", tl.shared)))  # fmt: skip
+    instruction("load8", means=moves(d[n], s[n]), operands=(s, d), level=tl.thread, replace=True)
+
+    def plan(columns: int) -> Schedule:
+        i, j = tl.axes(i=2, j=columns)
+        c = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] + 1, i, j)
+        move = tl.move().tile(i=1, j=8).to(tl.thread).do("load8")
+        return tl.schedule(c).tile(i=1, j=columns).to(tl.block).load("X", tl.shared, steps=move)
+
+    check(plan(16), POCL)
+    assert refused(lambda: plan(12), POCL).code == "unguardable-do"
+
+
+def test_registers_that_are_not_in_a_row() -> None:
+    i, j = tl.axes(i=32, j=6)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, j)
+    T = tl.define("T", A[i, j] + 1, i, j)
+    c = tl.computation("chained", outputs=(tl.define("Y", tl.maximum(T[i, j] * B[j], 0), j, i),))
+    scaled_relu(8, tl.register, tl.global_)
+    start = tl.schedule(c).tile(i=16, j=2).to(tl.block).load("B", tl.register)
+    error = refused(lambda: start.compute("T", tl.register).do("scaled_relu"), POCL)
+    assert error.code == "instruction-mismatch" and "8 registers in a row" in error.message
+
+
+# ---------------------------------------------------------------- meaning
+
+
+def test_two_reads_of_one_tensor_are_two_operands() -> None:
+    """A difference: which read is which operand matters."""
+    n = tl.axes(n=4)
+    a, b, d = (operand(name, tl.float32, tl.global_, n, fragment=fragment(1, 4, lambda lane, slot: slot)) for name in "abd")
+    instruction("difference", means=computes(d[n], a[n] - b[n]), operands=(a, b, d), level=tl.thread, replace=True,
+                template={"opencl": "{d} = {a} - {b};"})  # fmt: skip
+    i, j = tl.axes(i=3, j=8)
+    X = tl.input("X", tl.float32, i, tl.axes(k=9))
+    check(
+        tl.schedule(tl.define("Y", X[i, j + 1] - X[i, j], i, j)).tile(i=1, j=8).to(tl.block).do("difference"), POCL, opencl=True
+    )
+
+
+def test_storing_in_a_narrower_type_is_part_of_the_meaning() -> None:
+    n = tl.axes(n=4)
+    a = operand("a", tl.float32, tl.global_, n, fragment=fragment(1, 4, lambda lane, slot: slot))
+    d = operand("d", tl.bfloat16, tl.global_, n, fragment=fragment(1, 4, lambda lane, slot: slot))
+    instruction("narrow", means=computes(d[n], a[n] + 1), operands=(a, d), level=tl.thread, replace=True)
+    i = tl.axes(i=16)
+    X = tl.input("X", tl.float32, i)
+    check(tl.schedule(tl.define("Y", tl.cast(X[i] + 1, tl.bfloat16), i)).tile(i=8).to(tl.block).do("narrow"), POCL)
+    error = refused(lambda: tl.schedule(tl.define("Y", X[i] + 1, i)).tile(i=8).to(tl.block).do("narrow"), POCL)
+    assert error.counterexample == "dtype of Y: has bfloat16, the step asks float32"
+
+
+def test_rows_that_are_not_neighbours() -> None:
+    """A block of two rows is one run of the instruction and two in the tensor."""
+    m, n = tl.axes(m=2, n=4)
+    a, d = (operand(name, tl.float32, tl.global_, m, n, fragment=fragment(1, 8, lambda lane, slot: (slot // 4, slot % 4)))
+            for name in "ad")  # fmt: skip
+    instruction("block", means=computes(d[m, n], -a[m, n]), operands=(a, d), level=tl.thread, replace=True)
+
+    def plan(width: int) -> Schedule:
+        i, j = tl.axes(i=4, j=width)
+        return tl.schedule(tl.define("Y", -tl.input("X", tl.float32, i, j)[i, j], i, j)).tile(i=2, j=4).to(tl.block).do("block")
+
+    check(plan(4), POCL)
+    error = refused(lambda: plan(8), POCL)
+    assert error.code == "instruction-mismatch" and "elements (0, 3) and (1, 0) are 5 apart" in str(error)
+
+
+def test_by_a_warp() -> None:
+    """Lanes hold four neighbours each; the tail of whole pieces is left out by all of them."""
+    n = tl.axes(n=128)
+    a, d = (
+        operand(name, tl.float32, tl.global_, n, fragment=fragment(32, 4, lambda lane, slot: 4 * lane + slot)) for name in "ad"
+    )
+    instruction("warp_exp", means=computes(d[n], tl.exp(a[n])), operands=(a, d), level=tl.warp, replace=True)
+
+    def plan(columns: int) -> Schedule:
+        i, j = tl.axes(i=3, j=columns)
+        c = tl.define("Y", tl.exp(tl.input("X", tl.float32, i, j)[i, j]), i, j)
+        return tl.schedule(c).tile(i=1, j=256).to(tl.block).tile(j=128).to(tl.warp).do("warp_exp")
+
+    for columns in (384, 256):
+        assert check_schedule(plan(columns), arrays(plan(columns).computation), profile=SIMULATED) == []
+    assert refused(lambda: plan(300)).code == "unguardable-do"
+
+
+def test_padding_that_nothing_fills() -> None:
+    n = tl.axes(n=4)
+    a, d = (operand(name, tl.float32, tl.global_, n, fragment=fragment(1, 4, lambda lane, slot: slot)) for name in "ad")
+    instruction("padded", means=computes(d[n], -tl.pad(a[n], 0)), operands=(a, d), level=tl.thread, replace=True)
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, tl.axes(k=8))
+    error = refused(lambda: tl.schedule(tl.define("Y", -tl.pad(X[i - 1], 0), i)).tile(i=4).to(tl.block).do("padded"), POCL)
+    assert error.code == "unguardable-do" and "nothing fills what lies outside X" in error.message
+
+
+def test_two_outputs_are_no_instruction() -> None:
+    i = tl.axes(i=16)
+    X = tl.input("X", tl.float32, i)
+    c = tl.computation("two", outputs=(tl.define("Y", X[i] + 1, i), tl.define("Z", X[i] * 2, i)))
+    scaled_relu(8, tl.register, tl.global_)
+    error = refused(lambda: tl.schedule(c).tile(i=16).to(tl.block).do("scaled_relu"), POCL)
+    assert error.code == "instruction-mismatch" and "2 outputs" in str(error.counterexample)
