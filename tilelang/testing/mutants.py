@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute, unique
 from tilelang.lowering import ir, printer
 from tilelang.lowering.passes.loop_ends import REASON
@@ -266,8 +267,7 @@ def _garbage_like(value: Expr) -> Expr:
         return garbage(value)
     if isinstance(value, ir.Pack) and _is_constant(value):
         return ir.Pack(tuple(garbage(i) for i in value.items if isinstance(i, Const)))
-    one = garbage(const(0, value.dtype))
-    return one if ir.lanes(value) == 1 else ir.Pack((one,) * ir.lanes(value))
+    return _all_garbage(value.dtype, ir.lanes(value))
 
 
 def garbage(value: Const) -> Const:
@@ -279,16 +279,22 @@ def garbage(value: Const) -> Const:
     return const(int(value.value) ^ 0x55, value.type)
 
 
+def _all_garbage(type: DType, lanes: int) -> Expr:
+    one = garbage(const(0, type))
+    return one if lanes == 1 else ir.Pack((one,) * lanes)
+
+
 def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
-    """A statement that stores garbage wherever it stores; None where an instruction does, whose operands nobody can take apart."""
+    """A statement that stores garbage wherever it stores; None where an instruction writes a region that all its lanes share."""
     match stmt:
-        case ir.Instruction():
-            return None
+        case ir.Instruction(semantics, operands):
+            held = semantics.fragment(semantics.writes)
+            buffer, at = next((b, indices) for name, b, indices in operands if name == semantics.writes)
+            return None if held is None else ir.Store(buffer, at, _all_garbage(buffer.dtype, held.slots))
         case ir.Store():
             return stmt.replace(value=_garbage_like(stmt.value))
         case ir.Copy():
-            one = garbage(const(0, stmt.target.dtype))
-            return ir.Store(stmt.target, stmt.target_indices, one if stmt.lanes == 1 else ir.Pack((one,) * stmt.lanes))
+            return ir.Store(stmt.target, stmt.target_indices, _all_garbage(stmt.target.dtype, stmt.lanes))
         case _:
             ruined = stmt
             for number, part in enumerate(ir.parts(stmt)):
