@@ -19,7 +19,7 @@ from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute, unique
 from tilelang.lowering import ir, printer
 from tilelang.lowering.passes.loop_ends import REASON
-from tilelang.simplify import conjuncts
+from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
 
 KINDS = ("barrier", "guard", "fill", "wait")
 
@@ -284,13 +284,22 @@ def _all_garbage(type: DType, lanes: int) -> Expr:
     return one if lanes == 1 else ir.Pack((one,) * lanes)
 
 
+def _scrawl(buffer: ir.Buffer, first: tuple[Expr, ...], slot: int) -> ir.Stmt:
+    """Garbage into the element that lies `slot` places behind the first in row-major order."""
+    rest, at = from_linear(weighted_sum(first, buffer.strides)) + slot, list[Expr]()
+    for stride in buffer.strides:
+        at.append(simplify(rest // stride))
+        rest = rest % stride
+    return ir.Store(buffer, tuple(at), garbage(const(0, buffer.dtype)))
+
+
 def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
     """A statement that stores garbage wherever it stores; None where an instruction writes a region that all its lanes share."""
     match stmt:
         case ir.Instruction(semantics, operands):
             held = semantics.fragment(semantics.writes)
             buffer, at = next((b, indices) for name, b, indices in operands if name == semantics.writes)
-            return None if held is None else ir.Store(buffer, at, _all_garbage(buffer.dtype, held.slots))
+            return None if held is None else ir.Seq(tuple(_scrawl(buffer, at, slot) for slot in range(held.slots)))
         case ir.Store():
             return stmt.replace(value=_garbage_like(stmt.value))
         case ir.Copy():
