@@ -14,7 +14,7 @@ from tilelang.expr import INDEX, Expr, Select, Var, binary, const, index
 from tilelang.lowering import ir, printer
 from tilelang.lowering.passes.loop_ends import REASON
 from tilelang.testing.mutants import KINDS, Mutant, mutants
-from tilelang.testing.mutations import DOUBLED, UNSEEN, Judge, Tally, decided
+from tilelang.testing.mutations import DOUBLED, IDLE, UNSEEN, Judge, Tally, Verdict, decided
 
 QUICK = ["02_batched_gelu.simt", "06_row_sum.simt", "08_softmax.softmax_rows", "12_embedding_bag.simt", "13_causal_product.simt"]
 
@@ -137,15 +137,24 @@ def test_identities_are_left_out_and_garbage_stands_for_what_is_held_back() -> N
 SHORT = X.replace(shape=(5,))
 
 
-def verdicts(value: Expr, *, reads: int) -> dict[str, str]:
-    """What becomes of the mutants of a kernel that keeps `value` of i in 0..8 in S and gives the first `reads` of X and zeros."""
-    (a,) = (tl.axes(a=reads),)
+Y5 = Y.replace(shape=(5,))
+BLOCK = ir.BLOCK[0].replace(upper=0)
+
+
+def judged(body: ir.Stmt, outputs: int) -> list[Verdict]:
+    """What becomes of the mutants of a kernel that is to give X and then zeros."""
+    (a,) = (tl.axes(a=outputs),)
     y = tl.define("Y", tl.pad(tl.input("X", tl.float32, a=5)[a], 0), a)
-    x, out = SHORT, Y.replace(shape=(reads,))
-    k = Var("k", INDEX, 0, reads - 1)
+    out = Y.replace(shape=(outputs,))
+    program = ir.Program((ir.Kernel("k", (1, 1, 1), 1, (SHORT, out, S), body),), (SHORT, out))
+    return list(Judge(program, tl.schedule(y).computation).verdicts())
+
+
+def verdicts(value: Expr, *, reads: int) -> dict[str, str]:
+    """Those of one that keeps `value` of i in 0..8 in S and gives the first `reads` of them."""
+    k, out = Var("k", INDEX, 0, reads - 1), Y.replace(shape=(reads,))
     body = ir.Seq((ir.For(I, index(8), ir.Store(S, (I,), value)), ir.For(k, index(reads), ir.Store(out, (k,), ir.Load(S, (k,))))))
-    program = ir.Program((ir.Kernel("k", (1, 1, 1), 1, (x, out, S), body),), (x, out))
-    return {v.mutant.text.split(":")[1].strip(): v.how for v in Judge(program, tl.schedule(y).computation).verdicts()}
+    return {v.mutant.text.split(":")[1].strip(): v.how for v in judged(body, reads)}
 
 
 def test_a_fill_that_nobody_reads_is_unseen() -> None:
@@ -162,3 +171,12 @@ def test_what_is_protected_twice_is_doubled() -> None:
     assert found["always where(i < 5, X[i], 0.0)"] == DOUBLED  # and what it gives is in the way of the other one's garbage
     assert found["always X[i]"] == UNSEEN
     assert found["left as it was"] == "uninitialised-read"
+
+
+def test_what_changes_nothing_is_idle() -> None:
+    more = Var("more", INDEX, 0, 3)
+    body = ir.Seq((
+        ir.For(I, index(5), ir.Store(Y5, (I,), ir.Load(SHORT, (I,)))),
+        ir.For(more, binary("-", 2, BLOCK), ir.For(I, index(5), ir.Store(Y5, (I,), ir.Load(Y5, (I,))))),
+    ))  # fmt: skip
+    assert {v.how for v in judged(body, 5)} == {IDLE}

@@ -23,10 +23,11 @@ from tilelang.testing.checking import Expected, lowered, stored
 from tilelang.testing.mutants import KINDS, Mutant, mutants
 from tilelang.testing.planner import tiny_profile
 
-UNSEEN, DOUBLED, MISSED = "unseen", "doubled", "missed"
+UNSEEN, DOUBLED, IDLE, MISSED = "unseen", "doubled", "idle", "missed"
 WHY = {
     UNSEEN: "with garbage for all that it held back, the same bits come out in silence: it saves work, or fills what nobody reads",
     DOUBLED: "without another survivor too, it is noticed: one of both is enough",
+    IDLE: "garbage would show, but the same bits come out in silence on all kinds of data: what it does more leaves all as it was",
     MISSED: "nothing noticed it, and nothing shows that it is not needed",
 }
 DATA = ("random", "low", "high", "infinite", "special", "integers")
@@ -97,7 +98,7 @@ class Judge:
 
     def verdicts(self) -> Iterator[Verdict]:
         """Every mutant, and what became of it."""
-        left, survivors = list[Mutant](), list[Mutant]()
+        left, survivors = list[tuple[Mutant, bool]](), list[Mutant]()
         for mutant in mutants(self.program):
             how, same = self._judged(mutant.program, DATA)
             if how is not None:
@@ -107,9 +108,9 @@ class Judge:
             if same and mutant.garbage is not None and self._judged(mutant.garbage, SEEN) == (None, True):
                 yield Verdict(mutant, UNSEEN)
             else:
-                left.append(mutant)
-        for mutant in left:
-            yield Verdict(mutant, DOUBLED if self._doubled(mutant, survivors) else MISSED)
+                left.append((mutant, same))
+        for mutant, same in left:
+            yield Verdict(mutant, DOUBLED if self._doubled(mutant, survivors) else IDLE if same else MISSED)
 
     def _doubled(self, mutant: Mutant, survivors: list[Mutant]) -> bool:
         """Whether a mutant is noticed once it lacks another thing that was not missed by itself either."""
@@ -120,7 +121,7 @@ class Judge:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A mutant, and what noticed it, or else one of UNSEEN, DOUBLED, MISSED."""
+    """A mutant, and what noticed it, or else one of WHY."""
 
     mutant: Mutant
     how: str
