@@ -82,13 +82,14 @@ def leaf_points(frame: Frame, profile: Profile) -> Spec:
 
 
 def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
-    """The loads that stand directly in a walk's body and run ahead."""
-    found = []
+    """The loads that stand directly in a walk's body and run ahead. One written twice does so once: the second finds it there."""
+    found: list[Place] = []
     for step in steps[i:]:
         if not isinstance(step, Place) or step.verb == "accumulate":
             break
         if step.ahead:
             if step.verb != "load":
                 later(step, "`compute ... ahead`")
-            found.append(step)
+            if step not in found:
+                found.append(step)
     return found

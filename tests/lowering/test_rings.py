@@ -300,3 +300,12 @@ def test_a_last_round_may_be_shorter() -> None:
     assert not walk("k", 4, inner.end, "i<", "n").whole_until_the_end_of(outer)
     there = [n for n in range(12) if Rounds((outer, inner)).exists(index(n)) is None]
     assert there == list(range(10))
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+@pytest.mark.parametrize("profile", [SIMULATED, POCL], ids=lambda p: p.name)
+def test_a_load_written_twice_runs_ahead_once(profile: Profile, memory: str) -> None:
+    plan = blocked(matmul(7, 6, 9)).split(k=2)
+    for _ in range(2):
+        plan = plan.load("A", memory, ahead=1)
+    check(plan.split(k=1), profile)
