@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 from tilelang.check import advance, later
-from tilelang.expr import INDEX, Const, Expr, Var, binary, index, substitute
+from tilelang.expr import INDEX, Const, Expr, Read, Var, binary, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.conditions import holding, needed, rounds, stated
@@ -181,6 +181,8 @@ class Nest(Rings):
         loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
         ahead = [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p)]
+        for place in ahead:
+            self._check_stages_before(frame.steps[i + 1 :], place)
         if ahead and len(loops) > 1:
             return self.chain(frame.but(steps=_by_axis(frame.steps, i, step, loops)), i)
         if ahead and not loops:
@@ -189,6 +191,17 @@ class Nest(Rings):
         if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
             return self._vector_walk(frame, i, step, loops[0])
         return self._loops(frame, i, step, sizes, variables, loops, ahead)
+
+    def _check_stages_before(self, steps: tuple[Step, ...], place: Place) -> None:
+        """A load that runs ahead is moved before the round's stages, so none of them may make its tensor, or read it elsewhere."""
+        for step in steps:
+            if step is place:
+                return
+            if isinstance(step, Place) and step.verb == "compute":
+                task = self.build.task_of(step.tensor_name)
+                read = {e.tensor for x in task.expressions() for e in x.walk() if isinstance(e, Read)}
+                if place.tensor_name in {t.name for t in (*task.outputs, *read)}:
+                    later(place, f"`ahead` below `{step}`, which makes or reads {place.tensor_name},")
 
     def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip

@@ -86,3 +86,13 @@ def test_a_part_of_what_is_staged_by_access_is_staged_again() -> None:
     c = families.gather(rows=2, bag=3, width=2, table=5, dtype="float32", kind="max")
     made = tl.schedule(c).tile(b=2).to("block").load("table", "shared").split(t=1).load("table", "shared")
     assert not faults(made)
+
+
+@pytest.mark.parametrize("name", ["X", "squares"])
+def test_a_load_that_a_stage_of_its_round_makes_or_reads_does_not_run_ahead(name: str) -> None:
+    c = families.normalised(rows=2, columns=2, dtype="float32")
+    made = tl.schedule(c).tile(j=1).to("block").split(i=1).compute("count", "shared")
+    assert not faults(made.load(name, "shared"))
+    with pytest.raises(tl.Refusal) as refused:
+        testing.lowered(made.load(name, "shared", ahead=1))
+    assert refused.value.code == "not-lowered-yet"
