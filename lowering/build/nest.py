@@ -1,7 +1,8 @@
 """Walking over the steps: spreads over units, walks, and what runs ahead in them.
 
 Each step turns a frame into statements around the statements of the rest. Invariant: a walk whose rounds address registers keeps its
-full, constant extent; every other walk is trimmed to the bounds that are the same for all threads.
+full, constant extent; every other walk is trimmed to the bounds, and to what the reduction's conditions leave, where they are the
+same for all threads.
 """
 
 from __future__ import annotations

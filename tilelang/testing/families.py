@@ -196,7 +196,7 @@ def _draw_reduction(source: Source) -> dict[str, Any]:
         "over": tuple(extent(source, most) for _ in range(source.integer(1, 2))),
         "dtype": type_name(source, ("float32", "float64") if floats_only else TYPES),
         "value": source.pick(("plain", "square", "abs", "product")),
-        "where": source.pick(("", "", "", "triangle", "even", "data", "first")),
+        "where": source.pick(("", "", "", "triangle", "even", "data", "first", "window", "blocks")),
         "steps": draw_chain(source, 1) if source.chance(30) and kind in ("sum", "max", "min") else (),
         "reduced_first": source.chance(30),
     }
@@ -242,6 +242,10 @@ def _condition(where: str, outer: tuple[Axis, ...], inner: tuple[Axis, ...], x: 
             return x < 1
         case "first":
             return inner[0] < 3
+        case "window" if outer:
+            return (outer[0] - 2 <= inner[0]) & (inner[0] <= outer[0] + 1)
+        case "blocks" if outer:
+            return F.equal(inner[0] // 3, outer[0] // 3)
         case _:
             return None
 
