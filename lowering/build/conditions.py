@@ -133,6 +133,12 @@ def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
     return frozenset(told), conjunction([w <= index(0) for w in tests])
 
 
+def wanted(frame: Frame) -> Expr | None:
+    """A test, the same for all threads, without which no point of a piece changes a state; None: there is none."""
+    least = [extreme(d, False) for c in needed(frame, True) for d in _excesses(frame, c)]
+    return conjunction([w <= index(0) for w in least if w is not None])
+
+
 def limits(frame: Frame, axis: str, condition: Expr) -> list[Limit]:
     """What a condition asks of the points q of an axis, counted from where the piece begins; nothing where it cannot be told."""
     q = _within(axis, frame.spec.axis(axis).extent)

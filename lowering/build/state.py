@@ -18,6 +18,7 @@ from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
+from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
 from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
@@ -82,7 +83,15 @@ class States(Part):
     # ------------------------------------------------------------ registers
 
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """The scope; in two versions where that spares most tiles the guards of what they read where it lies."""
+        """The scope; on blocks of one thread, in later rounds of walks around it, only where a condition leaves it anything."""
+        first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
+        some = wanted(frame) if first is not None and self.build.threads == 1 else None
+        if first is None or some is None:
+            return self._register_scopes(frame, i, step)
+        return ir.If(Binary("or", first, some), self._register_scopes(frame.but(nest=()), i, step), None, step.span)
+
+    def _register_scopes(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """In two versions where that spares most tiles the guards of what they read where it lies."""
         operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
         in_place = [w for w in operands if isinstance(self.residence_here(frame, w), Whole)]
         axes = {a.name for a in frame.spec.axes if any(depends(frame, w, a) for w in in_place)}

@@ -71,165 +71,167 @@ void O(
         }
         for (int i = 0; i < 2; ++i) {
             for (int d_1 = 0; d_1 < 2; ++d_1) {
-                if (block_x * 8 + i * 4 < 10) {
-                    float16 O_state_0 = (float16)(0.0f);
-                    float16 O_state_1 = (float16)(0.0f);
-                    float16 O_state_2 = (float16)(0.0f);
-                    float16 O_state_3 = (float16)(0.0f);
-                    if (j * 4 + 3 <= block_x * 8 + i * 4) {
-                        for (int j_2 = 0; j_2 < min(4, 13 - j * 4); ++j_2) {
-                            float16 V_register = *(__local const float16*)(V_shared + d_1 * 64 + j_2 * 16);
-                            O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_2] * V_register;
-                            O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 13] * V_register;
-                            O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 26] * V_register;
-                            O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 39] * V_register;
-                        }
-                    } else {
-                        for (int j_3 = 0; j_3 < min(4, 13 - j * 4); ++j_3) {
-                            float16 V_register_1 = *(__local const float16*)(V_shared + d_1 * 64 + j_3 * 16);
-                            if (j * 4 + j_3 <= block_x * 8 + i * 4) {
-                                O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_3] * V_register_1;
+                if (j == 0 || j * 4 <= block_x * 8 + i * 4 + 3) {
+                    if (block_x * 8 + i * 4 < 10) {
+                        float16 O_state_0 = (float16)(0.0f);
+                        float16 O_state_1 = (float16)(0.0f);
+                        float16 O_state_2 = (float16)(0.0f);
+                        float16 O_state_3 = (float16)(0.0f);
+                        if (j * 4 + 3 <= block_x * 8 + i * 4) {
+                            for (int j_2 = 0; j_2 < min(4, 13 - j * 4); ++j_2) {
+                                float16 V_register = *(__local const float16*)(V_shared + d_1 * 64 + j_2 * 16);
+                                O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_2] * V_register;
+                                O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 13] * V_register;
+                                O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 26] * V_register;
+                                O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 39] * V_register;
                             }
-                            if (j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
-                                O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 13] * V_register_1;
-                            }
-                            if (j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
-                                O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 26] * V_register_1;
-                            }
-                            if (j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
-                                O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 39] * V_register_1;
-                            }
-                        }
-                    }
-                    if (j == 0) {
-                        if (d_1 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
                         } else {
+                            for (int j_3 = 0; j_3 < min(4, 13 - j * 4); ++j_3) {
+                                float16 V_register_1 = *(__local const float16*)(V_shared + d_1 * 64 + j_3 * 16);
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4) {
+                                    O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_3] * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
+                                    O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 13] * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
+                                    O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 26] * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
+                                    O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 39] * V_register_1;
+                                }
+                            }
+                        }
+                        if (j == 0) {
                             if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_0, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_2, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
                             } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_3, 19 - d_1 * 16);
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_0, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_2, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_3, 19 - d_1 * 16);
+                                }
                             }
-                        }
-                    } else {
-                        if (d_1 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
                         } else {
                             if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_0, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_2, 19 - d_1 * 16);
-                            }
-                            if (d_1 * 16 < 4) {
                                 *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
                             } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_3, 19 - d_1 * 16);
-                            }
-                        }
-                    }
-                } else {
-                    float16 O_state_1_1_0 = (float16)(0.0f);
-                    float16 O_state_1_1_1 = (float16)(0.0f);
-                    float16 O_state_1_1_2 = (float16)(0.0f);
-                    float16 O_state_1_1_3 = (float16)(0.0f);
-                    for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
-                        float16 V_register_2 = *(__local const float16*)(V_shared + d_1 * 64 + j_4 * 16);
-                        if (j * 4 + j_4 <= block_x * 8 + i * 4) {
-                            O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_2;
-                        }
-                        if (block_x * 8 + i * 4 < 12 && j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
-                            O_state_1_1_1 = O_state_1_1_1 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 13] * V_register_2;
-                        }
-                        if (block_x * 8 + i * 4 < 11 && j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
-                            O_state_1_1_2 = O_state_1_1_2 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 26] * V_register_2;
-                        }
-                        if (block_x * 8 + i * 4 < 10 && j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
-                            O_state_1_1_3 = O_state_1_1_3 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 39] * V_register_2;
-                        }
-                    }
-                    if (j == 0) {
-                        if (d_1 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_1_1_0;
-                        } else {
-                            store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_1_1_0, 19 - d_1 * 16);
-                        }
-                        if (block_x * 8 + i * 4 < 12) {
-                            if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1_1_1;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1_1_1, 19 - d_1 * 16);
-                            }
-                        }
-                        if (block_x * 8 + i * 4 < 11) {
-                            if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_1_1_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_1_1_2, 19 - d_1 * 16);
-                            }
-                        }
-                        if (block_x * 8 + i * 4 < 10) {
-                            if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_1_1_3;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_1_1_3, 19 - d_1 * 16);
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_0, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_2, 19 - d_1 * 16);
+                                }
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_3, 19 - d_1 * 16);
+                                }
                             }
                         }
                     } else {
-                        if (d_1 * 16 < 4) {
-                            *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_1_1_0;
+                        float16 O_state_1_1_0 = (float16)(0.0f);
+                        float16 O_state_1_1_1 = (float16)(0.0f);
+                        float16 O_state_1_1_2 = (float16)(0.0f);
+                        float16 O_state_1_1_3 = (float16)(0.0f);
+                        for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
+                            float16 V_register_2 = *(__local const float16*)(V_shared + d_1 * 64 + j_4 * 16);
+                            if (j * 4 + j_4 <= block_x * 8 + i * 4) {
+                                O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 12 && j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
+                                O_state_1_1_1 = O_state_1_1_1 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 13] * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 11 && j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
+                                O_state_1_1_2 = O_state_1_1_2 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 26] * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 10 && j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
+                                O_state_1_1_3 = O_state_1_1_3 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 39] * V_register_2;
+                            }
+                        }
+                        if (j == 0) {
+                            if (d_1 * 16 < 4) {
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_1_1_0;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_1_1_0, 19 - d_1 * 16);
+                            }
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1_1_1, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_1_1_2, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_1_1_3, 19 - d_1 * 16);
+                                }
+                            }
                         } else {
-                            store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_0, 19 - d_1 * 16);
-                        }
-                        if (block_x * 8 + i * 4 < 12) {
                             if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1_1_1;
+                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_1_1_0;
                             } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_1, 19 - d_1 * 16);
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_0, 19 - d_1 * 16);
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 11) {
-                            if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_1_1_2;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_2, 19 - d_1 * 16);
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_1, 19 - d_1 * 16);
+                                }
                             }
-                        }
-                        if (block_x * 8 + i * 4 < 10) {
-                            if (d_1 * 16 < 4) {
-                                *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_1_1_3;
-                            } else {
-                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_3, 19 - d_1 * 16);
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_2, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_1 * 16 < 4) {
+                                    *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_3, 19 - d_1 * 16);
+                                }
                             }
                         }
                     }

@@ -116,9 +116,9 @@ def loaded(plan: Schedule, name: str) -> int:
     return sum(a.requests for a in report.transactions if a.buffer == name and a.access == "load")
 
 
-def conditions_of(plan: Schedule) -> list[str]:
+def conditions_of(plan: Schedule, profile: Profile = SIMULATED) -> list[str]:
     """The conditions that mention the walked axis, in what is computed."""
-    found = [s for s in ir.statements(kernel(plan).body) if isinstance(s, ir.If)]
+    found = [s for s in ir.statements(kernel(plan, profile).body) if isinstance(s, ir.If)]
     return [str(s.condition) for s in found if "j" in str(s.condition)]
 
 
@@ -185,6 +185,13 @@ def test_a_walk_around_an_accumulator_runs_at_least_once() -> None:
     check(plan, SIMULATED)
     never = blocked(product(CONDITIONS["never"], 13, 19)).split(j=4).accumulate(tl.register).tile(i=1, d=4).to(tl.thread)
     check(never, SIMULATED)
+
+
+def test_a_tile_with_nothing_to_add_is_left_alone() -> None:
+    """The accumulator stands below the walk over the reduction: only its first round must store, whatever the condition."""
+    (skipped,) = [c for c in conditions_of(vectors(product(CONDITIONS["causal"], 13, 8)), POCL) if " or " in c]
+    assert skipped == "j == 0 or j * 8 <= block_x * 8 + i * 4 + 3"
+    assert not [c for c in conditions_of(vectors(product(lambda i, j: j >= 0, 13, 8)), POCL) if " or " in c]
 
 
 def test_about_half_of_a_triangle_is_loaded() -> None:
