@@ -68,7 +68,7 @@ class Layout(Node):
         Raises Refusal: a dimension missing or unknown, two coordinates in one place (with both).
         """
         variables = {name: Var(name, INDEX, 0, max(0, n - 1)) for name, n in extents.items()}
-        terms = self.terms or tuple(Var(name, INDEX) for name in extents)
+        terms = self.terms or tuple(Var(name, INDEX) for name in extents) or (index(0),)  # a scalar has one place
         for name in Layout(terms).dims:
             if name not in extents:
                 raise Refusal(

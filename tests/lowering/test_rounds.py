@@ -87,3 +87,11 @@ def test_a_state_stands_over_the_axes_of_its_reader(read: str, memory: str) -> N
     first, second = (a.name for a in y.dims)
     made = tl.schedule(y).tile(**{first: 4, second: 4}).to("block").accumulate(memory).split(r=2)
     assert not faults(made.tile(**{first: 1, second: 2}).to("thread"))
+
+
+def test_a_single_sum_is_kept_in_shared_memory() -> None:
+    """An output without axes has one place."""
+    i, j = tl.axes(i=3, j=4)
+    x = tl.input("X", tl.float32, i, j)
+    schedule = tl.schedule(tl.define("Y", tl.sum(x[i, j], over=(i, j)))).accumulate(tl.shared).split(i=2).split(j=1)
+    assert not faults(schedule)
