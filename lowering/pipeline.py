@@ -42,9 +42,9 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
         *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
-        *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
+        *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
         ("promote", promote),
     )
 

@@ -1,6 +1,7 @@
 """Ends every loop that holds barriers with one, for compilers that need it, and begins it with one where a loop stands first.
 
-Needs: `barriers`. Guarantees: the body of a loop with a barrier in it ends with one, and none begins with a loop. Before and after:
+Needs: `barriers`, `unroll`. Guarantees: the body of a loop with a barrier in it ends with one, and none begins with a loop. One line
+before and after:
 
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0] }
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0]; barrier shared }

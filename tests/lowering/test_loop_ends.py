@@ -82,3 +82,12 @@ def test_two_loops_that_begin_together_are_right_on_the_device() -> None:
     c = tl.schedule(families.gather(rows=1, bag=4, width=2, table=1, dtype="float32", kind="max")).computation
     schedule = tl.schedule(c).tile(b=1).to("block").accumulate("shared").split(t=3).load("ids", "shared").split(e=1)
     assert not testing.check_schedule(schedule.tile(t=2).to("thread"), testing.arrays(c, "random", 901), opencl=True)
+
+
+def test_a_move_that_never_happens_hides_no_loop() -> None:
+    """A ring of as many rounds as its walk leaves nothing to move in it: the walk then begins with a loop."""
+    c = tl.schedule(families.normalised(rows=3, columns=1, dtype="float32")).computation
+    schedule = tl.schedule(c).tile(j=2).to("block").split(i=2).load("mean", "shared", steps=tl.move().split(i=4))
+    schedule = schedule.load("squares", "shared", ahead=2).load("count", "shared", steps=tl.move().tile(i=8).to("thread"))
+    made = schedule.tile(i=1).to("thread")
+    assert not testing.check_schedule(made, testing.arrays(c, "random", 731), opencl=True)
