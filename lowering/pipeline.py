@@ -82,7 +82,7 @@ class _Watch:
         seconds = time.perf_counter() - start
         if self.options.verify:
             verify(program, name, after=self.done)
-            if name in ("barriers", "meeting", "loop_ends") and any(missing_barrier(k) for k in program.kernels):
+            if name in ("barriers", "meeting") and any(missing_barrier(k) for k in program.kernels):
                 raise InternalError(f"after {name}: two conflicting accesses have no barrier between them")
         self.done.append(name)
         if self.options.dump:
