@@ -1,7 +1,8 @@
 """What a call costs over the bare launch: `python benchmarks/call_overhead.py`.
 
-A small kernel is launched bare (arguments set, enqueued, waited for) and called with pyopencl arrays and with NumPy arrays, in turns;
-medians of the differences. The outputs are given, as in the other benchmarks.
+A small kernel is launched bare (arguments set, enqueued, waited for) and called with pyopencl arrays and with NumPy arrays, in turns
+of a hundred calls each: call by call, each would pay for the caches and sleeping threads that the other left behind. Medians; the
+outputs are given, as in the other benchmarks.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from tilelang.lowering.drivers import opencl as driver
 LIMITS_US = {"pyopencl arrays": 30.0, "NumPy arrays": 100.0}
 
 
-def medians_us(calls: dict[str, Callable[[], object]], rounds: int = 2000) -> dict[str, float]:
-    """Median microseconds of each call, all in turns."""
+def medians_us(calls: dict[str, Callable[[], object]], turns: int = 40, each: int = 100) -> dict[str, float]:
+    """Median microseconds of each call, in turns; the first tenth of a turn warms up."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
+    for _ in range(turns):
         for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
+            for n in range(each + each // 10):
+                start = time.perf_counter()
+                call()
+                if n >= each // 10:
+                    times[name].append(time.perf_counter() - start)
     return {name: float(np.median(t)) * 1e6 for name, t in times.items()}
 
 
