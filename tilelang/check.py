@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Var, free, index
-from tilelang.order import check_order
+from tilelang.order import check_order, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
@@ -182,19 +182,26 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
 
 
 def _check_order(spec: Spec, step: Tile) -> None:
-    """An order must number the tiles so that each has a unit of its own; below the block it is not lowered yet."""
+    """An order must number the tiles so that each has a unit of its own; units that share a reduction meet by their axes' order."""
     if step.order is None:
         return
-    if step.level != "block":
-        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of {step.level}s is accepted by the language, not lowered yet"
-                      " for this target", "write the axes in the wanted order: neighbouring units differ in the last one")  # fmt: skip
+    shared = next((a for a, _ in step.sizes if spec.axis(a).reduction), None)
+    if shared is not None and step.level != "block":
+        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is accepted"
+                      " by the language, not lowered yet for this target",
+                      "write the axes in the wanted order: neighbouring units differ in the last one")  # fmt: skip
     sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
     if len(sizes) < len(step.sizes):
         return  # a hole: checked when it is filled
+    tiles = {a: max(1, -(-spec.axis(a).extent // n)) for a, n in sizes.items()}
     try:
-        check_order(step.order, {a: -(-spec.axis(a).extent // n) for a, n in sizes.items()})
+        check_order(step.order, {a: 0 if spec.axis(a).extent == 0 else n for a, n in tiles.items()})
     except Refusal as refusal:
         raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
+    if shared is not None and (numbers := math.prod(order_extents(step.order, tiles))) > math.prod(tiles.values()):
+        raise refuse_step(step, "order-term", f"`{step}`: the order leaves numbers without a tile, and blocks that share the reduction"
+                      f" along {shared} must all have a partial result", "let what the terms divide by divide the tiles",
+                      f"there are {numbers} numbers and {math.prod(tiles.values())} tiles")  # fmt: skip
 
 
 def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:

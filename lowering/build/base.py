@@ -14,16 +14,17 @@ from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
 
 if TYPE_CHECKING:
+    from tilelang.computation import Tensor
     from tilelang.lowering.build.cover import Region
     from tilelang.lowering.build.regions import Use
     from tilelang.task import Task
 
 
 class Part:
-    """One part of the builder. `build` is the kernel under construction; register_rings: the buffers of loads that run ahead."""
+    """One part of the builder. `build` is the kernel under construction; register_rings: the buffers of what runs ahead."""
 
     build: Build
-    register_rings: dict[int, list[ir.Buffer]]
+    register_rings: dict[int, dict[str, list[ir.Buffer]]]  # by step and tensor
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
         """The statements of steps i, i+1, ... and of the leaf."""
@@ -72,6 +73,10 @@ class Part:
         """The spec of the stage of step k as it will stand, seen from the frame before step i."""
         raise NotImplementedError
 
+    def make_stage(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
+        """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
+        raise NotImplementedError
+
     def whole(self, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
         """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known."""
         raise NotImplementedError
@@ -98,6 +103,14 @@ class Part:
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
+        raise NotImplementedError
+
+    def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
+        """Buffer `number` of a ring in registers."""
+        raise NotImplementedError
+
+    def clear_ring(self, step: Place) -> ir.Stmt:
+        """0 in every element of a register ring."""
         raise NotImplementedError
 
     def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:

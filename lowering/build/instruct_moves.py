@@ -34,7 +34,7 @@ class InstructionMoves(Copies):
 
     def completes_later(self, step: Place) -> bool:
         """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
-        last = step.steps[-1] if step.steps else None
+        last = step.steps[-1] if step.steps and step.verb == "load" else None
         return self.copies(step) or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tilelang.check import later
 from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.lowering.build.frame import Frame, is_move
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
@@ -82,14 +81,11 @@ def leaf_points(frame: Frame, profile: Profile) -> Spec:
 
 
 def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
-    """The loads that stand directly in a walk's body and run ahead. One written twice does so once: the second finds it there."""
+    """What stands directly in a walk's body and runs ahead. What is written twice does so once: the second finds it there."""
     found: list[Place] = []
     for step in steps[i:]:
         if not isinstance(step, Place) or step.verb == "accumulate":
             break
-        if step.ahead:
-            if step.verb != "load":
-                later(step, "`compute ... ahead`")
-            if step not in found:
-                found.append(step)
+        if step.ahead and step not in found:
+            found.append(step)
     return found

@@ -19,8 +19,7 @@ from tilelang.lowering.build.frame import Frame, Trim, Walk, is_move, is_thread_
 from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
-from tilelang.lowering.build.spreads import digits, numbers, plan_spread, whole_number
-from tilelang.order import order_extents, tile_of
+from tilelang.lowering.build.spreads import numbers, plan_spread, tile_numbered, units_numbered, whole_number
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
@@ -86,32 +85,19 @@ class Nest(Rings):
             found = {a: Var(f"block_{'xyz'[d]}", INDEX, 0, rounds[a] - 1) for d, a in enumerate(names)}
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
             return self.chain(self._entered(frame, sizes, indices, "block"), i + 1)
-        total = math.prod(rounds.values()) if step.order is None else self._ordered_count(step, rounds)
+        total = units_numbered(step.order, rounds)
         count = total if step.count is None else min(int(whole_number(step, step.count)), total)
         self.build.grid = [0 if empty else count]
         block = Var("block_x", INDEX, 0, count - 1)
         if count == total:
-            return self.chain(self._entered(frame, sizes, self._numbered(step, rounds, block), "block"), i + 1)
+            return self.chain(self._entered(frame, sizes, tile_numbered(step.order, rounds, block), "block"), i + 1)
         again = self.build.variable("round", -(-total // count))
         tile = Var(self.build.name("tile"), INDEX, 0, total - 1)
-        inner = self.chain(self._entered(frame, sizes, self._numbered(step, rounds, tile), "block"), i + 1)
+        inner = self.chain(self._entered(frame, sizes, tile_numbered(step.order, rounds, tile), "block"), i + 1)
         body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
         # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
         mine = simplify((index(total + count - 1) - block) // count)
         return ir.For(again, mine, body, "serial", step.span)
-
-    def _numbered(self, step: Tile, rounds: dict[str, int], number: Expr) -> dict[str, Expr]:
-        """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says."""
-        if step.order is None:
-            return digits(number, rounds)
-        found = tile_of(step.order, rounds, number)
-        assert found is not None, "an order is checked when it is written"
-        return found
-
-    def _ordered_count(self, step: Tile, rounds: dict[str, int]) -> int:
-        """How many units an order numbers: where a pair n/8, n%8 does not divide, some of them have no tile."""
-        assert step.order is not None
-        return math.prod(order_extents(step.order, rounds))
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""
@@ -183,7 +169,7 @@ class Nest(Rings):
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
         ahead = [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p)]
         for place in ahead:
-            self._check_stages_before(frame.steps[i + 1 :], place)
+            self._check_before(frame.steps[i + 1 :], place)
         if ahead and len(loops) > 1:
             return self.chain(frame.but(steps=_by_axis(frame.steps, i, step, loops)), i)
         if ahead and not loops:
@@ -193,16 +179,31 @@ class Nest(Rings):
             return self._vector_walk(frame, i, step, loops[0])
         return self._loops(frame, i, step, sizes, variables, loops, ahead)
 
-    def _check_stages_before(self, steps: tuple[Step, ...], place: Place) -> None:
-        """A load that runs ahead is moved before the round's stages, so none of them may make its tensor, or read it elsewhere."""
+    def _check_before(self, steps: tuple[Step, ...], place: Place) -> None:
+        """What runs ahead is moved before the round's stages: none of them may make its tensor, or read it elsewhere.
+
+        A stage that runs ahead reads what is there before the walk: what the round brings before it is of the round itself.
+        """
+        needed = self._read_by(place) if place.verb == "compute" else set()
         for step in steps:
             if step is place:
                 return
             if isinstance(step, Place) and step.verb == "compute":
                 task = self.build.task_of(step.tensor_name)
-                read = {e.tensor for x in task.expressions() for e in x.walk() if isinstance(e, Read)}
-                if place.tensor_name in {t.name for t in (*task.outputs, *read)}:
+                if place.tensor_name in {t.name for t in task.outputs} | self._read_by(step):
                     later(place, f"`ahead` below `{step}`, which makes or reads {place.tensor_name},")
+                brought = {t.name for t in task.outputs}
+            elif isinstance(step, Place) and step.verb == "load" and not self.is_cache(step):
+                brought = {step.tensor_name}
+            else:
+                continue
+            if brought & needed:
+                later(place, f"`ahead` below `{step}`, which brings what it reads for one round only,")
+
+    def _read_by(self, stage: Place) -> set[str]:
+        """The tensors that a stage reads."""
+        task = self.build.task_of(stage.tensor_name)
+        return {e.tensor.name for x in task.expressions() for e in x.walk() if isinstance(e, Read)}
 
     def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip

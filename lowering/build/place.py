@@ -123,6 +123,7 @@ class Places(Part):
                    placement=placement, slot=slot, unit=unit)  # fmt: skip
 
     _rings: dict[int, ir.Buffer]
+    _stage_rings: dict[tuple[int, str], ir.Buffer]  # by stage and tensor
 
     def _ring_buffer(self, step: Place) -> ir.Buffer | None:
         """The buffer that earlier moves of a ring fill: all of them share it."""
@@ -224,11 +225,14 @@ class Places(Part):
         here = ahead_in(frame.steps, i)
         mine = [(k, s) for k, s in enumerate(frame.steps) if isinstance(s, Place) and any(s is p for p in here) and s in slots]
         for k, step in mine:
-            region, uses = self.region(frame, k, step)
             out.append(moves[step])
+            if step.verb == "compute":
+                frame = frame.but(residences=(*frame.residences, *self._stage_places(frame, k, step, slots[step])))
+                continue
+            region, uses = self.region(frame, k, step)
             if step.memory == "register":
                 share = self.share_of(frame, k, step, region, uses)
-                residence: Residence = dataclasses.replace(share, buffer=self.register_rings[id(step)][0])
+                residence: Residence = dataclasses.replace(share, buffer=self.register_rings[id(step)][step.tensor_name][0])
             else:
                 residence = self._box_for(frame, step, region, slots[step])
             frame = frame.but(residences=(*frame.residences, residence))
@@ -279,9 +283,11 @@ class Places(Part):
 
     def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stage: a tensor made here for this spec and later stages."""
-        if step.ahead:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: `compute ... ahead` is accepted by the language, not lowered yet",
-                         "leave out `ahead`")  # fmt: skip
+        made, residences = self.make_stage(frame, i, step, None)
+        return ir.seq(made, self.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
+
+    def make_stage(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
+        """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
         if step.memory not in ("shared", "register"):
             raise refuse(step, "stage-memory", f"`{step}` inside a block", "compute in shared or register; in global at the head")
         stage = self.stage_frame(frame, i, i, step)
@@ -290,29 +296,40 @@ class Places(Part):
             if not own and not any(r.tensor is read.tensor for r in frame.residences):
                 raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step makes",
                              f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
-        residences = tuple(self._stage_place(frame, stage, step, t) for t in stage.task.outputs)
+        residences = tuple(self._stage_place(frame, stage, step, t, slot) for t in stage.task.outputs)
         empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
-        made = ir.seq() if empty else self.chain(stage.but(target=Target(residences, step.stream)), 0)
-        return ir.seq(made, self.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
+        return ir.seq() if empty else self.chain(stage.but(target=Target(residences, step.stream)), 0), residences
 
-    def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor) -> Residence:
+    def _stage_places(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[Residence, ...]:
+        """Where the readers of a stage that runs ahead find its tensors: in registers always in the first buffers of its ring."""
+        stage, slot = self.stage_frame(frame, i, i, step), index(0) if step.memory == "register" else slot
+        return tuple(self._stage_place(frame, stage, step, t, slot) for t in stage.task.outputs)
+
+    def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
         spatial = [a for a in stage.spec.axes if not a.reduction]
         low = tuple(a.base for a in spatial)
         if step.memory == "register":
             leaf = leaf_points(stage, self.build.profile)
             offsets = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
             dims = tuple(dim_share([o], step, step.tensor_name) for o in offsets)
-            buffer = self.build.buffer(
-                f"{tensor.name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register"
-            )
+            shape = tuple(d.size for d in dims if d.size > 1)
+            if slot is None:
+                buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
+            else:
+                assert isinstance(slot, Const), "the buffers of a ring in registers have numbers"
+                buffer = self.ring_register(step, tensor, shape, int(slot.value))
             spreads = tuple(
                 s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
             )
             return Share(tensor, None, buffer, steps=spreads, low=low, dims=dims)
         placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
         count, unit = frame.own_copy(self.build.threads)
-        buffer = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, (*count, *placement.shape), "shared")
-        return Box(tensor, None, buffer, low=low, placement=placement, unit=unit)
+        ring = step.ahead + 1 if slot is not None else 0
+        shape = (*((ring,) if ring else ()), *count, *placement.shape)
+        known = self._stage_rings.get((id(step), tensor.name)) if ring else None
+        buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
+        self._stage_rings[id(step), tensor.name] = buffer
+        return Box(tensor, None, buffer, low=low, placement=placement, slot=slot, unit=unit)
 
 
 def _nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:

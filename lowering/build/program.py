@@ -6,7 +6,6 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping
 
 from tilelang.check import advance, axis_extents, resolve_when
@@ -19,7 +18,7 @@ from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
-from tilelang.lowering.build.spreads import following_owners, numbers
+from tilelang.lowering.build.spreads import following_owners, numbers, units_numbered
 from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
@@ -33,7 +32,7 @@ class Builder(Instructions, Nest, Cover):
 
     def __init__(self, build: Build) -> None:
         self.build = build
-        self._rings = {}
+        self._rings, self._stage_rings = {}, {}
         self.register_rings = {}
         self._matches = {}
         self._refused = {}
@@ -227,7 +226,8 @@ class _Assembly:
         for s in steps:
             if isinstance(s, Tile):
                 cut = numbers(s)
-                tiles = math.prod(max(1, -(-sizes[a] // t)) for a, t in cut.items()) if all(a in sizes for a in cut) else 1
+                rounds = {a: max(1, -(-sizes[a] // t)) for a, t in cut.items() if a in sizes}
+                tiles = units_numbered(s.order, rounds) if len(rounds) == len(cut) else 1
                 sizes.update(cut)
                 if s.level == "block":
                     continue

@@ -17,13 +17,14 @@ from tilelang.lowering.build.frame import Frame, Walk
 from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.rounds import Arrival, Rounds, elsewhere
 from tilelang.simplify import simplify
+from tilelang.spec import AxisState
 from tilelang.steps import Place, Split
 
 At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
 
 
 class Rings(Part):
-    """Walks with loads that run ahead."""
+    """Walks with loads and stages that run ahead."""
 
     _rings: dict[int, ir.Buffer]
     _arrivals: dict[str, Arrival]  # by buffer
@@ -33,7 +34,7 @@ class Rings(Part):
         raise NotImplementedError
 
     def ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
-        """A walk some of whose loads run ahead."""
+        """A walk some of whose loads and stages run ahead."""
 
         def at(where: Mapping[Var, Expr]) -> Frame:
             outer = {v: e for v, e in where.items() if v is not own.var}
@@ -59,8 +60,10 @@ class Rings(Part):
                 fetches[place], end = self._following(at, k, place, rounds[place])
                 ends += end
             if place.memory == "register":
+                if place.verb == "compute":
+                    own.before.insert(0, self.clear_ring(place))
                 rotations.append(self.rotate_ring(place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
-            else:
+            elif place.verb == "load":
                 pending = min(groups) - 1 if self.completes_later(place) else None
                 self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
@@ -84,10 +87,12 @@ class Rings(Part):
         """The move for round j."""
         number = simplify(rounds.first + j)
         where = self._no_better_known(at, k, place, rounds, rounds.at(number))
-        if place.memory == "register":
+        if place.verb == "compute":
+            move, _ = self.make_stage(at(where), k, place, _slot(place, number, j))
+        elif place.memory == "register":
             move = self.register_ring(at(where), k, place, j)
         else:
-            move, _ = self.make_resident(at(where), k, place, simplify(number % (place.ahead + 1)))
+            move, _ = self.make_resident(at(where), k, place, _slot(place, number, j))
         lets = _named(where, rounds.at(number), place)
         move = ir.Seq((*lets, move), place.span) if lets else move
         guard = rounds.exists(number)
@@ -98,10 +103,13 @@ class Rings(Part):
         n = place.ahead
         number = rounds.number + n
         following = self._no_better_known(at, k, place, rounds, _variables(rounds, place, self.build.name))
-        if place.memory == "register":
-            fetch, commit = self.register_ring(at(following), k, place, n), None
+        commit: ir.Stmt | None = None
+        if place.verb == "compute":
+            fetch, _ = self.make_stage(at(following), k, place, _slot(place, number, n))
+        elif place.memory == "register":
+            fetch = self.register_ring(at(following), k, place, n)
         else:
-            fetch, commit = self.staged_move(at(following), k, place, simplify(number % (n + 1)))
+            fetch, commit = self.staged_move(at(following), k, place, _slot(place, number, n))
         lets = _named(following, rounds.at(number), place)
         guard = rounds.exists(number)
 
@@ -162,7 +170,7 @@ class Rings(Part):
 
         Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others.
         """
-        mine, readers = (self.region(at(x), k, place)[0].spec.axes for x in (where, {}))
+        mine, readers = (self._moved_axes(at(x), k, place) for x in (where, {}))
         counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
         if counted and [a.extent for a in mine] == [a.extent for a in readers]:
             return where
@@ -170,12 +178,17 @@ class Rings(Part):
         names = {v: own[v] if v in own else self.build.name(f"{v.name}_first") for v in where}
         return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
 
+    def _moved_axes(self, frame: Frame, k: int, place: Place) -> tuple[AxisState, ...]:
+        """The axes of what a round moves, or makes."""
+        stage = place.verb == "compute"
+        return self.stage_frame(frame, k, k, place).spec.axes if stage else self.region(frame, k, place)[0].spec.axes
+
     # ------------------------------------------------------------ how far a ring goes on
 
     def _unbroken(self, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
-        """The rounds over which a load's ring goes on."""
+        """The rounds over which a ring goes on: of a stage, those of its own walk."""
         rounds = Rounds((own,))
-        if not frame.nest:
+        if not frame.nest or place.verb == "compute":
             return rounds
         here = at({})
         region, uses = self.region(here, k, place)
@@ -203,6 +216,11 @@ class Rings(Part):
         if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
             return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
         return None
+
+
+def _slot(place: Place, number: Expr, ahead: int) -> Expr:
+    """Which buffer of its ring the move for a round fills; in registers readers always use the first, so it is how far ahead it is."""
+    return index(ahead) if place.memory == "register" else simplify(number % (place.ahead + 1))
 
 
 def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict[Var, Var]:

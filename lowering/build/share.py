@@ -9,7 +9,8 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
 
-from tilelang.expr import Expr, Var, index, substitute
+from tilelang.computation import Tensor
+from tilelang.expr import Expr, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.cover import Region, sources
@@ -148,16 +149,32 @@ class Shares(Part):
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
-        ring = self.register_rings.setdefault(id(step), [])
+        buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
+        return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=buffer))
+
+    def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
+        """Buffer `number` of a ring in registers."""
+        ring = self.register_rings.setdefault(id(step), {}).setdefault(tensor.name, [])
         while len(ring) <= number:
-            b = share.buffer
-            ring.append(self.build.buffer(f"{step.tensor_name}_ring", b.dtype, b.shape, "register"))
-        return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=ring[number]))
+            ring.append(self.build.buffer(f"{tensor.name}_ring", tensor.dtype, shape, "register"))
+        return ring[number]
+
+    def clear_ring(self, step: Place) -> ir.Stmt:
+        """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
+        out = []
+        for b in (b for ring in self.register_rings[id(step)].values() for b in ring):
+            variables = [self.build.variable("r", n) for n in b.shape]
+            body: ir.Stmt = ir.Store(b, tuple(variables), const(0, b.dtype), None, False, step.span)
+            for x, n in zip(reversed(variables), reversed(b.shape), strict=True):
+                body = ir.For(x, index(n), body, "unroll")
+            out.append(body)
+        return ir.seq(*out)
 
     def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
         """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
         out = []
-        for j, (here, following) in enumerate(itertools.pairwise(self.register_rings[id(step)])):
+        pairs = [(j, *p) for ring in self.register_rings[id(step)].values() for j, p in enumerate(itertools.pairwise(ring))]
+        for j, here, following in pairs:
             width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
             variables = [self.build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
             lane = self.build.variable("lane", width) if width > 1 else index(0)

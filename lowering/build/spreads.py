@@ -12,9 +12,11 @@ from collections.abc import Collection, Mapping
 from tilelang.expr import Expr, Read, index
 from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
+from tilelang.order import order_extents, tile_of
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Fuse, Hole, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.task import Task
+from tilelang.tensor import Layout
 
 
 def numbers(step: Tile | Split) -> dict[str, int]:
@@ -44,10 +46,26 @@ def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
     return {axis: out[axis] for axis in extents}
 
 
+def units_numbered(order: Layout | None, rounds: Mapping[str, int]) -> int:
+    """How many units the tiles take: where a pair n/8, n%8 of an order does not divide, some of them have no tile."""
+    return math.prod(rounds.values() if order is None else order_extents(order, rounds))
+
+
+def tile_numbered(order: Layout | None, rounds: Mapping[str, int], number: Expr) -> dict[str, Expr]:
+    """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says. Beyond the last there is none."""
+    if order is None:
+        return digits(number, rounds)
+    total, first = units_numbered(order, rounds), next(iter(rounds))
+    found = tile_of(order, rounds, simplify(number % total))
+    assert found is not None, "an order is checked when it is written"
+    found[first] = simplify(found[first] + number // total * rounds[first])
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Spread:
     """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; abreast: how many of them
-    are computed at once; walks: (axis, rounds) of the loops that take the others.
+    are computed at once; walks: (axis, rounds) of the loops that take the others; order: what numbers the tiles, if not their axes.
 
     idle: there are more units than are in use. linear: tiles are numbered in one row, which wraps, so that the only loop stands for all
     axes; otherwise every axis has its own.
@@ -61,15 +79,16 @@ class Spread:
     walks: tuple[tuple[str, int], ...]
     linear: bool
     idle: bool
+    order: Layout | None = None
 
     def indices(self, lane: Expr, again: Mapping[str, Expr]) -> dict[str, Expr]:
         """The tile along each axis of the unit that a lane belongs to; again: the current round of each of the walks."""
         digit = simplify(lane // self.per)
         if self.walks and self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
-            digit = simplify(digit + digit // self.count * math.prod(self.rounds.values()))
+            digit = simplify(digit + digit // self.count * units_numbered(self.order, self.rounds))
         if self.linear:
             number = next((again[a] * self.count for a, _ in self.walks), index(0))
-            return digits(simplify(number + digit), self.rounds)
+            return tile_numbered(self.order, self.rounds, simplify(number + digit))
         found = digits(digit, self.abreast)
         return {a: simplify(again[a] * self.abreast[a] + found[a]) if a in again else found[a] for a in self.rounds}
 
@@ -127,15 +146,15 @@ def plan_spread(
 ) -> Spread:
     """The spread of a step over `units` threads, given what is left of each axis.
 
-    Tiles of outputs fill the units in every round, in one row, where the axes do not divide them. Units that share a reduction compute
-    tiles abreast of each other in every round: what does not fit beside them is idle. Raises Refusal where the step asks for more units
-    than there are.
+    Tiles of outputs fill the units in every round, in one row, where an order numbers them or the axes do not divide them. Units that
+    share a reduction compute tiles abreast of each other in every round: what does not fit beside them is idle. Raises Refusal where
+    the step asks for more units than there are.
     """
     sizes = numbers(step)
     per = profile.level(step.level).threads or 1
     available = max(1, units // per)
     rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
-    tiles = math.prod(rounds.values())
+    tiles = units_numbered(step.order, rounds)
     wanted = available if step.count is None else whole_number(step, step.count)
     if wanted > available and not is_move:
         raise refuse(
@@ -147,10 +166,11 @@ def plan_spread(
     count = min(wanted, available)
     rest = math.prod(list(rounds.values())[1:])
     first = next(iter(sizes))
-    if len(sizes) == 1 or is_move or (count % rest != 0 and not reduced & set(sizes)):
+    if len(sizes) == 1 or is_move or step.order is not None or (count % rest != 0 and not reduced & set(sizes)):
         repeats = -(-tiles // count)
         abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
-        return Spread(sizes, per, count, rounds, abreast, ((first, repeats),) if repeats > 1 else (), True, count < available)
+        again = ((first, repeats),) if repeats > 1 else ()
+        return Spread(sizes, per, count, rounds, abreast, again, True, count < available, step.order)
     abreast = _abreast(rounds, count)
     walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
     used = math.prod(abreast.values())

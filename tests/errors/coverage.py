@@ -37,5 +37,10 @@ def order_puts_two_tiles_in_one_place() -> None:
     tl.schedule(copy(32, 64)).tile(i=8, j=8).to(tl.block, order=tl.layout(lambda i, j: (i + j,)))
 
 
-def order_of_threads() -> None:
-    tl.schedule(copy(32, 64)).tile(i=8, j=8).to(tl.block).tile(i=1, j=1).to(tl.thread, order=tl.layout("j", "i")).check()
+def order_of_threads_that_share_a_reduction() -> None:
+    tl.schedule(matmul(32, 64)).tile(m=8, n=8).to(tl.block).tile(m=1, k=1).to(tl.thread, order=tl.layout("k", "m"))
+
+
+def order_that_leaves_blocks_of_a_reduction_without_a_tile() -> None:
+    order = tl.layout(lambda m, k: (k // 4, m, k % 4))
+    tl.schedule(matmul(32, 64, 48)).tile(m=8, k=8).to(tl.block, order=order)

@@ -55,8 +55,9 @@ def int4() -> None:
     tl.schedule(tl.define("Y", tl.input("X", tl.int4, i)[i], i)).check()
 
 
-def ahead_of_a_stage() -> None:
-    tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(m=8).compute("C_sum", tl.shared, ahead=1).check()
+def stage_ahead_of_a_load_that_it_reads() -> None:
+    made = tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(m=8).load("A", tl.shared)
+    made.compute("C_sum", tl.shared, ahead=1).check()
 
 
 def trials() -> None:

@@ -5,7 +5,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang import testing
-from tilelang.lowering import ir
+from tilelang.lowering import ir, printer
 from tilelang.testing import families
 
 
@@ -61,3 +61,39 @@ def test_stages_and_moves_in_rounds() -> None:
     made = tl.schedule(c).units(block=tl.threads(36)).tile(i=5).to("block").load("X", "shared", steps=spread)
     made = made.compute("shifted", "shared", steps=spread).compute("total", "shared", steps=spread).tile(i=1, j=1).to("thread")
     assert not faults(made)
+
+
+ORDERS = {
+    "turned": tl.layout("n", "m"),
+    "panels": tl.layout(lambda m, n: (n // 3, m, n % 3)),
+    "crossed": tl.layout(lambda m, n: (m, n ^ (m % 2))),
+    "backwards": tl.layout(lambda m, n: (3 - m, n)),
+}
+
+
+@pytest.mark.parametrize("sizes", [(37, 50, 11), (32, 32, 8), (5, 3, 2)])
+@pytest.mark.parametrize("order", list(ORDERS))
+def test_an_order_numbers_threads(order: str, sizes: tuple[int, int, int]) -> None:
+    made = product(*sizes).tile(m=16, n=16).to("block").accumulate("register").split(k=4).load("A", "shared", ahead=1)
+    assert not faults(made.load("B", "register").tile(m=4, n=4).to("thread", order=ORDERS[order]))
+
+
+@pytest.mark.parametrize("count", [3, 7, 64])
+def test_an_order_goes_on_over_rounds_of_units(count: int) -> None:
+    """Units beyond the last tile find none, also where an order counts down."""
+    made = product(m=19, n=21, k=5).units(block=tl.threads(64)).tile(m=16, n=16).to("block").accumulate("register")
+    for order in ORDERS.values():
+        assert not faults(made.tile(m=4, n=4).to("thread", count, order))
+
+
+def test_an_order_numbers_warps() -> None:
+    made = product(m=19, n=21, k=5).tile(m=16, n=16).to("block").tile(m=8, n=4).to("warp", order=tl.layout("n", "m"))
+    assert not faults(made.tile(m=2, n=2).to("thread", order=tl.layout("n", "m")))
+    (kernel,) = testing.lowered(made).kernels
+    assert "thread // 8 % 2 * 8" in printer.to_text(kernel)  # neighbouring warps differ in m
+
+
+def test_an_order_numbers_the_threads_of_a_move() -> None:
+    turned = tl.move().tile(m=1, k=2).to("thread", order=tl.layout("k", "m")).vectorize(k=2)
+    made = product(m=9, n=11, k=7).tile(m=8, n=8).to("block").accumulate("register").split(k=4)
+    assert not faults(made.load("A", "shared", steps=turned).tile(m=1, n=2).to("thread"))

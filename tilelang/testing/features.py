@@ -76,7 +76,7 @@ def _of_step(step: Step, spec: Spec) -> Iterator[Feature]:
             if count is not None:
                 yield "form", "tile with a count"
             if order is not None:
-                yield "form", "tile with an order"
+                yield "form", f"order of {level}s"
         case Split(sizes, unroll, peel):
             yield "verb", "split"
             yield "form", "split of a reduction" if reduced & {a for a, _ in sizes} else "split of an output"
@@ -105,13 +105,14 @@ def _of_place(step: Place) -> Iterator[Feature]:
         if operators:
             yield "form", "layout with xor" if "^" in operators else "layout with quotients"
     if step.ahead:
-        yield "form", "ahead"
+        yield "form", f"{step.verb} ahead"
     if step.behind:
         yield "form", "behind"
     if step.stream:
         yield "form", "stream"
     for inner in step.steps or ():
         if isinstance(inner, Place):
+            yield "form", f"{inner.verb} on the way of {step.verb}"
             yield "verb", inner.verb
             yield "memory", f"{inner.verb} in {inner.memory}"
         else:

@@ -170,9 +170,18 @@ class _Planner:
             names.reverse()
         tiles = math.prod(max(1, -(-self.extent(a) // sizes[a])) for a in names)
         count = self.source.pick((2, 3, 5)) if not split and tiles > 1 and self.source.chance(15) else None
-        order = layout(*reversed(names)) if len(names) > 1 and self.source.chance(12) else None
-        self.made = self.made.tile(**{a: sizes[a] for a in names}).to("block", count=count, order=order)
+        self.made = self.made.tile(**{a: sizes[a] for a in names}).to("block", count=count, order=self.order(names, 12))
         return True
+
+    def order(self, names: list[str], percent: int) -> Layout | None:
+        """How units are numbered: by the axes the other way round, in panels, or each line from another place on."""
+        if len(names) < 2 or not self.source.chance(percent):
+            return None
+        *outer, last = names
+        form = self.source.pick(("reversed", "panels", "xor"))
+        if form == "reversed":
+            return layout(*reversed(names))
+        return packed([*outer, last], self.source.pick((2, 4, 3)), False) if form == "panels" else crossed([*outer, last])
 
     # ------------------------------------------------------------ inside a block
 
@@ -186,9 +195,13 @@ class _Planner:
                 self.accumulate("register")
         elif self.source.chance(25):
             self.way_back()
-        self.place_stages()
+        late = self.source.chance(40)  # in the walk: made again in each of its rounds, perhaps rounds before
+        if not late:
+            self.place_stages()
         if self.has_reduction and self.source.chance(60):
             self.walk(True)
+        if late:
+            self.place_stages()
         self.loads(("shared",), 55)
         if self.source.chance(25):
             self.walk(False)
@@ -268,16 +281,21 @@ class _Planner:
                 continue
             memory = self.source.pick(memories)
             dims = [d.name for d in tensor.dims]
-            how: dict[str, object] = {}
+            how: dict[str, Any] = {}
             if memory == "shared":
                 if self.source.chance(50) and not self.by_access(tensor):
                     how["layout"] = self.layout(dims)
                 if self.source.chance(25):
                     how["ahead"] = self.source.pick((1, 1, 2))
                 if not self.by_access(tensor):
-                    how["steps"] = self.move_steps(dims)
+                    steps = self.move_steps(dims)
+                    stops = self.source.chance(10)
+                    how["steps"] = Move((*move().via("register").steps, *(steps or move()).steps)) if stops else steps
             elif self.source.chance(50):
                 how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
+            elif self.source.chance(20) and not self.by_access(tensor):
+                stop = {"layout": self.layout(dims)} if self.source.chance(50) else {}
+                how["steps"] = move().via("shared", ahead=self.source.pick((0, 0, 1)), steps=self.move_steps(dims), **stop)
             how["stream"] = self.source.chance(8)
             self.made = self.made.load(what, memory, **how)
 
@@ -332,7 +350,8 @@ class _Planner:
             memory = self.source.pick(("shared", "register"))
             reduced = definition.reduction.axes if definition.reduction is not None else ()
             names = [a.name for a in (*definition.axes, *reduced)]
-            self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)))
+            ahead = self.source.pick((1, 1, 2)) if self.source.chance(30) else 0
+            self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)), ahead=ahead)
 
     def stage_steps(self, names: list[str], memory: str, reduces: bool) -> Move | None:
         if not names or self.source.chance(25):
@@ -363,7 +382,7 @@ class _Planner:
             sizes[axis] = size
             left //= max(1, -(-self.extent(axis) // size))
         self.units *= WARP * math.prod(-(-self.extent(a) // t) for a, t in sizes.items())
-        self.made = self.made.tile(**sizes).to("warp")
+        self.made = self.made.tile(**sizes).to("warp", order=self.order(list(sizes), 15))
         if self.source.chance(40):
             self.walk(True)
         self.loads(("register", "shared"), 20)
@@ -402,7 +421,8 @@ class _Planner:
             rest = math.prod([max(1, -(-self.extent(a) // t)) for a, t in sizes.items()][1:])
             count = rest * self.source.pick((1, 2)) if rest * 2 <= BLOCK_THREADS else rest
         self.units *= count or tiles
-        self.made = self.made.tile(**sizes).to("thread", count=count)
+        order = None if set(sizes) & set(self.axes(True)) else self.order(list(sizes), 15)
+        self.made = self.made.tile(**sizes).to("thread", count=count, order=order)
 
     def fill_warp(self) -> None:
         """Thread tiles of which there are exactly as many as a warp has threads, or rounds of them."""
@@ -418,7 +438,8 @@ class _Planner:
             if -(-self.extent(a) // s) * -(-self.extent(b) // t) == WARP
         ]
         if shapes and self.source.chance(90):
-            self.made = self.made.tile(**self.source.pick(shapes)).to("thread")
+            shape = self.source.pick(shapes)
+            self.made = self.made.tile(**shape).to("thread", order=self.order(list(shape), 15))
         elif names or self.axes(True):
             axis = (names or self.axes(True))[0]
             self.made = self.made.tile(**{axis: 1}).to("thread", count=WARP)
