@@ -41,7 +41,12 @@ class Copies(Fragments):
     def choose_copies(self, frame: Frame, i: int, step: Place, slot: Expr) -> None:
         """Decides, once, whether a load is copied; frame: as its move will see it in a later round."""
         profile = self.build.profile
-        if id(step) in self._refused or step.verb != "load" or step.memory != "shared" or isinstance((step.steps or (None,))[-1], Do):
+        if (
+            id(step) in self._refused
+            or step.verb != "load"
+            or step.memory != "shared"
+            or isinstance((step.steps or (None,))[-1], Do)
+        ):
             return
         if not profile.async_copy:
             self._refused[id(step)] = f"`{profile.name}` has no asynchronous copies"
