@@ -381,6 +381,18 @@ def seq(*stmts: Stmt | None) -> Stmt:
     return flat[0] if len(flat) == 1 else Seq(flat)
 
 
+def joined(*stmts: Stmt | None) -> Stmt:
+    """As `seq`, with neighbours under the same condition under one; of conditions that no statement can change."""
+    out: list[Stmt] = []
+    for s in flattened(*stmts):
+        match out[-1] if out else None, s:
+            case If(condition, first, None) as last, If(again, second, None) if again is condition and not loads(condition):
+                out[-1] = last.replace(then=joined(first, second))
+            case _:
+                out.append(s)
+    return out[0] if len(out) == 1 else Seq(tuple(out))
+
+
 def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
     """Statements in order, nested sequences opened (a sequence with a Let stays whole), Nones dropped."""
     flat: list[Stmt] = []

@@ -24,11 +24,12 @@ from tilelang.expr import (
     const,
     index,
     substitute,
+    unique,
 )
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
-from tilelang.lowering.build.frame import Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
+from tilelang.lowering.build.frame import Box, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
 from tilelang.simplify import FALSE, conjunction, conjuncts, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Place, Step, Vectorize
@@ -86,7 +87,7 @@ class Leaf(Part):
             at = self.state_indices(frame, lane, points)
             place = (lane, 1 + (interval(lane)[1] or 0)) if lane is not None else (index(0), 1)
             made = Combining(self, reduce.combiner, buffers, at, *place, span)
-            conditions = self._needed(frame, s)
+            conditions = self._needed(frame, s, points)
             if reduce.condition is not None:
                 open = [c for c in conjuncts(reduce.condition) if c not in frame.known]
                 conditions += [self.value(frame, c, points) for c in open]
@@ -111,7 +112,7 @@ class Leaf(Part):
         local = tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True))
         return (*place.prefix, *place.placement.at(local))
 
-    def _needed(self, frame: Frame, s: int) -> list[Expr]:
+    def _needed(self, frame: Frame, s: int, points: dict[str, Expr]) -> list[Expr]:
         """The conditions under which a point of state s takes part."""
         state = frame.task.states[s]
         out: list[Expr] = []
@@ -123,12 +124,28 @@ class Leaf(Part):
                 if a.reduction:
                     free = self._fold(frame, s, a.name, b.key)
                 else:
-                    free = all(safe(w, r, b) or not depends(frame, w, a) for w, r in operands) and not self._shared_state(frame)
+                    reached = (w for w, r in operands if depends(frame, w, a) and not safe(w, r, b))
+                    free = not self._shared_state(frame) and all(self._stays_inside(frame, w, points) for w in reached)
                 if not free:
                     out.append(b.holds(index(0)))
         if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
             out.append(Binary("==", frame.spec.lane, index(0)))
         return out
+
+    def _stays_inside(self, frame: Frame, whole: Read | Pad, points: dict[str, Expr]) -> bool:
+        """Whether a read finds an element of a region that a move has filled whole, wherever the point lies."""
+        source = self.residence_of(frame, whole)
+        read = whole.read if isinstance(whole, Pad) else whole
+        if not isinstance(source, Box) or not source.outside or source.points or source.placement is None:
+            return False
+        axes = frame.coordinates(points)
+        for i, low, v in zip(read.indices, source.low, source.placement.variables, strict=True):
+            if any(isinstance(e, Read) for e in unique(i)):
+                return False
+            first, last = interval(simplify(substitute(i, axes) - low))
+            if first is None or last is None or first < 0 or last > (interval(v)[1] or 0):
+                return False
+        return True
 
     @staticmethod
     def _shared_state(frame: Frame) -> bool:

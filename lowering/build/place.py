@@ -238,7 +238,7 @@ class Places(Part):
             frame = frame.but(residences=(*frame.residences, residence))
         done = {k for k, _ in mine}  # other loads may stand between those that run ahead
         rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)
-        return ir.seq(*out, self.chain(frame.but(steps=rest), i))
+        return ir.seq(ir.joined(*out), self.chain(frame.but(steps=rest), i))
 
     # ------------------------------------------------------------ stages
 

@@ -68,7 +68,7 @@ class Rings(Part):
                 self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
-        return own.loop(ir.seq(body, *ends, *rotations), "serial", step.span)
+        return own.loop(ir.seq(body, ir.joined(*ends), *rotations), "serial", step.span)
 
     def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
               awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip

@@ -43,7 +43,7 @@ class _Unrolling:
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
                     if kind == "unroll" or var in self.register_variables(body):
                         if factor * n <= self.limit:
-                            return ir.seq(*[self.statement(body, factor * n, {**values, var: index(j)}) for j in range(n)])
+                            return ir.joined(*[self.statement(body, factor * n, {**values, var: index(j)}) for j in range(n)])
                         if span is not None and kind == "serial":
                             raise _too_many(stmt, factor * n, self.limit)
                         kind = "serial"
@@ -57,7 +57,7 @@ class _Unrolling:
                 rest = None if otherwise is None else self.statement(otherwise, factor, values)
                 return ir.If(c, self.statement(then, factor, values), rest, span)
             case ir.Seq(body):
-                return ir.seq(*[self.statement(s, factor, values) for s in body])
+                return ir.joined(*[self.statement(s, factor, values) for s in body])
             case _:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
                 return made

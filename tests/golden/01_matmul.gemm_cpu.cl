@@ -156,8 +156,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, C_state_0_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 17) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = C_state_0_1;
                             } else {
@@ -172,8 +170,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, C_state_1_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 16) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = C_state_1_1;
                             } else {
@@ -188,8 +184,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, C_state_2_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 15) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = C_state_2_1;
                             } else {
@@ -204,8 +198,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, C_state_3_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 14) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = C_state_3_1;
                             } else {
@@ -232,8 +224,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, 37 - n * 32, (float16)(0.0f)) + C_state_0_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 17) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) + C_state_0_1;
                             } else {
@@ -248,8 +238,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, 37 - n * 32, (float16)(0.0f)) + C_state_1_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 16) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) + C_state_1_1;
                             } else {
@@ -264,8 +252,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, 37 - n * 32, (float16)(0.0f)) + C_state_2_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 15) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) + C_state_2_1;
                             } else {
@@ -280,8 +266,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, 37 - n * 32, (float16)(0.0f)) + C_state_3_0, 37 - n * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 14) {
                             if (n * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) + C_state_3_1;
                             } else {

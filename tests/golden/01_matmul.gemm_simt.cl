@@ -107,8 +107,6 @@ void C(
             A_staged_1 = thread / 2 < 1 ? load_first_global_float4(A + thread / 2 * 11 + k_next * 8 + thread % 2 * 4 + 176, 11 - k_next * 8 - thread % 2 * 4, (float4)(0.0f)) : (float4)(0.0f);
             A_staged_2 = (float4)(0.0f);
             A_staged_3 = (float4)(0.0f);
-        }
-        if (k < 1) {
             const int k_next_1 = k + 1;
             B_staged_0 = k_next_1 * 8 + thread / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, 37 - block_x * 32 - thread % 8 * 4, (float4)(0.0f)) : (float4)(0.0f);
             B_staged_1 = (float4)(0.0f);
@@ -202,8 +200,6 @@ void C(
             A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 116] = A_staged_3.s1;
             A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 184] = A_staged_3.s2;
             A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 252] = A_staged_3.s3;
-        }
-        if (k < 1) {
             const int k_next_1 = k + 1;
             *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4) = B_staged_0;
             *(__local float4*)(B_shared + (k + 1) % 2 * 256 + thread * 4 + 128) = B_staged_1;

@@ -35,14 +35,10 @@ void Z(
     }
     if (thread % 4 * 2 < 5) {
         Z[block_x * 40 + thread / 4 * 10 + thread % 4 * 2] = Z_state_0_0;
-    }
-    if (thread % 4 * 2 < 5) {
         Z[block_x * 40 + thread / 4 * 10 + thread % 4 * 2 + 5] = Z_state_0_1;
     }
     if (thread % 4 * 2 < 4) {
         Z[block_x * 40 + thread / 4 * 10 + thread % 4 * 2 + 1] = Z_state_1_0;
-    }
-    if (thread % 4 * 2 < 4) {
         Z[block_x * 40 + thread / 4 * 10 + thread % 4 * 2 + 6] = Z_state_1_1;
     }
 }

@@ -25,18 +25,10 @@ void Z(
         for (int r = 0; r < 3; ++r) {
             for (int s = 0; s < 3; ++s) {
                 for (int c_1 = 0; c_1 < 2; ++c_1) {
-                    if (block_x / 4 % 3 * 2 + thread / 4 < 5 && block_x / 2 % 2 * 4 + thread / 2 % 2 * 2 < 5) {
-                        Z_state_0_0 = Z_state_0_0 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2];
-                    }
-                    if (block_x / 4 % 3 * 2 + thread / 4 < 5 && block_x / 2 % 2 * 4 + thread / 2 % 2 * 2 < 5) {
-                        Z_state_0_1 = Z_state_0_1 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2 + 1];
-                    }
-                    if (block_x / 4 % 3 * 2 + thread / 4 < 5 && block_x / 2 % 2 * 4 + thread / 2 % 2 * 2 < 4) {
-                        Z_state_1_0 = Z_state_1_0 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1 + 2] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2];
-                    }
-                    if (block_x / 4 % 3 * 2 + thread / 4 < 5 && block_x / 2 % 2 * 4 + thread / 2 % 2 * 2 < 4) {
-                        Z_state_1_1 = Z_state_1_1 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1 + 2] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2 + 1];
-                    }
+                    Z_state_0_0 = Z_state_0_0 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2];
+                    Z_state_0_1 = Z_state_0_1 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2 + 1];
+                    Z_state_1_0 = Z_state_1_0 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1 + 2] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2];
+                    Z_state_1_1 = Z_state_1_1 + X_shared[thread / 4 * 12 + r * 12 + thread / 2 % 2 * 4 + s * 2 + c_1 + 2] * W_shared[r * 24 + s * 8 + c_1 * 4 + thread % 2 * 2 + 1];
                 }
             }
         }

@@ -23,60 +23,24 @@ void Z(
     float Z_state_0 = 0.0f;
     float Z_state_1 = 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, (n_round * 16 + thread) // 24, (n_round * 4 + thread // 4) % 6, thread % 4] at examples/05_depthwise.py:45, then read of X_shared[0, p + r, thread // 4 + s, thread % 4] at examples/05_depthwise.py:49
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread] * W_register_0_0;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 24] * W_register_0_0;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 4] * W_register_0_1;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 28] * W_register_0_1;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 8] * W_register_0_2;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 32] * W_register_0_2;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 24] * W_register_1_0;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 48] * W_register_1_0;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 28] * W_register_1_1;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 52] * W_register_1_1;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 32] * W_register_1_2;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 56] * W_register_1_2;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 48] * W_register_2_0;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 72] * W_register_2_0;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 52] * W_register_2_1;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 76] * W_register_2_1;
-    }
-    if (block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_0 = Z_state_0 + X_shared[thread + 56] * W_register_2_2;
-    }
-    if (block_x / 10 % 3 * 2 < 4 && block_x / 5 % 2 * 4 + thread / 4 < 5) {
-        Z_state_1 = Z_state_1 + X_shared[thread + 80] * W_register_2_2;
-    }
+    Z_state_0 = Z_state_0 + X_shared[thread] * W_register_0_0;
+    Z_state_1 = Z_state_1 + X_shared[thread + 24] * W_register_0_0;
+    Z_state_0 = Z_state_0 + X_shared[thread + 4] * W_register_0_1;
+    Z_state_1 = Z_state_1 + X_shared[thread + 28] * W_register_0_1;
+    Z_state_0 = Z_state_0 + X_shared[thread + 8] * W_register_0_2;
+    Z_state_1 = Z_state_1 + X_shared[thread + 32] * W_register_0_2;
+    Z_state_0 = Z_state_0 + X_shared[thread + 24] * W_register_1_0;
+    Z_state_1 = Z_state_1 + X_shared[thread + 48] * W_register_1_0;
+    Z_state_0 = Z_state_0 + X_shared[thread + 28] * W_register_1_1;
+    Z_state_1 = Z_state_1 + X_shared[thread + 52] * W_register_1_1;
+    Z_state_0 = Z_state_0 + X_shared[thread + 32] * W_register_1_2;
+    Z_state_1 = Z_state_1 + X_shared[thread + 56] * W_register_1_2;
+    Z_state_0 = Z_state_0 + X_shared[thread + 48] * W_register_2_0;
+    Z_state_1 = Z_state_1 + X_shared[thread + 72] * W_register_2_0;
+    Z_state_0 = Z_state_0 + X_shared[thread + 52] * W_register_2_1;
+    Z_state_1 = Z_state_1 + X_shared[thread + 76] * W_register_2_1;
+    Z_state_0 = Z_state_0 + X_shared[thread + 56] * W_register_2_2;
+    Z_state_1 = Z_state_1 + X_shared[thread + 80] * W_register_2_2;
     if (block_x / 5 % 2 * 4 + thread / 4 < 5 && block_x % 5 * 4 + thread % 4 < 19) {
         Z[block_x / 30 * 475 + block_x / 10 % 3 * 190 + block_x / 5 % 2 * 76 + thread / 4 * 19 + block_x % 5 * 4 + thread % 4] = Z_state_0;
     }

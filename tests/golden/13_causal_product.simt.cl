@@ -35,14 +35,10 @@ void O(
             for (int j_2 = 0; j_2 < min(min(4, 13 - j * 4), block_y * 8 - j * 4 + 8); ++j_2) {
                 if (j * 4 + j_2 <= block_y * 8 + thread / 4 * 2) {
                     O_state_0_0 = O_state_0_0 + P_shared[thread / 4 * 8 + j_2] * V_shared[j_2 * 8 + thread % 4 * 2];
-                }
-                if (j * 4 + j_2 <= block_y * 8 + thread / 4 * 2) {
                     O_state_0_1 = O_state_0_1 + P_shared[thread / 4 * 8 + j_2] * V_shared[j_2 * 8 + thread % 4 * 2 + 1];
                 }
                 if (j * 4 + j_2 <= block_y * 8 + thread / 4 * 2 + 1) {
                     O_state_1_0 = O_state_1_0 + P_shared[thread / 4 * 8 + j_2 + 4] * V_shared[j_2 * 8 + thread % 4 * 2];
-                }
-                if (j * 4 + j_2 <= block_y * 8 + thread / 4 * 2 + 1) {
                     O_state_1_1 = O_state_1_1 + P_shared[thread / 4 * 8 + j_2 + 4] * V_shared[j_2 * 8 + thread % 4 * 2 + 1];
                 }
             }

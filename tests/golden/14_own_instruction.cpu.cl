@@ -132,8 +132,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, C_state_0_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 17) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = C_state_0_1;
                             } else {
@@ -148,8 +146,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, C_state_1_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 16) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = C_state_1_1;
                             } else {
@@ -164,8 +160,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, C_state_2_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 15) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = C_state_2_1;
                             } else {
@@ -180,8 +174,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, C_state_3_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 14) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = C_state_3_1;
                             } else {
@@ -208,8 +200,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32, 37 - n_2 * 32, (float16)(0.0f)) + C_state_0_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 17) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 16) + C_state_0_1;
                             } else {
@@ -224,8 +214,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 37, 37 - n_2 * 32, (float16)(0.0f)) + C_state_1_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 16) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 53) + C_state_1_1;
                             } else {
@@ -240,8 +228,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 74, 37 - n_2 * 32, (float16)(0.0f)) + C_state_2_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 15) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 90) + C_state_2_1;
                             } else {
@@ -256,8 +242,6 @@ void C(
                             } else {
                                 store_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 111, 37 - n_2 * 32, (float16)(0.0f)) + C_state_3_0, 37 - n_2 * 32);
                             }
-                        }
-                        if (block_x * 16 + m_4 * 4 < 14) {
                             if (n_2 * 32 < 6) {
                                 *(__global float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) = *(__global const float16_u*)(C + block_x * 592 + m_4 * 148 + n_2 * 32 + 127) + C_state_3_1;
                             } else {

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilelang.computation import Computation
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.build.program import build_program
@@ -30,7 +32,7 @@ WHY = {
     IDLE: "garbage would show, but the same bits come out in silence on all kinds of data: what it does more leaves all as it was",
     MISSED: "nothing noticed it, and nothing shows that it is not needed",
 }
-DATA = ("random", "low", "high", "infinite", "special", "integers")
+DATA = ("random", "low", "high", "lowest", "infinite", "special", "integers")
 SEEN = ("random", "low", "high")  # data on which garbage shows
 
 
@@ -49,11 +51,12 @@ STAGES = {"decided": decided, "emitted": lowered}
 
 
 def data(computation: Computation, kind: str, seed: int) -> dict[str, Any]:
-    """Inputs by name: those of `testing.arrays`, or random ones far below or above 0, so that a 0 wins a max or a min."""
-    if kind not in ("low", "high"):
+    """Inputs by name: those of `testing.arrays`; or random ones far below or above 0, so that a 0 wins a max or a min; or all at the
+    lowest, where what a max begins with is no less than the data."""
+    shift = {"low": -200, "high": 200, "lowest": -np.inf}.get(kind)
+    if shift is None:
         return arrays(computation, kind, seed)
     found = arrays(computation, "random", seed)
-    shift = -200 if kind == "low" else 200
     return {
         t.name: found[t.name] + found[t.name].dtype.type(shift) if t.dtype.is_float else found[t.name] for t in computation.inputs
     }
