@@ -128,21 +128,6 @@ class Pack(Expr):
         return f"pack({', '.join(go(i, 0) for i in self.items)})"
 
 
-@interned
-class Lane(Expr):
-    """Lane `number` of a vector, a scalar."""
-
-    vector: Expr
-    number: int
-
-    @property
-    def dtype(self) -> DType:
-        return self.vector.dtype
-
-    def text(self, go: Any) -> str:
-        return f"{go(self.vector, 10)}.{self.number}"
-
-
 _LANES: dict[Expr, int] = {}
 
 
@@ -155,8 +140,6 @@ def lanes(expr: Expr) -> int:
                 found = n
             case Pack(items):
                 found = len(items)
-            case Lane():
-                found = 1
             case Binary(_, a, b):
                 found = max(lanes(a), lanes(b))
             case Unary(_, a) | Cast(a, _):
@@ -386,8 +369,10 @@ def joined(*stmts: Stmt | None) -> Stmt:
     out: list[Stmt] = []
     for s in flattened(*stmts):
         match out[-1] if out else None, s:
-            case If(condition, first, None) as last, If(again, second, None) if again is condition and not loads(condition):
-                out[-1] = last.replace(then=joined(first, second))
+            case If(condition, a, b) as last, If(again, c, d) if (
+                again is condition and (b is None) == (d is None) and not loads(again)
+            ):
+                out[-1] = last.replace(then=joined(a, c), otherwise=None if b is None else joined(b, d))
             case _:
                 out.append(s)
     return out[0] if len(out) == 1 else Seq(tuple(out))
@@ -429,6 +414,24 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
 def expressions(stmt: Stmt) -> Iterator[Expr]:
     """The expressions that stand directly in one statement."""
     return (child for child in stmt.children() if isinstance(child, Expr))
+
+
+def touched(stmt: Stmt) -> Iterator[tuple[Buffer, bool]]:
+    """The buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
+    for e in expressions(stmt):
+        for load in loads(e):
+            yield load.buffer, False
+    match stmt:
+        case Prefetch(buffer=buffer):
+            yield buffer, False
+        case Store(buffer=buffer):
+            yield buffer, True
+        case Copy(target=target, source=source):
+            yield source, False
+            yield target, True
+        case Instruction(semantics, operands):
+            yield from ((buffer, False) for name, buffer, _ in operands if name in semantics.reads)
+            yield from ((buffer, True) for name, buffer, _ in operands if name == semantics.writes)
 
 
 def map_expressions(stmt: Any, function: Any) -> Any:

@@ -240,13 +240,6 @@ class _Threads:
         items = (self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items))
         return np.stack(np.broadcast_arrays(*map(np.atleast_1d, items)), axis=1)
 
-    def _lane(self, expr: ir.Lane, mask: Mask) -> Value:
-        vector = self.evaluate(expr.vector, mask.by_thread)
-        if vector.ndim < 2:
-            return vector
-        lane = vector[:, expr.number if vector.shape[1] > 1 else 0]
-        return lane if lane.shape[0] == self.batch.threads else lane[0]
-
     def _site(self, key: Any, buffer: str, access: str) -> Site:
         """The access that `key` (an expression, or a role) makes in the statement being executed."""
         stmt = self._statement
@@ -375,7 +368,6 @@ def _is_geometry(expr: Any) -> bool:
 _EVALUATE: dict[type, Callable[[_Threads, Any, Mask], Value]] = {
     Const: _Threads._const, Var: _Threads._var, Binary: _Threads._binary, Unary: _Threads._unary, Call: _Threads._call,
     Cast: _Threads._cast, Select: _Threads._select, ir.Load: _Threads._load, ir.Ramp: _Threads._ramp, ir.Pack: _Threads._pack,
-    ir.Lane: _Threads._lane,
 }  # fmt: skip
 
 _EXECUTE: dict[type, Callable[[_Threads, Any, Mask], None]] = {

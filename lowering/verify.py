@@ -304,8 +304,6 @@ def _problem(e: Expr) -> str | None:
         case ir.Pack(items):
             alike = len({i.dtype for i in items}) == 1 and all(ir.lanes(i) == 1 for i in items)
             return None if alike else "not scalars of one type"
-        case ir.Lane(vector, number):
-            return None if 0 <= number < ir.lanes(vector) else f"of {ir.lanes(vector)} lanes"
         case Cast():
             return None
         case _:

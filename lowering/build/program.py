@@ -6,12 +6,12 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tilelang.check import advance, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Binary, Call, Const, Expr, Read, Reduce, index, substitute, unique
+from tilelang.expr import Axis, Call, Expr, Read, Reduce, index, unique
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.cover import Cover
@@ -177,7 +177,7 @@ class _Assembly:
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
-        used = {b.name for s in ir.statements(body) for b in _buffers_of(s)}
+        used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
         mine = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
         largest = max((b.elements for b in self.buffers.values()), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
@@ -316,13 +316,6 @@ def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _buffers_of(s: ir.Stmt) -> list[ir.Buffer]:
-    out = [c for c in s.children() if isinstance(c, ir.Buffer)]
-    for e in ir.expressions(s):
-        out += [x.buffer for x in e.walk() if isinstance(x, ir.Load)]
-    return out
-
-
 def _plain_roles(body: ir.Stmt) -> ir.Stmt:
     """The statement tree with partial workspaces under their own role."""
 
@@ -331,7 +324,7 @@ def _plain_roles(body: ir.Stmt) -> ir.Stmt:
             return x.replace(role="workspace") if x.role == "partial" else x
         return x.map_children(go)  # type: ignore[attr-defined]
 
-    if not any(b.role == "partial" for s in ir.statements(body) for b in _buffers_of(s)):
+    if not any(b.role == "partial" for s in ir.statements(body) for b, _ in ir.touched(s)):
         return body
     return go(body)  # type: ignore[return-value]
 
@@ -339,7 +332,3 @@ def _plain_roles(body: ir.Stmt) -> ir.Stmt:
 def identifier(name: str) -> str:
     """A name as a kernel's identifier; long ones are cut, because drivers make file names of them."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name)[:64]
-
-
-Keep = Callable[[Tensor], bool]
-__all__ = ["Binary", "Const", "INDEX", "Keep", "build_program", "default_steps", "substitute"]

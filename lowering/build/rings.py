@@ -68,7 +68,7 @@ class Rings(Part):
                 self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
-        return own.loop(ir.seq(body, ir.joined(*ends), *rotations), "serial", step.span)
+        return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
 
     def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
               awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
@@ -163,7 +163,7 @@ class Rings(Part):
         """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
         names = {self._rings[id(p)].name for p in places}
         waiting = {id(s) for name in names for s in self._arrivals[name].awaited}
-        return bool(waiting) and all(id(s) in waiting for s in ir.statements(body) if not names.isdisjoint(_read(s)))
+        return bool(waiting) and all(id(s) in waiting for s in ir.statements(body) if _reads(s, names))
 
     def _no_better_known(self, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
         """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
@@ -174,7 +174,8 @@ class Rings(Part):
         counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
         if counted and [a.extent for a in mine] == [a.extent for a in readers]:
             return where
-        own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e is not rounds.first}
+        begins = {w.first for w in rounds.walks}
+        own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e not in begins}
         names = {v: own[v] if v in own else self.build.name(f"{v.name}_first") for v in where}
         return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
 
@@ -238,11 +239,6 @@ def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) 
     return tuple(ir.Let(name, value, place.span) for name, value in named if value is not name)
 
 
-def _read(stmt: ir.Stmt) -> set[str]:
-    """The buffers that one statement reads itself."""
-    found = {load.buffer.name for e in ir.expressions(stmt) for load in ir.loads(e)}
-    if isinstance(stmt, ir.Copy):
-        found.add(stmt.source.name)
-    if isinstance(stmt, ir.Instruction):
-        found |= {buffer.name for name, buffer, _ in stmt.operands if name in stmt.semantics.reads}
-    return found
+def _reads(stmt: ir.Stmt, names: set[str]) -> bool:
+    """Whether one statement itself reads one of the buffers of these names."""
+    return any(not writes and b.name in names for b, writes in ir.touched(stmt))

@@ -103,7 +103,7 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
 
     def visit(stmt: ir.Stmt) -> None:
         start = counter[0] = counter[0] + 1
-        for buffer, _ in touched(stmt):
+        for buffer, _ in _shared(stmt):
             touch(buffer.name, start)
         if isinstance(stmt, ir.Copy):
             arriving.add(stmt.target.name)
@@ -130,17 +130,9 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
     return lives
 
 
-def touched(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:
-    """The shared buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
-    accesses = [(load.buffer, False) for e in ir.expressions(stmt) for load in ir.loads(e)]
-    match stmt:
-        case ir.Store(buffer=buffer):
-            accesses.append((buffer, True))
-        case ir.Copy(target=target, source=source):
-            accesses += [(source, False), (target, True)]
-        case ir.Instruction(operands=operands):
-            accesses += [(buffer, writes) for _, buffer, _ in operands for writes in (False, True)]
-    return (access for access in accesses if access[0].memory == "shared")
+def _shared(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:
+    """The shared buffers that one statement touches, with whether it writes."""
+    return (access for access in ir.touched(stmt) if access[0].memory == "shared")
 
 
 def _carried(loop: ir.For) -> set[str]:
@@ -158,7 +150,7 @@ def _carried(loop: ir.For) -> set[str]:
 
     def scan(stmt: ir.Stmt, written: set[str]) -> set[str]:
         """The buffers surely written after a statement, given those before it."""
-        for buffer, writes in touched(stmt):
+        for buffer, writes in _shared(stmt):
             if buffer.ring or not (writes or buffer.name in written):
                 carried.add(buffer.name)
             if writes:
@@ -211,6 +203,6 @@ def _over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capaci
 def _first_use(body: ir.Stmt, buffer: ir.Buffer) -> Span | None:
     for stmt in ir.statements(body):
         span: Span | None = getattr(stmt, "span", None)
-        if span is not None and any(b is buffer for b, _ in touched(stmt)):
+        if span is not None and any(b is buffer for b, _ in ir.touched(stmt)):
             return span
     return None

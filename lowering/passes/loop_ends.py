@@ -1,16 +1,16 @@
-"""Ends every loop that holds barriers with one, for compilers that need it, and begins it with one where a loop stands first.
+"""Ends every loop that holds barriers with one, for compilers that need it, and begins it with one before a loop.
 
-Needs: `barriers`, `unroll`. Guarantees: the body of a loop with a barrier in it ends with one, and none begins with a loop. One line
-before and after:
+Needs: `barriers`, `unroll`. Guarantees: the body of a loop with a barrier in it ends with one, and no loop stands before its
+first one. One line before and after:
 
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0] }
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0]; barrier shared }
 
 PoCL 3 makes loops over the threads of a block out of what lies between barriers. Where a loop's last part ends in a condition on the
 thread, LLVM joins it with the next round or with what follows the loop first, and such a part then has several ends: two rounds, and
-the kernel is wrong without a word, or the compiler aborts ("Could not find a dominating alternative variable"). Two loops that begin
-together are one part as well, which the compiler enters from two sides and crashes. Profiles of such compilers list the capability
-`barrier_at_loop_end`.
+the kernel is wrong without a word, or the compiler aborts ("Could not find a dominating alternative variable"). A loop in a round's
+first part may be joined with the round's beginning as well, which the compiler then enters from two sides and crashes. Profiles of
+such compilers list the capability `barrier_at_loop_end`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ START = "start of a loop with barriers: this compiler joins it with the loop tha
 
 
 def end_loops(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with a barrier at the end of every loop that has one inside, and before a loop at its start."""
+    """The kernel with a barrier at the end of every loop that has one inside; and at its start, where a loop stands before the first."""
     if not any(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body)):
         return kernel
     return kernel.replace(body=_ended(kernel.body))
@@ -36,15 +36,24 @@ def _ended(stmt: Any) -> Any:
     changed = stmt.map_children(_ended)
     if not isinstance(changed, ir.For) or not any(isinstance(s, ir.Barrier) for s in ir.statements(changed.body)):
         return changed
-    start = ir.Barrier(("shared",), (START,), changed.span) if _begins_with_a_loop(changed.body) else None
+    start = ir.Barrier(("shared",), (START,), changed.span) if _loop_before_a_barrier(changed.body) else None
     end = None if isinstance(_last(changed.body), ir.Barrier) else ir.Barrier(("shared",), (REASON,), changed.span)
     # A name that a Let binds is visible in its own sequence alone: the barriers stand around it, not inside.
     return changed if start is end is None else changed.replace(body=ir.seq(start, changed.body, end))
 
 
-def _begins_with_a_loop(stmt: ir.Stmt) -> bool:
-    first = _first(stmt)
-    return isinstance(first, ir.For) and first.kind == "serial" and not isinstance(_first(first.body), ir.Barrier)
+def _loop_before_a_barrier(stmt: ir.Stmt) -> bool:
+    """Whether a loop stands in what comes before the first barrier."""
+    for s in ir.flattened(*ir.parts(stmt)) if isinstance(stmt, ir.Seq) else (stmt,):
+        if isinstance(s, ir.Barrier):
+            return False
+        if isinstance(s, ir.Seq) and any(isinstance(x, ir.Barrier) for x in ir.statements(s)):
+            return _loop_before_a_barrier(s)
+        if any(
+            isinstance(x, ir.For) and x.kind == "serial" and not isinstance(_first(x.body), ir.Barrier) for x in ir.statements(s)
+        ):
+            return True
+    return False
 
 
 def _first(stmt: ir.Stmt) -> ir.Stmt:

@@ -91,16 +91,15 @@ class _Unrolling:
 
     def _value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
         match e:
-            case ir.Load() | ir.Pack() | ir.Lane() | Call() | Cast() | Binary(op="+" | "-" | "*" | "/") if e.dtype is not INDEX:
+            case ir.Load() | ir.Pack() | Call() | Cast() | Binary(op="+" | "-" | "*" | "/") if e.dtype is not INDEX:
                 return e.map_children(lambda child: self.value(child, values) if isinstance(child, Expr) else child)
             case _:
                 return simplify(substitute(e, values))
 
 
 def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:
-    touched = {b for s in ir.statements(stmt) if isinstance(s, ir.Store) for b in (s.buffer,)}
-    touched |= {load.buffer for s in ir.statements(stmt) for e in ir.expressions(s) for load in ir.loads(e)}
-    held = sorted((b for b in touched if b.memory == "register"), key=lambda b: (-b.elements, b.name))
+    touched = {b for s in ir.statements(stmt) for b, _ in ir.touched(s) if b.memory == "register"}
+    held = sorted(touched, key=lambda b: (-b.elements, b.name))
     return Refusal(
         "registers-too-many",
         f"the walk over {stmt.var.name} addresses registers, which have no addresses, so it is written out: {elements} times, the limit"

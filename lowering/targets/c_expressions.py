@@ -13,9 +13,8 @@ from __future__ import annotations
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
-from tilelang.lowering.ir import Lane, Load, Pack, Ramp, lanes
+from tilelang.lowering.ir import Load, Pack, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import (
-    LANE_DIGITS,
     SIGNED_OF_BITS,
     VECTOR_LANES,
     is_bits,
@@ -119,8 +118,6 @@ class Expressions(Places):
                     return self.value(items[0], level)
                 text = self.value(items[0]) if len(unique) == 1 else ", ".join(self.value(i, TERNARY) for i in items)
                 return bracket(f"({value_type(e.dtype, n)})({text})", UNARY, level)
-            case Lane(operand, number):
-                return self._lane(operand, number, level)
             case Binary():
                 return self._binary(e, n, level)
             case Unary(op, operand):
@@ -133,14 +130,6 @@ class Expressions(Places):
             case Cast(operand, type):
                 return self._cast(operand, type, n, level)
         raise AssertionError(f"no expression of the kernel IR: {e!r}")
-
-    def _lane(self, operand: Expr, number: int, level: int) -> str:
-        if isinstance(operand, Load) and operand.buffer.vector:
-            last = Binary("+", operand.indices[-1], index(number))
-            return self.value(Load(operand.buffer, (*operand.indices[:-1], last)), level)
-        if lanes(operand) == 1:
-            return self.value(operand, level)
-        return f"{self.value(operand, POSTFIX)}.s{LANE_DIGITS[number]}"
 
     def _narrow(self, text: str, own: int, dtype: DType, n: int, level: int) -> str:
         """A scalar of a type narrower than int was computed in int: back to its own."""
@@ -272,8 +261,6 @@ class Expressions(Places):
                 return self.variable(e)
             case Load():
                 return bracket(self.raw(e), POSTFIX if e.count is None else UNARY, level)
-            case Lane(operand, number):
-                return bracket(f"{self.mask(operand, lanes(operand), 32, POSTFIX)}.s{LANE_DIGITS[number]} != 0", 7, level)
             case Pack((item,)):
                 return self.condition(item, level)
         raise AssertionError(f"no condition: {e!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.expr import Binary, Const, Expr, Select, index
-from tilelang.lowering.ir import Lane, Load, Pack, Ramp
+from tilelang.lowering.ir import Load, Pack, Ramp
 from tilelang.simplify import interval
 
 
@@ -37,8 +37,6 @@ def lane(e: Any, number: int) -> Any:
             return Binary("+", base, Const(number, base.dtype))
         case Pack(items):
             return items[number]
-        case Lane():
-            return e
         case Expr():
             return e.map_children(lambda child: lane(child, number) if isinstance(child, Expr) else child)
     return e

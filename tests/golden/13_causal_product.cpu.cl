@@ -111,22 +111,13 @@ void O(
                             } else {
                                 if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_0, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_2, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
                                 } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_0, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_2, 19 - d_1 * 16);
                                     store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_3, 19 - d_1 * 16);
                                 }
                             }
@@ -139,22 +130,13 @@ void O(
                             } else {
                                 if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_0, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
-                                } else {
-                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_2, 19 - d_1 * 16);
-                                }
-                                if (d_1 * 16 < 4) {
                                     *(__global float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(__global const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
                                 } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_0, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_2, 19 - d_1 * 16);
                                     store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_3, 19 - d_1 * 16);
                                 }
                             }

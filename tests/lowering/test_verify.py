@@ -75,7 +75,6 @@ ILLEGAL: dict[str, tuple[ir.Stmt, str]] = {
     "let of another type": (ir.Seq((ir.Let(N, ZERO), store(ZERO))), "n is int64, its value float32"),
     "let of a vector": (ir.Seq((ir.Let(N, ir.Ramp(THREAD, 4)),)), "the value .* has 4 lanes"),
     "lanes": (ir.Store(OUT, (index(0),), VECTOR + ir.Load(X, (index(0),), 4)), r"vectors of \[4, 16\] lanes together"),
-    "lane": (store(ir.Lane(VECTOR, 16)), "of 16 lanes"),
     "pack": (ir.Store(OUT, (index(0),), ir.Pack((VECTOR, VECTOR))), "not scalars of one type"),
     "operand types": (store(Cast(Binary("+", ONE, const(1, dt.int32)), dt.float32)), r"int64 \+ int32"),
     "division of integers": (store(Cast(Binary("/", ONE, ONE), dt.float32)), "/ of int64"),
