@@ -7,6 +7,7 @@ and, for a reduction axis, the fills fold the body to the combiner's identity.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tilelang.errors import Span
 from tilelang.expr import (
@@ -133,19 +134,19 @@ class Leaf(Part):
         return out
 
     def _stays_inside(self, frame: Frame, whole: Read | Pad, points: dict[str, Expr]) -> bool:
-        """Whether a read finds an element of a region that a move has filled whole, wherever the point lies."""
+        """Whether a read finds an element of what a move has filled whole, wherever the point lies."""
         source = self.residence_of(frame, whole)
         read = whole.read if isinstance(whole, Pad) else whole
-        if not isinstance(source, Box) or not source.outside or source.points or source.placement is None:
+        if not source.outside or source.points or any(isinstance(e, Read) for i in read.indices for e in unique(i)):
             return False
         axes = frame.coordinates(points)
-        for i, low, v in zip(read.indices, source.low, source.placement.variables, strict=True):
-            if any(isinstance(e, Read) for e in unique(i)):
-                return False
-            first, last = interval(simplify(substitute(i, axes) - low))
-            if first is None or last is None or first < 0 or last > (interval(v)[1] or 0):
-                return False
-        return True
+        indices = tuple(simplify(substitute(i, axes)) for i in read.indices)
+        if isinstance(source, Share):
+            return _within(source.at(indices), source.buffer.shape or (1,))
+        if not isinstance(source, Box) or source.placement is None:
+            return False
+        local = [simplify(i - low) for i, low in zip(indices, source.low, strict=True)]
+        return _within(local, [(interval(v)[1] or 0) + 1 for v in source.placement.variables])
 
     @staticmethod
     def _shared_state(frame: Frame) -> bool:
@@ -182,8 +183,11 @@ class Leaf(Part):
         span = getattr(step, "span", None) or frame.origin
         waits = any(isinstance(p, Staging) for p in frame.target.places)  # a thread's own registers take the fill as well
         fills = {b.key for a in frame.spec.axes for b in a.bounds} if waits else frame.fill_keys
-        conditions = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
         in_registers = frame.target.in_registers and frame.outer is None
+        bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
+        if in_registers and bounds and self._has_slots(frame, points):
+            bounds = [(a, b) for a, b in bounds if not self._computable(frame, a, b, points)]
+        conditions = [b.holds(index(0)) for _, b in bounds]
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers and frame.staged is None:
             conditions.append(Binary("==", frame.spec.lane, index(0)))
         if not in_registers:
@@ -206,6 +210,21 @@ class Leaf(Part):
                 ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span, behind=frame.target.behind)
             )
         return guarded(ir.seq(*out), conditions, span)
+
+    def _has_slots(self, frame: Frame, points: dict[str, Expr]) -> bool:
+        """Whether a thread has registers for every result of a chain, whether its point exists or not."""
+        places = enumerate(frame.target.places)
+        return all(_within(self._stored_at(frame, k, place, points), place.buffer.shape or (1,)) for k, place in places)
+
+    def _computable(self, frame: Frame, a: AxisState, b: Bound, points: dict[str, Expr]) -> bool:
+        """Whether results beyond a bound can be computed all the same: what they read along the axis is there."""
+        found = [w for v in frame.task.values for w in reads(v)]
+        tensors = [w for w in found if frame.task.state_member((w.read if isinstance(w, Pad) else w).tensor) is None]
+        return all(
+            safe(w, self.residence_of(frame, w), b) or self._stays_inside(frame, w, points)
+            for w in tensors
+            if depends(frame, w, a)
+        )
 
     def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
         axes = frame.coordinates(points)
@@ -337,6 +356,14 @@ class Leaf(Part):
         shape = pad.read.tensor.shape
         inside = conjunction([c for i, n in zip(indices, shape, strict=True) for c in (index(0) <= i, i < n)])
         return loaded if inside is None else Select(inside, loaded, const(pad.value.value, loaded.dtype))
+
+
+def _within(indices: Sequence[Expr], shape: Sequence[int]) -> bool:
+    """Whether indices surely lie in a shape."""
+    ends = [interval(i) for i in indices]
+    return len(ends) == len(shape) and all(
+        first is not None and last is not None and 0 <= first and last < n for (first, last), n in zip(ends, shape, strict=True)
+    )
 
 
 def _list(e: Expr | None) -> tuple[Expr, ...]:

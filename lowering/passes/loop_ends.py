@@ -24,7 +24,7 @@ START = "start of a loop with barriers: this compiler joins it with the loop tha
 
 
 def end_loops(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with a barrier at the end of every loop that has one inside; and at its start, where a loop stands before the first."""
+    """The kernel with a barrier at the end of every loop that has one inside, and at its start where a loop stands before it."""
     if not any(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body)):
         return kernel
     return kernel.replace(body=_ended(kernel.body))

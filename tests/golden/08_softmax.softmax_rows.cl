@@ -102,18 +102,10 @@ void Y(
     shifted_register_0.s1 = exp_float(X_register_0.s1 - peak_register);
     shifted_register_0.s2 = exp_float(X_register_0.s2 - peak_register);
     shifted_register_0.s3 = exp_float(X_register_0.s3 - peak_register);
-    if (thread * 4 < 5) {
-        shifted_register_1.s0 = exp_float(X_register_1.s0 - peak_register);
-    }
-    if (thread * 4 < 4) {
-        shifted_register_1.s1 = exp_float(X_register_1.s1 - peak_register);
-    }
-    if (thread * 4 < 3) {
-        shifted_register_1.s2 = exp_float(X_register_1.s2 - peak_register);
-    }
-    if (thread * 4 < 2) {
-        shifted_register_1.s3 = exp_float(X_register_1.s3 - peak_register);
-    }
+    shifted_register_1.s0 = exp_float(X_register_1.s0 - peak_register);
+    shifted_register_1.s1 = exp_float(X_register_1.s1 - peak_register);
+    shifted_register_1.s2 = exp_float(X_register_1.s2 - peak_register);
+    shifted_register_1.s3 = exp_float(X_register_1.s3 - peak_register);
     float total_state = 0.0f;
     total_state = total_state + shifted_register_0.s0;
     total_state = total_state + shifted_register_0.s1;
