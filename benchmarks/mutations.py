@@ -3,7 +3,8 @@
     python benchmarks/mutations.py [NAME ...] [--json FILE]
 
 Every schedule of every example that has NAME in "example.schedule.sizes.stage" (default: all), with tiny tiles, at whole sizes (which
-the tiles divide) and odd ones, as it is decided and as it is emitted. Prints how many mutants the simulator's reports or wrong results give away, and the survivors with why.
+the tiles divide) and odd ones, as it is decided and as it is emitted. Prints how many mutants the simulator's reports or wrong
+results give away, and the survivors with why.
 Exit status 1 where a survivor is missed, or doubled as decided (lanes and loop ends are protected twice later on purpose), or where
 fewer than 95 % were found of those that are not shown to be unseen. The table that
 is committed: `python benchmarks/mutations.py --json benchmarks/results/mutations.json`.

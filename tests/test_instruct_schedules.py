@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import reference, testing
 from tilelang.errors import Refusal
+from tilelang.instruction import use
 from tilelang.schedule import Schedule
 
 
@@ -120,3 +123,22 @@ def test_hopper_is_refused_for_its_roles() -> None:
 def test_without_roles_hopper_s_next_contradiction_is_named() -> None:
     plain = Schedule(HOPPER.computation, HOPPER.steps[1:])
     assert "`on ROLE` is accepted by the language, not lowered yet" in refusal(plain, "hopper")
+
+
+def test_an_instructions_error_widens_the_bound() -> None:
+    """Of every operation: twice its ulps of the unit roundoff more."""
+    i, k = tl.axes(i=8, k=64)
+    A, x = tl.input("A", tl.float32, i, k), tl.input("x", tl.float32, k)
+    y = tl.define("y", tl.sum(A[i, k] * x[k], over=k), i)
+    arrays = testing.arrays(tl.computation("y", y), "random", 3)
+    (_, plain), (_, wide) = (reference.evaluate_and_bound(tl.computation("y", y), arrays, ulps) for ulps in (0, 4))
+    assert np.allclose(wide["y"], 9 * plain["y"], rtol=0.02)
+    off = {"y": reference.evaluate(tl.computation("y", y), arrays)["y"] + 5 * plain["y"]}
+    assert not reference.compare(tl.computation("y", y), arrays, off)
+    assert reference.compare(tl.computation("y", y), arrays, off, error_ulps=4)
+
+
+def test_a_schedule_knows_the_error_of_its_instructions() -> None:
+    made = gemm_ampere(matmul(64, 64, 64, tl.float16))
+    assert made.error_ulps == use("mma_m16n8k16").error_ulps == 1
+    assert made.prefix(2).error_ulps == 0

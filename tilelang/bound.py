@@ -53,13 +53,16 @@ class Rounding:
 
 
 @functools.cache
-def rounding(t: DType) -> Rounding:
-    """How values of a float type are rounded.
+def rounding(t: DType, slack: float = 1) -> Rounding:
+    """How values of a float type are rounded. slack: how many times less exactly than its type an operation may be.
 
     >>> from tilelang import dtype as dt
     >>> rounding(dt.float32).unit == 2.0**-24
     True
     """
+    if slack != 1:
+        exact = rounding(t)
+        return dataclasses.replace(exact, unit=exact.unit * slack)
     if t.name == "float64":
         info = np.finfo(np.float64)
         return Rounding(2.0**-53, float(info.smallest_subnormal), float(info.tiny), float(info.max))
@@ -92,10 +95,11 @@ def certain(value: Any, error: Any, sure: Any) -> Any:
 
 
 class Arithmetic:
-    """The scalar operators on Approx values. errors: whether to carry errors at all; rounds: whether operations add roundings."""
+    """The scalar operators on Approx values. errors: whether to carry errors at all; rounds: whether operations add roundings; slack:
+    how many times less exact those may be than their type."""
 
-    def __init__(self, wide: Any, errors: bool, allow: tuple[str, ...] = (), rounds: bool = True) -> None:
-        self.wide, self.errors, self.allow, self.rounds = wide, errors, allow, rounds
+    def __init__(self, wide: Any, errors: bool, allow: tuple[str, ...] = (), rounds: bool = True, slack: float = 1) -> None:
+        self.wide, self.errors, self.allow, self.rounds, self.slack = wide, errors, allow, rounds, slack
 
     def constant(self, e: Const) -> Approx:
         return Approx(numeric.constant(e.value, e.type, self.wide))
@@ -138,7 +142,7 @@ class Arithmetic:
 
     def _float_error(self, op: str, a: Approx, b: Approx, value: Any, t: DType) -> Any:
         x, y, ea, eb = np.abs(a.value), np.abs(b.value), err(a), err(b)
-        r = rounding(t)
+        r = rounding(t, self.slack)
         sure = ((ea == 0) & (eb == 0)) | (np.isnan(a.value) & (ea == 0)) | (np.isnan(b.value) & (eb == 0))
         match op:
             case "+" | "-":
@@ -214,7 +218,7 @@ class Arithmetic:
         sure = (err(a) == 0) | (np.isnan(a.value) & np.isfinite(err(a)))
         if ULPS[name] == 0 or not self.rounds:
             return Approx(value, certain(value, moved, sure))
-        r = rounding(t)
+        r = rounding(t, self.slack)
         units = 2 * ULPS[name]
         if "fast_exp" in self.allow and name in ("exp", "exp2"):
             units = units + 8 + 4 * np.abs(a.value)

@@ -72,7 +72,7 @@ class Combining:
         self.plain = Arithmetic(full.wide, errors=False)
         self.boxes = Arithmetic(full.wide, errors=True, rounds=False)
         self.choices = tuple(dict.fromkeys(c for r in combiner.result for c in choices(r)))
-        self.unit = max((rounding(r.dtype).unit for r in combiner.result if r.dtype.is_float), default=0.0)
+        self.unit = max((rounding(r.dtype, full.slack).unit for r in combiner.result if r.dtype.is_float), default=0.0)
         self.counters: dict[int, Expr] = {}
         self.identity = [full.constant(c).value for c in combiner.identity]
 

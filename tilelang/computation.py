@@ -217,10 +217,10 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
             raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
     _check_distinct(name, made)
     pair = isinstance(range, (tuple, list)) and len(range) == 2 and all(hasattr(v, "__index__") for v in range)
-    if range is not None and not (element.is_integer and pair and range[0] <= range[1]):
+    if range is not None and not (element.is_integer and pair and element.lowest <= range[0] <= range[1] <= element.highest + 1):
         message = f"{name} cannot have the range {range!r}"
         raise ComputationError(
-            "range", message, span=caller_span(), mend="range=(low, high) of an integer type: low <= value < high"
+            "range", message, span=caller_span(), mend="range=(low, high), which an integer type holds: low <= value < high"
         )
     return Tensor(name, element, made, None if range is None else (int(range[0]), int(range[1])))
 

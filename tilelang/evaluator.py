@@ -44,10 +44,13 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Evaluator:
-    """All tensors of a computation, from its inputs. errors: carry errors too; wide: the type in which floats are held."""
+    """All tensors of a computation, from its inputs. errors: carry errors too; wide: the type in which floats are held; slack: how many
+    times less exact than their type operations may be."""
 
-    def __init__(self, computation: Computation, arrays: Mapping[Tensor, Any], errors: bool, wide: Any = None) -> None:
-        self.computation, self.errors = computation, errors
+    def __init__(
+        self, computation: Computation, arrays: Mapping[Tensor, Any], errors: bool, wide: Any = None, slack: float = 1
+    ) -> None:
+        self.computation, self.errors, self.slack = computation, errors, slack
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
         self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
         with numeric.quiet():  # signalling NaN
@@ -76,7 +79,7 @@ class Evaluator:
         return Approx(value, unknown_if_nan(error + np.where(error > 0, rounding(t.dtype).unit * np.abs(value), 0.0)))
 
     def arithmetic(self, definition: Definition) -> Arithmetic:
-        return Arithmetic(self.wide, self.errors, definition.allow)
+        return Arithmetic(self.wide, self.errors, definition.allow, slack=self.slack)
 
     def pointwise(self, definition: Definition) -> tuple[Approx, ...]:
         tensor, shape = definition.tensors[0], tuple(a.extent for a in definition.axes)
@@ -151,8 +154,8 @@ class Evaluator:
         value = contract(a, b, count)
         if not self.errors:
             return Approx(value)
-        r = state_rounding(definition, reduce)
-        work = rounding(reduce.values[0].dtype)
+        r = state_rounding(definition, reduce, self.slack)
+        work = rounding(reduce.values[0].dtype, self.slack)
         x, y = (np.where(np.isfinite(f), np.abs(f), 0.0).astype(np.float64) for f in (a, b))
         magnitude = contract(x, y, count)
         moved = np.zeros(value.shape)
@@ -165,9 +168,9 @@ class Evaluator:
         return Approx(value, sum_error(value, magnitude, moved, terms, r))
 
 
-def state_rounding(definition: Definition, reduce: Reduce) -> Rounding:
+def state_rounding(definition: Definition, reduce: Reduce, slack: float) -> Rounding:
     """How the state of a reduction rounds: its type, or float16 where the definition allows that."""
-    return rounding(dt.float16 if "float16_accumulate" in definition.allow else reduce.dtype)
+    return rounding(dt.float16 if "float16_accumulate" in definition.allow else reduce.dtype, slack)
 
 
 def blocks(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
@@ -276,7 +279,7 @@ class SimpleState(State):
                 self.moved = self.moved + error.sum(axis=self.axes)
             case "prod":
                 # Two partial products multiply like two terms with their errors.
-                r = state_rounding(self.definition, self.reduce)
+                r = state_rounding(self.definition, self.reduce, self.evaluator.slack)
                 e = product_error(part, Approx(term.value, error), self.axes, count, r)
                 whole = np.abs(self.value) * e + np.abs(part) * self.moved + e * self.moved
                 joined = self.value * part
@@ -288,7 +291,7 @@ class SimpleState(State):
         if not self.evaluator.errors:
             return (Approx(self.value),)
         if self.reduce.combiner.name == "sum" and self.reduce.dtype.is_float:
-            r = state_rounding(self.definition, self.reduce)
+            r = state_rounding(self.definition, self.reduce, self.evaluator.slack)
             return (Approx(self.value, sum_error(self.value, self.magnitude, self.moved, self.count, r)),)
         if self.reduce.combiner.name in ("max", "min") and self.reduce.dtype.is_float:
             return (Approx(self.value, certain(self.value, self.moved, np.isfinite(self.moved))),)

@@ -48,9 +48,9 @@ def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     return evaluate_and_bound(computation, arrays)[1]
 
 
-def evaluate_and_bound(computation: Computation, arrays: Mapping[str, Any]) -> tuple[Arrays, Arrays]:
-    """`evaluate` and `bound` in one run."""
-    evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True)
+def evaluate_and_bound(computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0) -> tuple[Arrays, Arrays]:
+    """`evaluate` and `bound` in one run. error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units)."""
+    evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps)
     values = evaluator.run()
     expected, bounds = {}, {}
     for t in computation.outputs:
@@ -177,13 +177,21 @@ def compare(
     results: Mapping[str, Any],
     exactly: bool = False,
     data: str = "given data",
+    error_ulps: float = 0,
 ) -> Report:
     """Whether results (by output name) are right for these inputs: within the bound, or to the bit.
 
-    A NaN is right where the reference has one, an infinity where it has the same. Raises ComputationError where a result is missing or
-    has another shape.
+    A NaN is right where the reference has one, an infinity where it has the same. error_ulps: see `evaluate_and_bound`. Raises
+    ComputationError where a result is missing or has another shape.
     """
-    expected, bounds = evaluate_and_bound(computation, arrays)
+    return compared(computation, evaluate_and_bound(computation, arrays, error_ulps), results, exactly, data)
+
+
+def compared(
+    computation: Computation, known: tuple[Arrays, Arrays], results: Mapping[str, Any], exactly: bool, data: str
+) -> Report:
+    """`compare`, where `evaluate_and_bound` is known."""
+    expected, bounds = known
     elements = unclaimed = wrong = 0
     worst, first = 0.0, None
     for t in computation.outputs:
@@ -223,10 +231,13 @@ def _over(got: Any, expected: Any, limit: Any) -> Any:
     return np.where((difference == 0) | np.isinf(limit), 0.0, ratio)
 
 
-def check(computation: Computation, run: Callable[[Arrays], Mapping[str, Any]], seed: int = 0) -> Report:
-    """Run a kernel (input arrays by name -> output arrays by name) on random data, and on integers where that is exact."""
+def check(computation: Computation, run: Callable[[Arrays], Mapping[str, Any]], seed: int = 0, error_ulps: float = 0) -> Report:
+    """Run a kernel (input arrays by name -> output arrays by name) on random data, and on integers where that is exact.
+
+    error_ulps: see `evaluate_and_bound`.
+    """
     arrays = random_arrays(computation, seed)
-    runs = compare(computation, arrays, run(arrays), data="random data").runs
+    runs = compare(computation, arrays, run(arrays), data="random data", error_ulps=error_ulps).runs
     reason = inexact(computation)
     if reason is None:
         arrays = integer_arrays(computation, seed)

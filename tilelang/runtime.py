@@ -399,7 +399,7 @@ class Kernel:
         """Compares with the reference: random data within the derived bound, and small integers exactly where that applies."""
         from tilelang.reference import check
 
-        return check(self.computation, lambda arrays: self._by_name(self(**arrays)), seed)
+        return check(self.computation, lambda arrays: self._by_name(self(**arrays)), seed, self.schedule.error_ulps)
 
     def _by_name(self, result: Any) -> dict[str, Any]:
         names = [t.name for t, _ in self._outputs]

@@ -7,13 +7,14 @@ Nodes that a target does not lower yet are in the data model and refused by the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, brief, caller_span
 from tilelang.expr import INDEX, Const, Expr, Var
+from tilelang.instruction import use
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
     Do,
@@ -276,6 +277,11 @@ class Schedule(Builder):
         return Schedule(self.computation, self.steps[:n])
 
     @property
+    def error_ulps(self) -> float:
+        """How many ulps over one rounding the least exact of its instructions may be wrong by, for each operation."""
+        return max((use(name).error_ulps for name in _instructions(self.steps)), default=0)
+
+    @property
     def text(self) -> str:
         """The schedule's canonical text."""
         lines = "".join(f"  {step}\n" for step in self.steps)
@@ -345,3 +351,11 @@ def extent(axis: str) -> Expr:
     """
     _need(isinstance(axis, str), caller_span(), "bad-axes", f"tl.extent({axis!r}) names no axis", 'tl.extent("m")')
     return Var(axis, INDEX)
+
+
+def _instructions(steps: Iterable[Step]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, Do):
+            yield step.instruction
+        elif isinstance(step, Place):
+            yield from _instructions(step.steps or ())

@@ -30,6 +30,10 @@ class PointwiseInstructions(FragmentMoves):
         if semantics.completes != AT_ONCE:
             raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is accepted by the language, not"
                          " lowered yet for this target", "leave the `do` to plain loops")  # fmt: skip
+        if frame.target.stream or frame.target.behind:
+            said = "stream" if frame.target.stream else f"behind {frame.target.behind}"
+            raise refuse(step, "instruction-stores", f"`{step}` stores by itself, so `{said}` says nothing about it",
+                         f"leave `{said}` out, or the `do`")  # fmt: skip
         for _, whole in read:
             if isinstance(whole, Pad) and not resident(whole, self.residence_of(frame, whole)).fills:
                 name = whole.read.tensor.name

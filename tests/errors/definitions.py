@@ -226,3 +226,7 @@ def extent_of_eighty_bits() -> None:
 def literal_beyond_its_type() -> None:
     m = tl.axes(m=4)
     tl.define("Y", tl.input("X", tl.int32, m)[m] + 2**40, m)
+
+
+def range_that_the_type_cannot_hold() -> None:
+    tl.input("ids", tl.uint8, tl.axes(i=4), range=(0, 300))

@@ -46,6 +46,10 @@ def stores_what_does_not_exist() -> None:
     _relu(pieces=16).do("relu8").check("pocl")
 
 
+def stores_by_itself_and_streams() -> None:
+    _relu(pieces=12).via(tl.register, stream=True).split(j=8).do("relu8").check("pocl")
+
+
 def computes_it_from_elsewhere() -> None:
     """The meaning fits, up to names; the shape and the memory do not."""
     _relu(pieces=12).load("X", tl.shared).do("relu8", n="j").check("pocl")

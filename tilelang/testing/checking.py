@@ -41,7 +41,7 @@ def check_schedule(
     must give what the reference gives, within its bound, or to the bit where `exactly`.
     """
     program = lowered(schedule, profile)
-    expected = Expected(schedule.computation, arrays, exactly)
+    expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps)
     faults = check_simulated(program, expected)
     if opencl:
         faults += check_device([(program, expected)])[0]
@@ -50,19 +50,20 @@ def check_schedule(
 
 @dataclasses.dataclass
 class Expected:
-    """Inputs, and what the reference says of them; worked out once, on first use."""
+    """Inputs, and what the reference says of them; worked out once, on first use. error_ulps: of the schedule's instructions."""
 
     computation: Computation
     arrays: Mapping[str, Any]
     exactly: bool = False
+    error_ulps: float = 0
     _known: tuple[Arrays, Arrays] | None = None
 
     def faults(self, results: Mapping[str, Any], where: str) -> list[str]:
         """What is wrong with results, by output name."""
         named = {t.name: _logical(results[t.name], t.dtype.numpy, t.shape) for t in self.computation.outputs}
         if self._known is None:
-            self._known = reference.evaluate_and_bound(self.computation, self.arrays)
-        report = reference.compare(self.computation, self.arrays, named, self.exactly)
+            self._known = reference.evaluate_and_bound(self.computation, self.arrays, self.error_ulps)
+        report = reference.compared(self.computation, self._known, named, self.exactly, "given data")
         return [] if report else [f"{where}: {report}"]
 
 
