@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, brief, caller_span
 from tilelang.expr import INDEX, Const, Expr, Var
-from tilelang.instruction import use
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
     Do,
@@ -279,6 +278,8 @@ class Schedule(Builder):
     @property
     def error_ulps(self) -> float:
         """How many ulps over one rounding the least exact of its instructions may be wrong by, for each operation."""
+        from tilelang.instruction import use
+
         return max((use(name).error_ulps for name in _instructions(self.steps)), default=0)
 
     @property
