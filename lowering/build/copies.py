@@ -54,11 +54,10 @@ class Copies(Fragments):
         if by_registers(step):
             self._refused[id(step)] = "as its stop says"
             return
-        counters, buffers = dict(self.build.counters), dict(self.build.buffers)
         self._refused[id(step)], self._obstacles, self._sizes = "", {}, {}
-        self.make_resident(frame, i, step, slot)  # what it makes is dropped: only whether it is all copies counts
-        self._rings.pop(id(step), None)
-        self.build.counters, self.build.buffers = counters, buffers
+        with self.build.dropped():  # only whether it is all copies counts
+            self.make_resident(frame, i, step, slot)
+            self._rings.pop(id(step), None)
         self._refused[id(step)] = "; ".join(self._obstacles)
         if not self._obstacles:
             sizes = " or ".join(str(n) for n in sorted(self._sizes)) or "no"

@@ -6,8 +6,9 @@ is the immutable view of one point between two steps; a Build collects the buffe
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilelang import dtype as dt
@@ -411,6 +412,13 @@ class Build:
         made = ir.Buffer(self.name(stem), stored, tuple(max(1, n) for n in shape) or (1,), memory, role, ring=ring)
         self.buffers[made.name] = made
         return made
+
+    @contextlib.contextmanager
+    def dropped(self) -> Iterator[None]:
+        """What is made inside is not kept: only how it would be counts."""
+        counters, buffers = dict(self.counters), dict(self.buffers)
+        yield
+        self.counters, self.buffers = counters, buffers
 
     def make_room(self, buffer: ir.Buffer, shape: Sequence[int]) -> None:
         """Registers that walks reach beyond a share's end, where no point exists: the finished kernel's buffer holds them too."""

@@ -181,14 +181,15 @@ class Leaf(Part):
     def _results(self, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
         """Stores of finished values, or of states into the place outside."""
         span = getattr(step, "span", None) or frame.origin
-        waits = any(isinstance(p, Staging) for p in frame.target.places)  # a thread's own registers take the fill as well
-        fills = {b.key for a in frame.spec.axes for b in a.bounds} if waits else frame.fill_keys
         in_registers = frame.target.in_registers and frame.outer is None
+        # a move gives a thread's own registers the fill as well: a ring goes on as a whole, and a vector may read beyond what exists
+        whole = in_registers and frame.fill is not None
+        fills = {b.key for a in frame.spec.axes for b in a.bounds} if whole else frame.fill_keys
         bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
         if in_registers and bounds and self._has_slots(frame, points):
             bounds = [(a, b) for a, b in bounds if not self._computable(frame, a, b, points)]
         conditions = [b.holds(index(0)) for _, b in bounds]
-        if frame.spec.units is not None and frame.spec.units > 1 and not in_registers and frame.staged is None:
+        if frame.spec.units is not None and frame.spec.units > 1 and not in_registers:
             conditions.append(Binary("==", frame.spec.lane, index(0)))
         if not in_registers:
             conditions += [Binary("==", d, index(0)) for d in frame.idle]

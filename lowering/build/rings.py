@@ -7,9 +7,10 @@ it drains and is filled again; `explain` says why.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 
-from tilelang.expr import INDEX, Expr, Read, Var, index
+from tilelang.expr import INDEX, Expr, Read, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.cover import Region
@@ -17,7 +18,6 @@ from tilelang.lowering.build.frame import Frame, Walk
 from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.rounds import Arrival, Rounds, elsewhere
 from tilelang.simplify import simplify
-from tilelang.spec import AxisState
 from tilelang.steps import Place, Split
 
 At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
@@ -168,21 +168,30 @@ class Rings(Part):
     def _no_better_known(self, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
         """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
 
-        Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others.
+        Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others, and threads share what it
+        reads in another way.
         """
-        mine, readers = (self._moved_axes(at(x), k, place) for x in (where, {}))
+        mine, readers = (self._shape_of(at(x), k, place, x or where) for x in (where, {}))
         counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
-        if counted and [a.extent for a in mine] == [a.extent for a in readers]:
+        if counted and mine == readers:
             return where
         begins = {w.first for w in rounds.walks}
         own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e not in begins}
         names = {v: own[v] if v in own else self.build.name(f"{v.name}_first") for v in where}
         return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
 
-    def _moved_axes(self, frame: Frame, k: int, place: Place) -> tuple[AxisState, ...]:
-        """The axes of what a round moves, or makes."""
-        stage = place.verb == "compute"
-        return self.stage_frame(frame, k, k, place).spec.axes if stage else self.region(frame, k, place)[0].spec.axes
+    def _shape_of(self, frame: Frame, k: int, place: Place, where: Mapping[Var, Expr]) -> tuple[object, ...]:
+        """How much of each dimension a round moves, or makes, and each thread's share of it as it is in a given round."""
+        if place.verb == "compute":
+            return tuple(a.extent for a in self.stage_frame(frame, k, k, place).spec.axes)
+        region, uses = self.region(frame, k, place)
+        extents = tuple(a.extent for a in region.spec.axes)
+        if place.memory != "register":
+            return extents
+        with self.build.dropped():
+            share = self.share_of(frame, k, place, region, uses)
+        dims = [dataclasses.replace(d, unit=simplify(substitute(d.unit, where))) for d in share.dims]
+        return (*extents, *dims)
 
     # ------------------------------------------------------------ how far a ring goes on
 

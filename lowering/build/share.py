@@ -157,6 +157,7 @@ class Shares(Part):
         ring = self.register_rings.setdefault(id(step), {}).setdefault(tensor.name, [])
         while len(ring) <= number:
             ring.append(self.build.buffer(f"{tensor.name}_ring", tensor.dtype, shape, "register"))
+        assert ring[0].shape == (shape or (1,)), f"`{step}`: the buffers of its ring have the shapes {ring[0].shape} and {shape}"
         return ring[number]
 
     def clear_ring(self, step: Place) -> ir.Stmt:

@@ -72,3 +72,21 @@ def test_a_reader_of_a_ring_must_own_it() -> None:
 def test_gemm_ampere_is_right() -> None:
     plan = gemm_ampere(matmul(128, 128, 96, tl.float16))
     assert check_schedule(plan, arrays(plan.computation, "integers"), profile=AMPERE, exactly=True) == []
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+@pytest.mark.parametrize("cuts", [(10, 5, 2), (7, 2, 1), (4, 2, 3), (4, 1, 2)], ids=str)
+def test_below_a_fused_axis_every_round_has_the_shares_that_its_readers_find(cuts: tuple[int, int, int], name: str) -> None:
+    """Of a first round more is known than of others, so that threads would share less, or from another element on."""
+    block, walk, thread = cuts
+    made = tl.schedule(matmul(9, 6, 8)).fuse(mn=("m", "n")).tile(mn=block).to("block").split(mn=walk)
+    made = made.load(name, "register", ahead=1).tile(mn=thread).to("thread")
+    assert check_schedule(made, arrays(made.computation), profile=POCL, opencl=True) == []
+
+
+@pytest.mark.parametrize("walk", [1, 3])
+def test_owners_of_more_than_there_is_have_the_fill(walk: int) -> None:
+    """A ring moves on as a whole, so nothing of it may be left unwritten."""
+    made = tl.schedule(matmul(9, 6, 8)).tile(m=2, n=4).to("block").split(k=walk)
+    made = made.load("B", "register", ahead=1, steps=tl.move().tile(k=2).to("warp"))
+    assert check_schedule(made, arrays(made.computation), profile=POCL, opencl=True) == []

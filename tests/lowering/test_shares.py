@@ -96,3 +96,11 @@ def test_a_load_that_a_stage_of_its_round_makes_or_reads_does_not_run_ahead(name
     with pytest.raises(tl.Refusal) as refused:
         testing.lowered(made.load(name, "shared", ahead=1))
     assert refused.value.code == "not-lowered-yet"
+
+
+def test_a_vector_reads_beyond_what_declared_owners_were_given() -> None:
+    m, n, k = tl.axes(m=3, n=7, k=4)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    made = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).tile(m=3, n=7).to("block")
+    made = made.load("B", "register", steps=tl.move().tile(n=8).to("thread")).vectorize(n=4)
+    assert not faults(made)

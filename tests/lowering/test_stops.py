@@ -62,6 +62,13 @@ def test_a_stop_in_registers_is_not_copied_by_the_device() -> None:
     assert not copies(tl.move().via("register"))
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_one_thread_of_a_warp_stores_what_all_of_them_fetched(ahead: int) -> None:
+    braces = tl.move().via("register").tile(m=4).to("warp")
+    made = product(16, 16).load("A", "shared", ahead=ahead, steps=braces).tile(m=1, n=1).to("thread")
+    assert not faults(made)
+
+
 def test_through_both() -> None:
     braces = tl.move().via("register").via("shared")
     made = product().load("A", "register", steps=braces).tile(m=2, n=2).to("thread")
