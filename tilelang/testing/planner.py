@@ -21,6 +21,7 @@ from tilelang.steps import Split, Tile
 from tilelang.task import reads
 from tilelang.tensor import Layout, layout
 from tilelang.testing.choice import Source, subset
+from tilelang.testing.moves import crossed, draw_layout, draw_move, packed
 
 WARP = 8  # threads of a warp in the profile below: a whole one fits into a tiny block
 BLOCK_THREADS = 64
@@ -227,7 +228,7 @@ class _Planner:
         dims = [d.name for d in outputs[0].dims if d.name in self.spec.names]
         inside_state = bool(self.accumulators)
         if dims and memory == "register" and not inside_state and self.source.chance(40):
-            steps = self.store_move(move().via("shared", layout=self.layout(dims)), dims)
+            steps = self.store_move(move().via("shared", layout=draw_layout(self.source, dims)), dims)
         elif dims and memory == "shared" and self.source.chance(50):
             steps = self.store_move(move(), dims)
         how = self.stored() if self.source.chance(12) else {}
@@ -284,18 +285,18 @@ class _Planner:
             how: dict[str, Any] = {}
             if memory == "shared":
                 if self.source.chance(50) and not self.by_access(tensor):
-                    how["layout"] = self.layout(dims)
+                    how["layout"] = draw_layout(self.source, dims)
                 if self.source.chance(25):
                     how["ahead"] = self.source.pick((1, 1, 2))
                 if not self.by_access(tensor):
-                    steps = self.move_steps(dims)
+                    steps = draw_move(self.source, dims)
                     stops = self.source.chance(10)
                     how["steps"] = Move((*move().via("register").steps, *(steps or move()).steps)) if stops else steps
             elif self.source.chance(50):
                 how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
             elif self.source.chance(20) and not self.by_access(tensor):
-                stop = {"layout": self.layout(dims)} if self.source.chance(50) else {}
-                how["steps"] = move().via("shared", ahead=self.source.pick((0, 0, 1)), steps=self.move_steps(dims), **stop)
+                stop = {"layout": draw_layout(self.source, dims)} if self.source.chance(50) else {}
+                how["steps"] = move().via("shared", ahead=self.source.pick((0, 0, 1)), steps=draw_move(self.source, dims), **stop)
             how["stream"] = self.source.chance(8)
             self.made = self.made.load(what, memory, **how)
 
@@ -305,38 +306,6 @@ class _Planner:
             n not in self.spec.names for n, _ in self.spec.coordinates
         )
         return fused or any(t.range is not None for t in self.computation.inputs)
-
-    def layout(self, dims: list[str]) -> Layout:
-        """Any layout of these dimensions: an order, padding, a quotient and a remainder, a swizzle by xor."""
-        order = list(dims)
-        if len(order) > 1 and self.source.chance(50):
-            order.reverse()
-        form = self.source.pick(("order", "pad", "packed", "xor"))
-        if form == "packed":
-            return packed(order, self.source.pick((2, 4, 8)), self.source.chance(30))
-        if form == "xor" and len(order) > 1:
-            return crossed(order)
-        made = layout(*order)
-        return made.pad(self.source.pick((1, 4, 3))) if form == "pad" else made
-
-    def move_steps(self, dims: list[str]) -> Move | None:
-        """How a load moves: silently, by vectors, by threads, in chunks."""
-        form = self.source.pick(("none", "vector", "threads", "both", "chunks"))
-        lanes = self.source.pick((4, 2, 8))
-        axis = dims[-1] if self.source.chance(80) else self.source.pick(dims)
-        steps = move()
-        match form:
-            case "none":
-                return None
-            case "vector":
-                return steps.vectorize(**{axis: lanes})
-            case "threads" | "both":
-                sizes = {d: (lanes if d == axis else 1) for d in dims if d == axis or self.source.chance(80)}
-                steps = steps.tile(**sizes).to("thread", count=self.source.pick((None, None, None, 2)))
-                return steps.vectorize(**{axis: lanes}) if form == "both" else steps
-            case _:
-                steps = steps._then(Split(((axis, self.source.pick((2, 4, 5))),), self.source.chance(30)))
-                return steps.vectorize(**{axis: 2}) if self.source.chance(40) else steps
 
     # ------------------------------------------------------------ stages
 
@@ -476,21 +445,3 @@ class _Planner:
         team = warps(more // WARP) if more % WARP == 0 else threads(more)
         first = schedule(self.computation).units(block=team).steps
         return Schedule(self.computation, (*first, *self.made.steps))
-
-
-def packed(dims: list[str], piece: int, padded: bool) -> Layout:
-    """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
-    from tilelang.expr import INDEX, Var
-
-    last = Var(dims[-1], INDEX)
-    made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
-    return made.pad(1) if padded else made
-
-
-def crossed(dims: list[str]) -> Layout:
-    """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
-    from tilelang.expr import INDEX, Binary, Var, index
-
-    line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
-    rest = tuple(Var(d, INDEX) for d in dims[:-1])
-    return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))

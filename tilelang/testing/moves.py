@@ -1,0 +1,60 @@
+"""Random moves and layouts: how a load brings a tensor, and how it lies where it is brought."""
+
+from __future__ import annotations
+
+from tilelang.schedule import Move, move
+from tilelang.steps import Split
+from tilelang.tensor import Layout, layout
+from tilelang.testing.choice import Source
+
+
+def draw_layout(source: Source, dims: list[str]) -> Layout:
+    """Any layout of these dimensions: an order, padding, a quotient and a remainder, a swizzle by xor."""
+    order = list(dims)
+    if len(order) > 1 and source.chance(50):
+        order.reverse()
+    form = source.pick(("order", "pad", "packed", "xor"))
+    if form == "packed":
+        return packed(order, source.pick((2, 4, 8)), source.chance(30))
+    if form == "xor" and len(order) > 1:
+        return crossed(order)
+    made = layout(*order)
+    return made.pad(source.pick((1, 4, 3))) if form == "pad" else made
+
+
+def draw_move(source: Source, dims: list[str]) -> Move | None:
+    """How a load moves: silently, by vectors, by threads, in chunks."""
+    form = source.pick(("none", "vector", "threads", "both", "chunks"))
+    lanes = source.pick((4, 2, 8))
+    axis = dims[-1] if source.chance(80) else source.pick(dims)
+    steps = move()
+    match form:
+        case "none":
+            return None
+        case "vector":
+            return steps.vectorize(**{axis: lanes})
+        case "threads" | "both":
+            sizes = {d: (lanes if d == axis else 1) for d in dims if d == axis or source.chance(80)}
+            steps = steps.tile(**sizes).to("thread", count=source.pick((None, None, None, 2)))
+            return steps.vectorize(**{axis: lanes}) if form == "both" else steps
+        case _:
+            steps = steps._then(Split(((axis, source.pick((2, 4, 5))),), source.chance(30)))
+            return steps.vectorize(**{axis: 2}) if source.chance(40) else steps
+
+
+def packed(dims: list[str], piece: int, padded: bool) -> Layout:
+    """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
+    from tilelang.expr import INDEX, Var
+
+    last = Var(dims[-1], INDEX)
+    made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
+    return made.pad(1) if padded else made
+
+
+def crossed(dims: list[str]) -> Layout:
+    """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
+    from tilelang.expr import INDEX, Binary, Var, index
+
+    line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
+    rest = tuple(Var(d, INDEX) for d in dims[:-1])
+    return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))
