@@ -154,7 +154,7 @@ def test_when_without_otherwise() -> None:
 
 def test_fuse_and_unfuse_undo_each_other() -> None:
     both = tl.schedule(copy(6, 8)).fuse(ij=("i", "j")).unfuse(ij={"a": 6, "b": 8})
-    assert [str(s) for s in both.steps] == ["fuse ij=(i, j)", "unfuse ij=(a:6, b:8)"]
+    assert [str(s) for s in both.steps] == ["fuse ij=(i, j)", "unfuse ij=(a: 6, b: 8)"]
     assert both.specs[1].names == ("ij",)
     assert both.specs[2].names == ("a", "b")
     arrays = {"X": np.arange(48, dtype=np.float32).reshape(6, 8)}

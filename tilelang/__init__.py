@@ -86,11 +86,12 @@ from tilelang.machine import (
     warpgroup,
 )
 from tilelang.options import Options
-from tilelang.schedule import Move, Schedule, blocks, extent, move, schedule, threads, warpgroups, warps
+from tilelang.schedule import Move, Schedule, blocks, can, extent, move, schedule, threads, warpgroups, warps
 from tilelang.steps import hole
 from tilelang.tensor import Layout, layout
 
 if TYPE_CHECKING:
+    from tilelang.grammar import parse, read
     from tilelang.instruction import computes, fragment, instruction, moves, operand, updates, use
     from tilelang.runtime import Kernel, Target, compile, devices, kernel, simulate, target
 
@@ -99,7 +100,8 @@ bool = _dtype.bool_
 _LAZY = {
     "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "runtime", "simulate": "runtime",
     "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction", "moves": "instruction",
-    "operand": "instruction", "updates": "instruction", "use": "instruction",
+    "operand": "instruction", "updates": "instruction", "use": "instruction", "parse": "grammar",
+    "read": "grammar",
 }  # fmt: skip
 
 
@@ -128,12 +130,13 @@ sys.modules[__name__].__class__ = _Package
 
 __all__ = [
     "Axis", "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options",
-    "ParseError", "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax", "argmin",
-    "axes", "bfloat16", "block", "blocks", "bool", "cast", "ceil", "cluster", "compile", "computation", "computes", "cos", "define",
-    "devices", "equal", "erf", "exp", "exp2", "expm1", "extent", "float16", "float32", "float64", "float8_e4m3", "float8_e5m2",
-    "floor", "fragment", "gelu", "gelu_tanh", "global_", "hole", "image", "input", "instruction", "int16", "int32", "int4", "int64",
-    "int8", "isnan", "kernel", "l1", "l2", "layout", "load_profile", "log", "log1p", "log2", "max", "maximum", "min", "minimum",
-    "move", "moves", "not_equal", "operand", "pad", "prod", "reduce", "register", "relu", "round", "rsqrt", "schedule", "shared",
-    "sigmoid", "simulate", "sin", "sqrt", "sum", "symbol", "tanh", "target", "thread", "threads", "uint16", "uint32", "uint4",
-    "uint64", "uint8", "updates", "use", "warp", "warpgroup", "warpgroups", "warps", "where",
+    "ParseError", "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax",
+    "argmin", "axes", "bfloat16", "block", "blocks", "bool", "can", "cast", "ceil", "cluster", "compile", "computation",
+    "computes", "cos", "define", "devices", "equal", "erf", "exp", "exp2", "expm1", "extent", "float16", "float32", "float64",
+    "float8_e4m3", "float8_e5m2", "floor", "fragment", "gelu", "gelu_tanh", "global_", "hole", "image", "input", "instruction",
+    "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "l1", "l2", "layout", "load_profile", "log", "log1p", "log2",
+    "max", "maximum", "min", "minimum", "move", "moves", "not_equal", "operand", "pad", "parse", "prod", "read", "reduce",
+    "register", "relu", "round", "rsqrt", "schedule", "shared", "sigmoid", "simulate", "sin", "sqrt", "sum", "symbol", "tanh",
+    "target", "thread", "threads", "uint16", "uint32", "uint4", "uint64", "uint8", "updates", "use", "warp", "warpgroup",
+    "warpgroups", "warps", "where",
 ]  # fmt: skip

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from tilelang import dtype as dt
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Var, free, index
+from tilelang.expr import INDEX, Expr, Var, free, index
+from tilelang.machine import Profile
 from tilelang.order import check_order, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
@@ -30,18 +33,21 @@ def axis_extents(computation: Computation) -> dict[str, int]:
     return found
 
 
-def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int]) -> tuple[Step, ...]:
-    """The steps with every `when` decided by the extents."""
+def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: Profile | None = None) -> tuple[Step, ...]:
+    """The steps with every `when` decided by the extents, and by what the profile's device can do; without one, by what any can."""
     out: list[Step] = []
     for step in steps:
         if isinstance(step, When):
+            values: dict[Expr, Any] = {Var(n, INDEX): e for n, e in extents.items()}
             for v in step.condition.walk():
-                if isinstance(v, Var) and v.name not in extents:
+                if isinstance(v, Var) and v.dtype is dt.bool_:
+                    values[v] = profile is not None and profile.can(v.name.removeprefix("can(").removesuffix(")"))
+                elif isinstance(v, Var) and v.name not in extents:
                     raise _unknown_axis(step, v.name, tuple(extents))
-            chosen = evaluate(step.condition, {Var(n, INDEX): e for n, e in extents.items()})
-            out += resolve_when(step.then if chosen else step.otherwise, extents)
+            chosen = evaluate(step.condition, values)
+            out += resolve_when(step.then if chosen else step.otherwise, extents, profile)
         elif isinstance(step, Place) and step.steps is not None:
-            out.append(step.replace(steps=resolve_when(step.steps, extents)))
+            out.append(step.replace(steps=resolve_when(step.steps, extents, profile)))
         else:
             out.append(step)
     return tuple(out)

@@ -14,7 +14,9 @@ import dataclasses
 import functools
 import linecache
 import os
+import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -99,7 +101,8 @@ class TileLangError(Exception):
 
     def render(self) -> str:
         """The error as text, several lines, without colour."""
-        lines = [f"error[{self.code}]: {self.message}"]
+        words = in_words_of_text if self.span is not None and self.span.column else str
+        lines = [f"error[{self.code}]: {words(self.message)}"]
         if self.span is not None:
             lines.append(f"  --> {self.span}")
             text = linecache.getline(self.span.file, self.span.line).rstrip()
@@ -114,8 +117,19 @@ class TileLangError(Exception):
             head = f"  = {'counterexample' if self.proven else 'not proven'}:"
             lines.append(head + ("" if self.counterexample.startswith("\n") else " ") + self.counterexample)
         if self.mend:
-            lines.append(f"  = help: {self.mend}")
+            lines.append(f"  = help: {words(self.mend)}")
         return "\n".join(lines)
+
+
+def in_words_of_text(text: str) -> str:
+    """What is said of a file's text, which has a column: `tl.where(x)` is written `where(x)` there.
+
+    >>> in_words_of_text("give tiles to blocks: .tile(...).to(tl.block), not tl.shared")
+    'give tiles to blocks: tile ... -> block, not shared'
+    """
+    text = re.sub(r"\.?tile\(\.\.\.\)\.to\(tl\.(\w+)\)", r"tile ... -> \1", text)
+    text = re.sub(r"\.to\(tl\.(\w+)\)", r"-> \1", text)
+    return re.sub(r"\btl\.(\w)", r"\1", text)
 
 
 def _rebuild(cls: type[TileLangError], state: dict[str, Any]) -> TileLangError:
@@ -130,6 +144,23 @@ class Refusal(TileLangError):
 
 class ParseError(TileLangError):
     """Text that is not a program."""
+
+
+class Findings(ParseError):
+    """Several errors of one text, in its order. errors: all of them; code, message, span and mend are the first one's."""
+
+    def __init__(self, errors: Iterable[TileLangError]) -> None:
+        self.errors = tuple(sorted(errors, key=lambda e: (e.span.line, e.span.column) if e.span is not None else (0, 0)))
+        first = self.errors[0]
+        super().__init__(
+            first.code, first.message, span=first.span, counterexample=first.counterexample, mend=first.mend, notes=first.notes
+        )
+
+    def render(self) -> str:
+        return "\n\n".join(e.render() for e in self.errors)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Findings, (self.errors,)
 
 
 class ComputationError(TileLangError):

@@ -17,6 +17,7 @@ from tilelang.dtype import DType
 from tilelang.errors import ComputationError, brief, called_from_inside
 from tilelang.node import Node, interned
 from tilelang.operators import Operators
+from tilelang.words import spelled
 
 INDEX = dt.int64  # the type of axes and index arithmetic until the lowering chooses a width
 
@@ -423,7 +424,7 @@ def free(expr: Node) -> frozenset[Any]:
     return found
 
 
-_PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8,
+PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8,
                "*": 9, "/": 9, "//": 9, "%": 9}  # fmt: skip
 
 
@@ -435,9 +436,9 @@ def to_text(expr: Node) -> str:
             case Const(value, type):
                 return str(value).lower() if type.kind == "bool" else str(value)
             case Var(name=name) | Axis(name=name):
-                return str(name)
-            case Binary(op, left, right) if op in _PRECEDENCE:
-                p = _PRECEDENCE[op]
+                return spelled(name)
+            case Binary(op, left, right) if op in PRECEDENCE:
+                p = PRECEDENCE[op]
                 text = f"{go(left, p)} {op} {go(right, p + 1)}"
                 return f"({text})" if p < outer else text
             case Binary(op, left, right):
@@ -453,7 +454,7 @@ def to_text(expr: Node) -> str:
             case Cast(operand, type):
                 return f"cast({go(operand, 0)}, {type})"
             case Read(tensor, indices):
-                return f"{tensor.name}[{', '.join(go(i, 0) for i in indices)}]"
+                return f"{spelled(tensor.name)}[{', '.join(go(i, 0) for i in indices)}]"
             case Pad(read, value):
                 return f"pad({go(read, 0)}, {go(value, 0)})"
             case Reduce(combiner, values, axes, condition, member):

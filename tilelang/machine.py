@@ -171,8 +171,8 @@ class Profile:
         return tuple(sorted(wide | {1}))
 
     def can(self, capability: str) -> bool:
-        """Whether a capability of that name is listed; `async_copy` follows from the copy sizes."""
-        return self.async_copy if capability == "async_copy" else capability in self.capabilities
+        """Whether a capability, or an instruction, of that name is listed; `async_copy` follows from the copy sizes."""
+        return self.async_copy if capability == "async_copy" else capability in (*self.capabilities, *self.instructions)
 
     def source(self, path: str) -> str | None:
         """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from tilelang import dtype as dt
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, brief, caller_span
 from tilelang.expr import INDEX, Const, Expr, Var
@@ -34,6 +35,7 @@ from tilelang.steps import (
     sizes_text,
 )
 from tilelang.tensor import Layout
+from tilelang.words import spelled
 
 if TYPE_CHECKING:
     from tilelang.spec import Spec
@@ -161,12 +163,21 @@ class Builder:
         return self._then(Do(name, tuple(binding.items()), span))
 
     def when(self, condition: Expr, then: Builder, otherwise: Builder | None = None) -> Self:
-        """Steps under a condition on extents: `.when(tl.extent("m") < 64, tl.move()...)`."""
+        """Steps under a condition on extents, or on what the device can do: `.when(tl.extent("m") < 64, tl.move()...)`.
+
+        Before the device is known (in `specs`, in `explain`) it can do nothing that is asked.
+        """
         span = caller_span()
         good = isinstance(condition, Expr) and condition.dtype.kind == "bool"
         leaves = [e for e in condition.walk() if not [*e.children()]] if good else []
         good &= all(isinstance(e, (Var, Const)) for e in leaves)
-        _need(good, span, "bad-condition", f"`when {brief(condition)}` is no condition on extents", 'tl.extent("m") <= 64')
+        _need(
+            good,
+            span,
+            "bad-condition",
+            f"`when {brief(condition)}` is no condition on extents",
+            'tl.extent("m") <= 64, tl.can("async_copy")',
+        )
         otherwise = Move() if otherwise is None else otherwise
         for part in (then, otherwise):
             _need(isinstance(part, Builder), span, "bad-steps", f"`when`: {brief(part)} is no move", "a tl.move() with steps")
@@ -249,8 +260,8 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     _need(on is None or isinstance(on, str), span, "bad-role", f"`{verb}` on {on!r}: no role", 'on="producer"')
     if isinstance(what, Tensor):
         what = what.name
-    given = steps.steps if isinstance(steps, Move) else None
-    good = given is not None or steps is None or steps is ...
+    given = steps.steps or None if isinstance(steps, Move) else None
+    good = isinstance(steps, Move) or steps is None or steps is ...
     _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is no move", "a tl.move() with steps, or ... for a hole")
     _need(isinstance(memory, (str, Memory)), span, "bad-memory", f"`{verb}` in {memory!r}: no memory", "tl.register, tl.shared")
     memory_name = str(getattr(memory, "name", memory))
@@ -286,7 +297,7 @@ class Schedule(Builder):
     def text(self) -> str:
         """The schedule's canonical text."""
         lines = "".join(f"  {step}\n" for step in self.steps)
-        return f"schedule for {self.computation.name} {{" + (f"\n{lines}}}" if lines else " }")
+        return f"schedule for {spelled(self.computation.name)} {{" + (f"\n{lines}}}" if lines else " }")
 
     @property
     def hash(self) -> str:
@@ -354,9 +365,22 @@ def extent(axis: str) -> Expr:
     return Var(axis, INDEX)
 
 
+def can(name: str) -> Expr:
+    """What the device can do, in a `when` condition: `.when(tl.can("async_copy"), tl.move()...)`. name: as its profile lists it.
+
+    >>> print(can("async_copy"))
+    can(async_copy)
+    """
+    good = isinstance(name, str) and name.isidentifier()
+    _need(good, caller_span(), "bad-capability", f"tl.can({name!r}) names nothing that a device can do", 'tl.can("async_copy")')
+    return Var(f"can({name})", dt.bool_)
+
+
 def _instructions(steps: Iterable[Step]) -> Iterator[str]:
     for step in steps:
         if isinstance(step, Do):
             yield step.instruction
         elif isinstance(step, Place):
             yield from _instructions(step.steps or ())
+        elif isinstance(step, When):
+            yield from _instructions((*step.then, *step.otherwise))

@@ -10,6 +10,7 @@ from tilelang.errors import Span
 from tilelang.expr import Expr, Read, to_text
 from tilelang.node import Node, node
 from tilelang.tensor import Layout
+from tilelang.words import spelled
 
 
 @node
@@ -48,8 +49,10 @@ class Team(Node):
         return (self, other)
 
     def __str__(self) -> str:
-        tail = f" as {self.role}" if self.role else ""
-        return f"{self.count} {self.level}{tail}" + (f" ({self.registers} registers)" if self.registers is not None else "")
+        tail = f" as {spelled(self.role)}" if self.role else ""
+        return f"{self.count} {spelled(self.level)}{tail}" + (
+            f" ({self.registers} registers)" if self.registers is not None else ""
+        )
 
 
 @node
@@ -61,7 +64,7 @@ class Units(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        return f"units {self.level} = {' + '.join(str(t) for t in self.teams)}"
+        return f"units {spelled(self.level)} = {' + '.join(str(t) for t in self.teams)}"
 
 
 @node
@@ -73,7 +76,7 @@ class Fuse(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        return f"fuse {self.name}=({', '.join(self.axes)})"
+        return f"fuse {spelled(self.name)}=({', '.join(map(spelled, self.axes))})"
 
 
 @node
@@ -85,7 +88,7 @@ class Unfuse(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        return f"unfuse {self.axis}=({', '.join(f'{n}:{e}' for n, e in self.parts)})"
+        return f"unfuse {spelled(self.axis)}=({', '.join(f'{spelled(n)}: {e}' for n, e in self.parts)})"
 
 
 @node
@@ -101,7 +104,7 @@ class Tile(Step):
     def __str__(self) -> str:
         count = f" {self.count}" if self.count is not None else ""
         order = " " + str(self.order).replace("layout", "order") if self.order is not None else ""
-        return f"tile {sizes_text(self.sizes)} -> {self.level}{count}{order}"
+        return f"tile {sizes_text(self.sizes)} -> {spelled(self.level)}{count}{order}"
 
 
 @node
@@ -116,7 +119,7 @@ class Split(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        of = f" of {' '.join(self.of)}" if self.of else ""
+        of = f" of {' '.join(map(spelled, self.of))}" if self.of else ""
         return f"split {sizes_text(self.sizes)}{of}" + " unroll" * self.unroll + " peel" * self.peel
 
 
@@ -150,14 +153,14 @@ class Place(Step):
 
     def __str__(self) -> str:
         if self.verb == "via":
-            head = f"via {self.memory}"
+            head = f"via {spelled(self.memory)}"
         elif self.verb == "accumulate":
-            head = f"accumulate in {self.memory}"
+            head = f"accumulate in {spelled(self.memory)}"
         else:
-            what = to_text(self.what) if isinstance(self.what, Read) else self.what
-            head = f"{self.verb} {what} in {self.memory}"
+            what = to_text(self.what) if isinstance(self.what, Read) else spelled(str(self.what))
+            head = f"{self.verb} {what} in {spelled(self.memory)}"
         parts = [head, str(self.layout) if self.layout is not None else "", f"ahead {self.ahead}" if self.ahead else "",
-                 f"behind {self.behind}" if self.behind else "", f"on {self.on}" if self.on else "", "once" * self.once,
+                 f"behind {self.behind}" if self.behind else "", f"on {spelled(self.on)}" if self.on else "", "once" * self.once,
                  "stream" * self.stream]  # fmt: skip
         inner = [str(s) for s in self.steps or ()] + ["..."] * self.open
         braces = "{ " + "; ".join(inner) + " }" if inner else ""
@@ -172,7 +175,7 @@ class Inline(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        return f"inline {self.tensor}"
+        return f"inline {spelled(self.tensor)}"
 
 
 @node
@@ -184,7 +187,7 @@ class Vectorize(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        return f"vectorize {self.axis}={self.lanes}"
+        return f"vectorize {spelled(self.axis)}={self.lanes}"
 
 
 @node
@@ -196,8 +199,8 @@ class Do(Step):
     span: Span | None = None
 
     def __str__(self) -> str:
-        tail = f" ({', '.join(f'{a}={b}' for a, b in self.binding)})" if self.binding else ""
-        return f"do {self.instruction}{tail}"
+        tail = f" ({', '.join(f'{spelled(a)}={spelled(b)}' for a, b in self.binding)})" if self.binding else ""
+        return f"do {spelled(self.instruction)}{tail}"
 
 
 @node
@@ -226,4 +229,4 @@ class When(Step):
 
 def sizes_text(sizes: Sizes) -> str:
     """The sizes of a cut as they are written: `m=64 n=32`."""
-    return " ".join(f"{axis}={size}" for axis, size in sizes)
+    return " ".join(f"{spelled(axis)}={size}" for axis, size in sizes)

@@ -85,7 +85,7 @@ def _record(step: Do) -> Instruction:
     try:
         return use(step.instruction)
     except Refusal as error:
-        error.span = error.span or step.span
+        error.span = step.span or error.span
         raise
 
 

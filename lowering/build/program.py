@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from tilelang.check import advance, axis_extents, resolve_when
+from tilelang.check import advance, advance_all, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Call, Expr, Read, Reduce, index, unique
@@ -47,7 +47,12 @@ def build_program(computation: Computation, steps: tuple[Step, ...], profile: Pr
 class _Assembly:
     def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
         self.computation, self.profile = computation, profile
-        steps = with_stops(resolve_when(steps, axis_extents(computation)))
+        chosen = resolve_when(steps, axis_extents(computation), profile)
+        if chosen != resolve_when(
+            steps, axis_extents(computation)
+        ):  # what only this device can do was not checked when it was written
+            advance_all(computation, chosen)
+        steps = with_stops(chosen)
         check_lowered(steps, profile)
         first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]

@@ -1,0 +1,233 @@
+"""A computation from its text: declarations in their order, each checked by the same functions that the Python surface calls.
+
+A declaration with a fault does not hide the faults of others that do not need it: all are told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tilelang.computation import Computation, Tensor, define, symbol
+from tilelang.computation import axes as make_axes
+from tilelang.computation import computation as make_computation
+from tilelang.computation import input as make_input
+from tilelang.dtype import DType
+from tilelang.errors import Findings, TileLangError
+from tilelang.expr import Axis, as_expr
+from tilelang.grammar.parser import Syntax
+from tilelang.grammar.values import Scope, Values, in_text, name_of, type_named
+
+Parameters = Mapping[str, int | DType]
+
+
+def parameters(item: Syntax) -> tuple[Syntax, ...]:
+    """The parameters of a computation or a schedule."""
+    return next((tuple(t.children) for t in item.children if t.data == "parameters"), ())
+
+
+def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dict[str, Any]:
+    """The values of an item's parameters: as given, else their defaults, which may use those before them.
+
+    Raises ParseError where one has neither; where says to whom they belong.
+    """
+    scope = Scope(file, {})
+    for p in parameters(item):
+        name = name_of(p.children[0])
+        if name in scope.values:
+            raise scope.fail(p, "parameter-twice", f"{where} has two parameters `{name}`", "name them apart")
+        if name in given:
+            scope.values[name] = given[name]
+        elif p.data == "launch_parameter":
+            multiple = int(p.children[1]) if len(p.children) > 1 else 1
+            scope.values[name] = symbol(name, multiple)
+        elif len(p.children) > 1:
+            scope.values[name] = _default(scope, p.children[1])
+        else:
+            raise scope.fail(
+                p,
+                "parameter-without-value",
+                f"`{name}` of {where} has no value",
+                f"give one, as in --size {name}=1024, or a default",
+            )
+    return scope.values
+
+
+def _default(scope: Scope, tree: Any) -> Any:
+    if tree.data == "variable" and name_of(tree.children[0]) not in scope.values:
+        return type_named(scope, tree.children[0])
+    return Values(scope, whole=True).value(tree)
+
+
+def build_computation(tree: Syntax, file: str, given: Parameters) -> Computation:
+    """The computation of a `computation` item for the parameters given. Raises ParseError, or Findings where there are several."""
+    return _Definitions(tree, file, given).build()
+
+
+class _Definitions:
+    def __init__(self, tree: Syntax, file: str, given: Parameters) -> None:
+        self.tree, self.name = tree, name_of(tree.children[0])
+        self.declarations = [t for t in tree.children[1:] if t.data != "parameters"]
+        self.scope = Scope(file, parameters_of(tree, file, given, self.name))
+        self.outputs: list[Tensor] = []
+        self.order: list[str] | None = None
+        self.errors: list[TileLangError] = []
+        self.broken: set[str] = set()  # names whose declarations have faults: what needs them is not told of
+
+    def build(self) -> Computation:
+        for d in self._axes_first():
+            self._tried(d)
+        if not self.outputs and not self.errors:
+            self.errors.append(
+                self.scope.fail(self.tree.children[0], "output", f"{self.name} has no output", "put `output` before a definition")
+            )
+        if self.errors:
+            raise self.errors[0] if len(self.errors) == 1 else Findings(self.errors)
+        outputs = tuple(self.outputs) if self.order is None else tuple(self.scope.tensors[n] for n in self.order)
+        try:
+            return make_computation(self.name, outputs)
+        except TileLangError as error:
+            raise in_text(error, self.scope.span(self.tree.children[0])) from None
+
+    def _axes_first(self) -> Iterator[Any]:
+        """The declarations, extents of axes and combiners before what uses them."""
+        yield from (d for d in self.declarations if d.data in ("axis", "combiner"))
+        yield from (d for d in self.declarations if d.data not in ("axis", "combiner"))
+
+    def _tried(self, d: Any) -> None:
+        try:
+            getattr(self, f"_{d.data}")(d)
+        except TileLangError as error:
+            error = in_text(error, self.scope.span(d))
+            if not any(f"`{n}`" in error.message for n in self.broken):
+                self.errors.append(error)
+            self.broken |= set(_declared(d))
+
+    # ------------------------------------------------------------ declarations
+
+    def _fresh(self, tree: Any, name: str) -> None:
+        if name in self.scope.tensors:
+            raise self.scope.fail(tree, "name-twice", f"two tensors are named {name}", "give one of them another name")
+
+    def _input(self, d: Any) -> None:
+        name, type_name, *rest = d.children
+        self._fresh(name, name_of(name))
+        dims = [self._dimension(t) for t in rest if t.data == "dimension"]
+        told = next((t for t in rest if t.data == "value_range"), None)
+        layout = next((t for t in rest if t.data in ("layout", "plain_layout")), None)
+        if layout is not None:
+            message = "a layout of an input is accepted by the language, not lowered yet for this target"
+            mend = f"pack it: `load {name_of(name)} in global layout (...)` at the head of a schedule"
+            raise self.scope.fail(layout, "not-lowered-yet", message, mend)
+        inner = Values(self.scope)
+        bounds = None if told is None else tuple(inner.number(t, "a bound of the range", -(2**63)) for t in told.children)
+        made = make_input(name_of(name), type_named(self.scope, type_name), *dims, range=bounds)  # type: ignore[arg-type]
+        self.scope.tensors[made.name] = made
+        for axis in dims:
+            self._known_axis(axis)
+
+    def _known_axis(self, axis: Axis) -> None:
+        """What a dimension's name stands for in definitions: an `axis` declaration says it first, then the first input."""
+        if not isinstance(self.scope.values.get(axis.name), Axis):
+            self.scope.values[axis.name] = axis
+
+    def _dimension(self, d: Any) -> Axis:
+        name = name_of(d.children[0])
+        if len(d.children) == 1:
+            axis = self.scope.values.get(name)
+            if isinstance(axis, Axis):
+                return axis
+            raise self.scope.fail(d, "extent", f"the extent of `{name}` is not known here", f"{name}: 64, or {name}: a parameter")
+        return self._axis_of(name, d.children[1])
+
+    def _axis_of(self, name: str, extent: Any) -> Axis:
+        found = Values(self.scope, whole=True).value(extent)
+        try:
+            made = make_axes(**{name: found})
+        except TileLangError as error:
+            raise in_text(error, self.scope.span(extent)) from None
+        assert isinstance(made, Axis)
+        return made
+
+    def _axis(self, d: Any) -> None:
+        name = name_of(d.children[0])
+        self.scope.values[name] = self._axis_of(name, d.children[1])
+
+    def _combiner(self, d: Any) -> None:
+        name, left, right, results, identity = d.children
+        sides = [[name_of(m.children[0]) for m in side.children] for side in (left, right)]
+        for side in (left, right):
+            for m in side.children:
+                type_named(self.scope, m.children[1])
+        names = [*sides[0], *sides[1]]
+        if len(sides[0]) != len(sides[1]) or len(set(names)) != len(names):
+            message = "both states of a combiner have the same number of members, each with its own name"
+            raise self.scope.fail(d, "reduce-members", message, "as in combiner w(a: float32; b: float32) { ... }")
+        if not len(results.children) == len(identity.children) == len(sides[0]):
+            counts = f"{len(results.children)} results and {len(identity.children)} identities"
+            message = f"{name_of(name)} has {len(sides[0])} members, {counts}"
+            raise self.scope.fail(d, "reduce-members", message, "one result and one identity per member")
+        neutral = [Values(self.scope).value(t) for t in identity.children]
+
+        def combine(a: Any, b: Any) -> Any:
+            many = isinstance(a, tuple)
+            values = dict(zip(names, (*a, *b) if many else (a, b), strict=True))
+            inner = Values(Scope(self.scope.file, values))
+            made = tuple(inner.value(t) for t in results.children)
+            return made if many else made[0]
+
+        self.scope.combiners[name_of(name)] = (combine, neutral)
+
+    def _outputs(self, d: Any) -> None:
+        self.order = [name_of(n) for n in d.children]
+        for name, tree in zip(self.order, d.children, strict=True):
+            if name not in self.scope.tensors and name not in self.broken:
+                raise self.scope.fail(tree, "unknown-tensor", f"there is no tensor `{name}`", "outputs are definitions above")
+
+    def _definition(self, d: Any) -> None:
+        parts: dict[str, list[Any]] = {}
+        for t in d.children:
+            parts.setdefault(t.data, []).append(t)
+        targets, (expressions,) = parts["target"], parts["expressions"]
+        names = [name_of(t.children[0]) for t in targets]
+        for t, n in zip(targets, names, strict=True):
+            self._fresh(t, n)
+        spelled = [[name_of(n) for n in t.children[1].children] if len(t.children) > 1 else [] for t in targets]
+        if any(s != spelled[0] for s in spelled):
+            raise self.scope.fail(
+                d, "define-members", "tensors that are defined together have the same axes", "define them by themselves"
+            )
+        values = Values(self.scope)
+        axes = values.axes(targets[0].children[1]) if len(targets[0].children) > 1 else []
+        found = self._values(values, expressions, len(names))
+        licences = [name_of(n) for t in parts.get("licences", ()) for n in t.children]
+        if len(names) == 1 and not isinstance(found, tuple):
+            tensors: tuple[Tensor, ...] = (define(names[0], found, *axes, allow=licences),)
+        else:
+            tensors = define(names, found if isinstance(found, tuple) else (found,), *axes, allow=licences)
+        self.scope.tensors.update((t.name, t) for t in tensors)
+        only = [name_of(n) for t in parts.get("only", ()) for n in t.children]
+        for t in parts.get("only", ()):
+            for n in t.children:
+                if name_of(n) not in names:
+                    raise self.scope.fail(
+                        n, "unknown-tensor", f"`{name_of(n)}` is not defined here", "one of " + ", ".join(names)
+                    )
+        if "is_output" in parts:
+            self.outputs += [t for t in tensors if not only or t.name in only]
+
+    @staticmethod
+    def _values(values: Values, expressions: Any, names: int) -> Any:
+        """What is defined: one value; or a tuple, of several values or of one reduction's members."""
+        trees = expressions.children
+        if len(trees) == 1 and trees[0].data == "reduction":
+            return values.reduced(trees[0])
+        found = tuple(as_expr(values.value(t)) for t in trees)
+        return found[0] if len(found) == 1 and names == 1 else found
+
+
+def _declared(d: Any) -> list[str]:
+    """The names that a declaration would have made."""
+    if d.data == "definition":
+        return [name_of(t.children[0]) for t in d.children if t.data == "target"]
+    return [name_of(d.children[0])] if d.data in ("input", "axis", "combiner") else []

@@ -1,0 +1,224 @@
+"""A file of the language: its computations and schedules, bound to numbers when they are asked for.
+
+document = parse(text, "gemm.tile")
+plan = document.schedule("fast", M=1024, N=1024, K=1024)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tilelang.computation import Computation
+from tilelang.dtype import DType
+from tilelang.errors import Findings, ParseError, Span, TileLangError
+from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
+from tilelang.grammar.parser import Syntax, nearest, parse_tree
+from tilelang.grammar.scan import MOST_BYTES
+from tilelang.grammar.steps import Steps
+from tilelang.grammar.values import Scope, Values, in_text, name_of
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A computation or a schedule as it stands in the text. of: for a schedule, its computation. under: conditions around it, with
+    whether they must hold."""
+
+    name: str
+    tree: Syntax
+    of: str = ""
+    under: tuple[tuple[Syntax, bool], ...] = ()
+
+
+class Document:
+    """A parsed file. Its names are known; numbers are given when a computation or a schedule is asked for."""
+
+    def __init__(self, tree: Syntax, file: str) -> None:
+        self.tree, self.file = tree, file
+        self.computations: dict[str, Entry] = {}
+        self.schedules: list[Entry] = []
+        self._scope = Scope(file, {})
+        errors: list[TileLangError] = []
+        for item, under in _items(tree):
+            try:
+                self._enter(item, under)
+            except TileLangError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == 1 else Findings(errors)
+
+    def _enter(self, item: Any, under: Any) -> None:
+        if item.data == "use":
+            self._use(item)
+        elif item.data == "computation":
+            name = name_of(item.children[0])
+            if name in self.computations:
+                raise self._scope.fail(item.children[0], "name-twice", f"two computations are named {name}", "name them apart")
+            self.computations[name] = Entry(name, item, under=under)
+        else:
+            names = [name_of(t) for t in item.children if t.data == "name"]
+            self.schedules.append(Entry(names[0] if len(names) > 1 else "", item, names[-1], under))
+
+    def _use(self, item: Any) -> None:
+        from tilelang.instruction import use
+
+        try:
+            use(name_of(item.children[0]))
+        except TileLangError as error:
+            raise in_text(error, self._scope.span(item.children[0])) from None
+
+    # ------------------------------------------------------------ what is asked for
+
+    def computation(self, name: str | None = None, /, **sizes: int | DType) -> Computation:
+        """A computation, with values for its parameters. name: may be left out where there is one.
+
+        Raises ParseError for a name or a parameter that is not there; ParseError, or Findings, where the text cannot be.
+        """
+        entry = self._computation(name)
+        self._check_sizes(entry, sizes)
+        return self._built(entry, sizes)
+
+    def schedule(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Schedule:
+        """A schedule, with values for its parameters and its computation's. name: may be left out where there is one.
+
+        profile: decides `when` around schedules. A computation that has no schedule here gets one without steps. Raises as
+        `computation` does, and Refusal for steps that cannot be.
+        """
+        entry = self._schedule(name, sizes, profile)
+        if entry is None:
+            return Schedule(self.computation(None, **sizes))
+        of = self._computation_of(entry)
+        self._check_sizes(of, sizes, entry)
+        computation = self._built(of, sizes)
+        values = parameters_of(of.tree, self.file, sizes, of.name)
+        values |= parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule")
+        steps = Steps(Scope(self.file, values), computation)
+        return Schedule(computation, steps.steps(entry.tree.children[-1]))
+
+    def parameters(self, entry: Entry) -> tuple[str, ...]:
+        """The names of an entry's parameters."""
+        return tuple(name_of(p.children[0]) for p in parameters(entry.tree))
+
+    def schedules_of(self, computation: str, sizes: Parameters, profile: Profile | None = None) -> list[Entry]:
+        """The schedules for a computation whose conditions hold."""
+        return [e for e in self.schedules if e.of == computation and self._holds(e, sizes, profile)]
+
+    # ------------------------------------------------------------ inside
+
+    def _built(self, entry: Entry, sizes: Parameters) -> Computation:
+        own = self.parameters(entry)
+        return build_computation(entry.tree, self.file, {n: v for n, v in sizes.items() if n in own})
+
+    def _computation(self, name: str | None) -> Entry:
+        if name is None:
+            if len(self.computations) == 1:
+                return next(iter(self.computations.values()))
+            wanted = "there is no computation in it" if not self.computations else "it has several computations"
+            raise ParseError(
+                "which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=self._names(self.computations)
+            )
+        if name not in self.computations:
+            raise self._unknown("computation", name, self.computations)
+        return self.computations[name]
+
+    def _computation_of(self, entry: Entry) -> Entry:
+        if entry.of in self.computations:
+            return self.computations[entry.of]
+        near = nearest(entry.of, self.computations)
+        mend = f"did you mean `{near}`?" if near else self._names(self.computations)
+        tree = [t for t in entry.tree.children if t.data == "name"][-1]
+        raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", mend)
+
+    def _schedule(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry | None:
+        found = [e for e in self.schedules if self._holds(e, sizes, profile)]
+        if name is not None:
+            found = [e for e in found if e.name == name]
+            if not found:
+                raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
+        if len(found) > 1:
+            names = {e.name: e for e in found}
+            raise ParseError(
+                "which-schedule", f"{self.file} has several schedules", span=Span(self.file, 1), mend=self._names(names)
+            )
+        return found[0] if found else None
+
+    def _holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
+        if not entry.under:
+            return True
+        of = self.computations.get(entry.of)
+        values = parameters_of(of.tree, self.file, sizes, of.name) if of is not None else {}
+        scope = Scope(self.file, values, can=lambda n: profile is not None and profile.can(n))
+        for tree, wanted in entry.under:
+            found = Values(scope, whole=True).value(tree)
+            if not isinstance(found, bool):
+                raise scope.fail(tree, "not-a-condition", f"`{found}` is no condition", "compare parameters, as in M <= 64")
+            if found is not wanted:
+                return False
+        return True
+
+    def _check_sizes(self, entry: Entry, sizes: Parameters, also: Entry | None = None) -> None:
+        known = (*self.parameters(entry), *(self.parameters(also) if also is not None else ()))
+        for name in sizes:
+            if name not in known:
+                near = nearest(name, known)
+                mend = f"did you mean `{near}`?" if near else self._names(dict.fromkeys(known)) if known else "leave it out"
+                raise ParseError(
+                    "unknown-parameter", f"{entry.name} has no parameter `{name}`", span=Span(self.file, 1), mend=mend
+                )
+
+    def _unknown(self, what: str, name: str, known: Any) -> ParseError:
+        near = nearest(name, known)
+        mend = f"did you mean `{near}`?" if near else self._names(known)
+        return ParseError(f"unknown-{what}", f"{self.file} has no {what} `{name}`", span=Span(self.file, 1), mend=mend)
+
+    @staticmethod
+    def _names(known: Any) -> str:
+        return "one of " + ", ".join(known) if known else "write one"
+
+
+def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
+    """Every item, with the conditions around it."""
+    for item in tree.children:
+        if item.data == "version":
+            continue
+        if item.data != "choice":
+            yield item, under
+            continue
+        condition, *items = item.children
+        for branch in items:
+            yield from _items(branch, (*under, (condition, branch.data == "then")))
+
+
+def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES) -> Document:
+    """The computations and schedules of a text. file: how errors call it. limit_bytes: the largest text that is read.
+
+    Raises ParseError, or Findings where several parts have faults.
+
+    >>> doc = parse("computation twice(N) { input X: float32[i: N] output Y[i] = X[i] * 2.0 }")
+    >>> print(doc.computation(N=8).text, end="")
+    computation twice {
+      input X: float32[i: 8]
+      output Y[i] = X[i] * 2.0
+    }
+    """
+    return Document(parse_tree(text, file, limit_bytes), file)
+
+
+def read(path: str | Path, *, limit_bytes: int = MOST_BYTES) -> Document:
+    """The computations and schedules of a file. Raises ParseError where it cannot be read, or is no program."""
+    name = str(path)
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(limit_bytes + 1)
+        return parse(raw.decode("utf-8"), name, limit_bytes=limit_bytes)
+    except OSError as error:
+        raise ParseError(
+            "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"
+        ) from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ParseError("not-text", f"{name} is no text in UTF-8", span=Span(name, line), mend="save it in UTF-8") from None

@@ -1,0 +1,250 @@
+"""What a syntax error says: a table of broken texts, each both the definition of its message and its test.
+
+A failure of the parser is compared with the states in which the examples fail; the first example that fails in the same way gives the
+message. What no example covers is told by the words that could stand there.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tilelang.errors import ParseError, Span
+from tilelang.grammar.parser import lark, nearest
+
+_C = "computation f(M) {{ input A: float32[m: M] {} }}".format
+_S = "schedule s for f {{ {} }}".format
+
+# code, message, mend, broken texts
+MESSAGES: list[tuple[str, str, str, list[str]]] = [
+    (
+        "tile-without-level",
+        "`tile` does not say which units take the tiles",
+        "add `-> block`, `-> warp` or `-> thread`; for a sequential loop write `split`",
+        [_S("tile m=8"), _S("tile m=8 split k=4"), _S("tile m=8; split k=4"), _S("tile m=8 order (m)")],
+    ),
+    (
+        "size-without-axis",
+        "a size belongs to an axis",
+        "write axis=size, as in m=8",
+        [_S("tile 8 -> block"), _S("split 8"), _S("vectorize 4"), _S("tile m -> block"), _S("split m")],
+    ),
+    (
+        "comma-between-sizes",
+        "sizes are parted by spaces, not by commas",
+        "as in `tile m=8 n=8 -> block`",
+        [_S("tile m=8, n=8 -> block"), _S("split m=8, n=8")],
+    ),
+    (
+        "place-without-memory",
+        "this does not say in which memory",
+        "as in `load A in shared`",
+        [_S("load A"), _S("load A shared"), _S("compute P"), _S("accumulate"), _S("accumulate register"), _S("load A; split k=4")],
+    ),
+    (
+        "expected-equals",
+        "a definition has the form name[axes] = value",
+        "as in `output C[m, n] = A[m, n] * 2.0`",
+        [_C("output C[m]"), _C("output C[m] A[m]"), _C("C[m] : A[m]")],
+    ),
+    (
+        "value-missing",
+        "a value is missing here",
+        "a number, an axis, a read such as A[m, k], or a function of those",
+        [_C("output C[m] = "), _C("output C[m] = A[m] + "), _C("output C[m] = A[m] * * 2"), _C("output C[m] = ()")],
+    ),
+    (
+        "reduction-without-body",
+        "a reduction has the form sum[axes] value",
+        "as in `sum[k] A[m, k] * B[k, n]`; a condition follows the axes: `sum[k: k <= m] A[m, k]`",
+        [_C("output C[m] = sum[k]"), _C("output C[m] = sum[] A[m]"), _C("output C[m] = sum A[m]"), _C("output C[m] = sum[k, ] A[m]")],
+    ),
+    (
+        "reduction-inside",
+        "a reduction inside a larger expression stands in parentheses",
+        "as in `2.0 * (sum[k] A[m, k])`",
+        [_C("output C[m] = 2.0 * sum[k] A[m, k]"), _C("output C[m] = A[m] + max[k] A[m, k]"), _C("output C[m] = -sum[k] A[k]")],
+    ),
+    (
+        "input-without-type",
+        "an input has the form name: type[dimensions]",
+        "as in `input A: float32[m: M, k: K]`",
+        [
+            "computation f { input A }", "computation f { input A: }", "computation f { input A: float32 }",
+            "computation f { input A: float32 output C[m] = 1.0 }", "computation f { input A[m: 4] }",
+            "computation f { input A float32 }",
+        ],
+    ),
+    (
+        "chained-comparison",
+        "comparisons are not chained",
+        "as in `0 <= i and i < 4`",
+        [_C("output C[m] = where(0 <= m < 4, 1.0, 0.0)"), _C("output C[m] = where(m == 1 == 2, 1.0, 0.0)")],
+    ),
+    (
+        "schedule-without-computation",
+        "a schedule says for which computation it is",
+        "as in `schedule fast for matmul {`",
+        ["schedule s {}", "schedule s { tile m=8 -> block }", "schedule s for { }", "schedule {}"],
+    ),
+    (
+        "computation-without-name",
+        "a computation has a name and a body in braces",
+        "as in `computation matmul(M, N, K) {`",
+        ["computation {}", "computation f", "computation f(M)", "computation (M) {}", "computation f(M) output C[m] = 1.0"],
+    ),
+    (
+        "statement-outside",
+        "only `computation`, `schedule`, `use` and `when` stand at the top of a file",
+        "put steps into `schedule NAME for COMPUTATION {`, definitions into `computation NAME {`",
+        ["tile m=8 -> block", "input A: float32[m: 4]", "C[m] = A[m]", "load A in shared", "output C[m] = 1.0", "x", "1"],
+    ),
+    (
+        "layout-without-terms",
+        "a layout lists its terms in parentheses",
+        "as in `layout (k, m) pad 4`",
+        [_S("load A in shared layout"), _S("load A in shared layout k, m"), _S("load A in shared layout ()"),
+         _S("load A in shared pad")],
+    ),
+    (
+        "list-in-brackets",
+        "names in a list are parted by commas",
+        "as in C[m, n]",
+        [_C("output C[m n] = A[m]"), _C("output C[m, n] = A[m n]"), "computation f(M N) {}", _S("fuse mn=(m n)")],
+    ),
+    (
+        "fuse-form",
+        "`fuse` has the form name=(axis, axis)",
+        "as in `fuse mn=(m, n)`",
+        [_S("fuse m n"), _S("fuse mn"), _S("fuse mn=m"), _S("fuse (m, n)")],
+    ),
+    (
+        "unfuse-form",
+        "`unfuse` has the form axis=(name: extent, name: extent)",
+        "as in `unfuse m=(a: 4, b: 8)`",
+        [_S("unfuse m"), _S("unfuse m=(a, b)"), _S("unfuse m=4"), _S("unfuse m=(a=4, b=8)")],
+    ),
+    (
+        "do-form",
+        "`do` names an instruction, and pairs its axes in parentheses",
+        "as in `do mma_m16n8k16 (m=m, n=n, k=k)`",
+        [_S("do"), _S("do (m=m)"), _S("do mma m=m"), _S("do mma (m)"), _S("do mma (m=8)"), _S("do mma (m=m n=n)")],
+    ),
+    (
+        "when-form",
+        "`when` has the form condition { steps } else { steps }",
+        "as in `when m <= 64 { split k=8 } else { split k=32 }`",
+        [_S("when { split k=4 }"), _S("when m <= 64 split k=4"), _S("when m <= 64 { } else split k=4")],
+    ),
+    (
+        "units-form",
+        "`units` has the form level = count level",
+        "as in `units block = 8 warp`",
+        [_S("units block"), _S("units block 8 warp"), _S("units block = warp"), _S("units block = 8")],
+    ),
+    (
+        "combiner-form",
+        "a combiner has the form name(left: type; right: type) { results identity values }",
+        "as in `combiner most(a: float32; b: float32) { max(a, b) identity 0.0 }`",
+        [
+            "computation f { combiner w { } }", "computation f { combiner w(a: float32) { a identity 0.0 } }",
+            "computation f { combiner w(a: float32; b: float32) { a + b } }",
+            "computation f { combiner w(a; b) { a + b identity 0.0 } }",
+            "computation f { combiner w(a: float32; b: float32) { identity 0.0 } }",
+        ],
+    ),
+]  # fmt: skip
+
+# How a terminal is called when no example fits.
+NAMED = {
+    "NAME": "a name", "QUOTED": "a name", "INT": "a whole number", "NUMBER": "a number", "$END": "the end of the text", "RARR": "`->`",
+    "LBRACE": "`{`", "RBRACE": "`}`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`", "COLON": "`:`",
+    "SEMICOLON": "`;`", "_SEPARATOR": "`;`", "EQUAL": "`=`", "__ANON_0": "`..`", "QMARK": "`?`", "VBAR": "`|`", "AMPERSAND": "`&`",
+    "CIRCUMFLEX": "`^`", "TILDE": "`~`", "COMPARE": "a comparison", "SAME": "a comparison", "SHIFT": "`<<`", "PLUS": "`+`",
+    "MINUS": "`-`", "TIMES": "`*`", "DIVIDE": "`/`", "MODULO": "`%`",
+}  # fmt: skip
+_OPERATORS = {
+    "COMPARE",
+    "SAME",
+    "SHIFT",
+    "PLUS",
+    "MINUS",
+    "TIMES",
+    "DIVIDE",
+    "MODULO",
+    "VBAR",
+    "AMPERSAND",
+    "CIRCUMFLEX",
+    "AND",
+    "OR",
+}
+MOST_WORDS = 6  # that are listed as what could stand there
+
+
+def explain(error: Any, word: str, span: Span) -> ParseError:
+    """The error for a failure of the parser at a word (empty: the end of the text)."""
+    keyword = _meant(error, word)
+    if keyword is not None:
+        return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=f"did you mean `{keyword}`?")
+    exact, by_state = _examples()
+    state, kind = _place(error)
+    known = exact.get((state, kind), by_state.get(state))
+    if known is not None:
+        code, message, mend, _ = MESSAGES[known]
+        return ParseError(code, message, span=span, mend=mend)
+    found = f"`{word}` cannot stand here" if word else "the text ends too early"
+    return ParseError("unexpected", found, span=span, mend=f"expected {_expected(error)}")
+
+
+def _place(error: Any) -> tuple[int, str]:
+    """The parser's state at a failure, and the kind of word that it met."""
+    return error.state.position, error.token.type if getattr(error, "token", None) is not None else ""
+
+
+@functools.cache
+def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
+    """The messages by where their examples fail: by state and word, and by state alone."""
+    from lark.exceptions import UnexpectedInput
+
+    exact: dict[tuple[int, str], int] = {}
+    by_state: dict[int, int] = {}
+    for number, (*_, texts) in enumerate(MESSAGES):
+        for text in texts:
+            try:
+                lark().parse(text)
+            except UnexpectedInput as error:
+                exact.setdefault(_place(error), number)
+                by_state.setdefault(_place(error)[0], number)
+    return exact, by_state
+
+
+def _accepted(error: Any) -> set[str]:
+    """The terminals that could stand there."""
+    return set(getattr(error, "accepts", None) or getattr(error, "allowed", None) or getattr(error, "expected", None) or ())
+
+
+def _keywords(error: Any) -> dict[str, str]:
+    """The keywords that could stand there, by terminal."""
+    terminals = {t.name: str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str"}
+    return {t: terminals[t] for t in _accepted(error) if t in terminals and terminals[t].isidentifier()}
+
+
+def _meant(error: Any, word: str) -> str | None:
+    """The keyword that a word was probably meant to be."""
+    if not word.isidentifier() or len(word) < 3 or word in {t.pattern.value for t in lark().terminals}:
+        return None
+    return nearest(word, _keywords(error).values())
+
+
+def _expected(error: Any) -> str:
+    """What could stand there, in words."""
+    accepted = _accepted(error)
+    keywords = _keywords(error)
+    plain = [f"`{keywords[t]}`" for t in sorted(keywords) if t not in _OPERATORS]
+    named = [NAMED[t] for t in sorted(accepted - set(keywords) - _OPERATORS) if t in NAMED]
+    words = list(dict.fromkeys([*named, *plain]))
+    if accepted & _OPERATORS:
+        words.append("an operator")
+    if len(words) > MOST_WORDS:
+        words = [*words[: MOST_WORDS - 1], "..."]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words) or "something else"

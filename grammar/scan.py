@@ -1,0 +1,101 @@
+"""What is known of a text before it is parsed, by one pass over its characters: its size, its brackets, its top-level pieces.
+
+Whatever the file is, this takes linear time and little memory; it is what keeps the parser from texts that would not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from tilelang.errors import ParseError, Span
+
+MOST_BYTES = 256 * 1024
+DEEPEST = 200
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+_PIECES = re.compile(r"#[^\n]*|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]")
+_ITEMS = ("computation", "schedule", "use", "when")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Piece:
+    """A top-level item of a text: where it begins and ends, and the line and column (from 1) of its beginning."""
+
+    begin: int
+    end: int
+    line: int
+    column: int
+
+
+def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
+    """The top-level items of a text.
+
+    Raises ParseError where the text is larger than `most_bytes`, nested deeper than DEEPEST, where a bracket has no partner, or a
+    character means nothing in the language.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > most_bytes:
+        raise ParseError(
+            "too-large",
+            f"{file} has {size} bytes, more than {most_bytes}",
+            span=Span(file, 1),
+            mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
+        )
+    starts: list[Piece] = []
+    open_brackets: list[tuple[str, int, int]] = []
+    line, line_begin = 1, 0
+    for found in _PIECES.finditer(text):
+        word, column = found[0], found.start() - line_begin + 1
+        if word == "\n":
+            line, line_begin = line + 1, found.end()
+        elif word in _OPENING:
+            if len(open_brackets) == DEEPEST:
+                raise ParseError(
+                    "too-deep",
+                    f"brackets are nested deeper than {DEEPEST}",
+                    span=Span(file, line, column, column + 1),
+                    mend="name the inner parts by definitions of their own",
+                )
+            open_brackets.append((word, line, column))
+        elif word in _CLOSING:
+            _close(word, open_brackets, Span(file, line, column, column + 1))
+        elif word in _ITEMS and not open_brackets and _begins_an_item(text, found.start(), starts):
+            starts.append(Piece(found.start(), len(text), line, column))
+        elif not word[0].isidentifier() and not word.startswith("#"):
+            raise ParseError(
+                "stray-character",
+                f"{word!r} means nothing here",
+                span=Span(file, line, column, column + 1),
+                mend="names are letters, digits and _; `#` begins a comment",
+            )
+    if open_brackets:
+        bracket, at, column = open_brackets[-1]
+        raise ParseError(
+            "bracket-not-closed",
+            f"`{bracket}` is never closed",
+            span=Span(file, at, column, column + 1),
+            mend=f"add the `{_OPENING[bracket]}` that ends it",
+        )
+    ends = [*(s.begin for s in starts[1:]), len(text)][: len(starts)]
+    return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
+
+
+def _begins_an_item(text: str, at: int, starts: list[Piece]) -> bool:
+    """Whether a word at this place begins an item: the first one on its line, or the first after a closing bracket."""
+    before = text[text.rfind("\n", 0, at) + 1 : at].strip()
+    return not before or before.endswith("}")
+
+
+def _close(bracket: str, open_brackets: list[tuple[str, int, int]], span: Span) -> None:
+    if not open_brackets:
+        message = f"`{bracket}` closes nothing"
+        raise ParseError("bracket-not-open", message, span=span, mend=f"leave it out, or add the `{_CLOSING[bracket]}` before it")
+    wanted, line, column = open_brackets.pop()
+    if _OPENING[wanted] != bracket:
+        raise ParseError(
+            "bracket-mismatch",
+            f"`{bracket}` cannot close the `{wanted}` of line {line}, column {column}",
+            span=span,
+            mend=f"`{_OPENING[wanted]}`",
+        )

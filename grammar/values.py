@@ -1,0 +1,327 @@
+"""The value of an expression of the text: a number as long as it is made of numbers, else an expression of the language.
+
+Numbers take the type of what they meet, as in Python, because the same functions build the result. Where whole numbers are meant (an
+extent, an index, a layout), `/` is the division that rounds down.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang import expr
+from tilelang import functions as F
+from tilelang.errors import ParseError, Span, TileLangError
+from tilelang.expr import Expr
+from tilelang.grammar.parser import Syntax, nearest
+
+DEEPEST = 200  # operations inside each other
+MOST_BITS = 128  # of a number that a text computes
+
+REDUCERS: dict[str, Callable[..., Any]] = {
+    "sum": F.sum, "prod": F.prod, "max": F.max, "min": F.min, "argmax": F.argmax, "argmin": F.argmin, "any": F.any, "all": F.all,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{n: getattr(F, n) for n in ("gelu", "gelu_tanh", "relu", "pad", "where", "abs", "isnan", *expr.FLOAT_FUNCTIONS)},
+    "max": F.maximum, "min": F.minimum, "pow": lambda a, b: expr.binary("pow", a, b),
+}  # fmt: skip
+ARGUMENTS = {"pad": (1, 2), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow": (2, 2)}
+_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "|": operator.or_, "^": operator.xor, "&": operator.and_, "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq,
+    "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class Scope:
+    """What the names of a text stand for.
+
+    values: parameters, axes and the variables of combiners. tensors: what can be read. combiners: a person's own.
+    """
+
+    def __init__(self, file: str, values: Mapping[str, Any], tensors: Mapping[str, Any] | None = None,
+                 combiners: Mapping[str, Any] | None = None, can: Callable[[str], Any] | None = None) -> None:  # fmt: skip
+        self.file, self.values, self.can = file, dict(values), can
+        self.tensors, self.combiners = dict(tensors or {}), dict(combiners or {})
+
+    def span(self, tree: Any) -> Span:
+        """Where a part of the text stands."""
+        meta = getattr(tree, "meta", tree)
+        line, column = getattr(meta, "line", None) or 1, getattr(meta, "column", None) or 1
+        same = getattr(meta, "end_line", line) == line
+        return Span(self.file, line, column, (getattr(meta, "end_column", None) or column + 1) if same else column + 1)
+
+    def fail(self, tree: Any, code: str, message: str, mend: str) -> ParseError:
+        """An error at a part of the text."""
+        return ParseError(code, message, span=self.span(tree), mend=mend)
+
+
+def name_of(tree: Any) -> str:
+    """The name that a `name` node holds, without its backquotes."""
+    return str(tree.children[0]).strip("`")
+
+
+class Values:
+    """Evaluates expressions in a scope. whole: `/` rounds down."""
+
+    def __init__(self, scope: Scope, whole: bool = False) -> None:
+        self.scope, self.whole, self.depth = scope, whole, 0
+
+    def value(self, tree: Syntax) -> Any:
+        """The number or expression that a tree stands for. Raises ParseError, or what the language says, at its place."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.scope.fail(tree, "too-deep", f"more than {DEEPEST} operations inside each other", "define parts by names")
+        try:
+            return getattr(self, f"_{tree.data}")(tree)
+        except ParseError:
+            raise
+        except TileLangError as error:
+            raise in_text(error, self.scope.span(tree)) from None
+        finally:
+            self.depth -= 1
+
+    def number(self, tree: Syntax, what: str, least: int = 0) -> int:
+        """A whole number that the text computes. what: for the message."""
+        found = Values(self.scope, whole=True).value(tree)
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self.scope.fail(tree, "not-a-number", f"{what} is `{found}`, not a whole number", "numbers and parameters")
+        if found < least:
+            raise self.scope.fail(tree, "number-too-small", f"{what} is {found}", f"{least} or more")
+        return found
+
+    # ------------------------------------------------------------ leaves
+
+    def _number(self, tree: Any) -> int | float:
+        text = str(tree.children[0])
+        if tree.children[0].type == "INT":
+            if len(text) > MOST_BITS // 3:
+                raise self.scope.fail(tree, "number-out-of-range", f"a number of {len(text)} digits", "a smaller one")
+            return int(text)
+        return float(text)
+
+    def _truth(self, tree: Any) -> bool:
+        return str(tree.children[0]) == "true"
+
+    def _special(self, tree: Any) -> float:
+        return float(tree.children[0])
+
+    def _group(self, tree: Any) -> Any:
+        return self.value(tree.children[0])
+
+    def _variable(self, tree: Any) -> Any:
+        name = name_of(tree.children[0])
+        if name in self.scope.values:
+            return self.scope.values[name]
+        if name in self.scope.tensors:
+            dims = ", ".join(d.name for d in self.scope.tensors[name].dims)
+            raise self.scope.fail(
+                tree, "whole-tensor", f"{name} is a whole tensor, which has no value yet", f"read one element: {name}[{dims}]"
+            )
+        raise self._unknown(tree, name, "name", (*self.scope.values, *self.scope.tensors))
+
+    def _unknown(self, tree: Any, name: str, what: str, known: Any) -> ParseError:
+        near = nearest(name, known)
+        mend = f"did you mean `{near}`?" if near else f"one of {', '.join(known)}" if known else f"there is no {what} here"
+        return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}` here", mend)
+
+    def _read(self, tree: Any) -> Any:
+        name = name_of(tree.children[0])
+        if name not in self.scope.tensors:
+            raise self._unknown(tree.children[0], name, "tensor", tuple(self.scope.tensors))
+        inner = Values(self.scope, whole=True)
+        indices = [inner.value(t) for t in tree.children[1].children] if len(tree.children) > 1 else []
+        return self.scope.tensors[name][tuple(indices)]
+
+    # ------------------------------------------------------------ operators
+
+    def _binary(self, op: str, left: Any, right: Any, tree: Any) -> Any:
+        if not isinstance(left, Expr) and not isinstance(right, Expr):
+            return self._of_numbers(op, left, right, tree)
+        if op == "/" and (self.whole or _indexes(left) and _indexes(right)):
+            op = "//"
+        return expr.binary("<" if op == ">" else "<=", right, left) if op in (">", ">=") else expr.binary(op, left, right)
+
+    def _of_numbers(self, op: str, left: Any, right: Any, tree: Any) -> Any:
+        op = "//" if op == "/" and self.whole else op
+        try:
+            if op == "<<" and right > MOST_BITS:
+                raise OverflowError
+            found = _NUMBERS[op](left, right)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise self.scope.fail(tree, "number", f"`{left} {op} {right}`: {error or 'too large'}", "other numbers") from None
+        if isinstance(found, int) and found.bit_length() > MOST_BITS:
+            raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
+        return found
+
+    def _chain(self, tree: Any) -> Any:
+        """Operators of one rank, from the left; the depth grows with each, as that of the expression does."""
+        found, *rest = tree.children
+        result, before = self.value(found), self.depth
+        for op, operand in zip(rest[::2], rest[1::2], strict=True):
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise self.scope.fail(operand, "too-deep", f"more than {DEEPEST} operations in a row", "define parts by names")
+            result = self._binary(str(op), result, self.value(operand), tree)
+        self.depth = before
+        return result
+
+    _comparison = _shift = _sum = _product = _chain
+
+    def _bits(self, op: str, tree: Any) -> Any:
+        found, *rest = (self.value(t) for t in tree.children)
+        for operand in rest:
+            found = self._binary(op, found, operand, tree)
+        return found
+
+    def _bit_or(self, tree: Any) -> Any:
+        return self._bits("|", tree)
+
+    def _bit_xor(self, tree: Any) -> Any:
+        return self._bits("^", tree)
+
+    def _bit_and(self, tree: Any) -> Any:
+        return self._bits("&", tree)
+
+    def _logical(self, op: str, tree: Any) -> Any:
+        found, *rest = (self.value(t) for t in tree.children)
+        for operand in rest:
+            if isinstance(found, bool) and isinstance(operand, bool):
+                found = found and operand if op == "and" else found or operand
+            else:
+                found = expr.binary(op, found, operand)
+        return found
+
+    def _and_test(self, tree: Any) -> Any:
+        return self._logical("and", tree)
+
+    def _or_test(self, tree: Any) -> Any:
+        return self._logical("or", tree)
+
+    def _logical_not(self, tree: Any) -> Any:
+        found = self.value(tree.children[0])
+        return not found if isinstance(found, bool) else expr.unary("not", found)
+
+    def _minus(self, tree: Any) -> Any:
+        found = self.value(tree.children[0])
+        return -found if not isinstance(found, Expr) else expr.unary("-", found)
+
+    def _invert(self, tree: Any) -> Any:
+        found = self.value(tree.children[0])
+        return ~found if isinstance(found, int) and not isinstance(found, bool) else expr.unary("~", found)
+
+    # ------------------------------------------------------------ functions and reductions
+
+    def _call(self, tree: Any) -> Any:
+        function, *given = tree.children
+        inner = function.children[0]
+        name = str(inner) if not hasattr(inner, "children") else name_of(inner)
+        arguments = given[0].children if given else []
+        if name == "cast":
+            return self._cast(tree, arguments)
+        if name == "can" and self.scope.can is not None:
+            return self._can(tree, arguments)
+        if name not in FUNCTIONS:
+            raise self._unknown(function, name, "function", (*FUNCTIONS, "cast"))
+        least, most = ARGUMENTS.get(name, (1, 1))
+        if not least <= len(arguments) <= most:
+            wants = f"{least}" if least == most else f"{least} or {most}"
+            raise self.scope.fail(tree, "arguments", f"{name} takes {wants} values, not {len(arguments)}", _form(name))
+        return FUNCTIONS[name](*(self.value(a) for a in arguments))
+
+    def _cast(self, tree: Any, arguments: Any) -> Any:
+        if len(arguments) != 2 or arguments[1].data != "variable":
+            raise self.scope.fail(tree, "arguments", "cast takes a value and a type", "cast(A[m, k], float32)")
+        return F.cast(self.value(arguments[0]), type_named(self.scope, arguments[1].children[0]))
+
+    def _can(self, tree: Any, arguments: Any) -> Any:
+        assert self.scope.can is not None
+        if len(arguments) != 1 or arguments[0].data != "variable":
+            raise self.scope.fail(tree, "arguments", "can takes one name", "can(async_copy), or the name of an instruction")
+        return self.scope.can(name_of(arguments[0].children[0]))
+
+    def axes(self, tree: Any) -> list[Any]:
+        """The axes of a list of names."""
+        found = []
+        for name in tree.children:
+            axis = self.scope.values.get(name_of(name))
+            if not isinstance(axis, expr.Axis):
+                known = [n for n, v in self.scope.values.items() if isinstance(v, expr.Axis)]
+                raise self._unknown(name, name_of(name), "axis", known)
+            found.append(axis)
+        return found
+
+    def reduced(self, tree: Any) -> Any:
+        """The expression of a reduction, or the tuple of them where it reduces several values."""
+        reducer, domain, body = tree.children
+        over = self.axes(domain.children[0])
+        where = self.value(domain.children[1]) if len(domain.children) > 1 else None
+        several = body.data == "values"
+        values = (
+            [self.value(body.children[0]), *(self.value(t) for t in body.children[1].children)] if several else [self.value(body)]
+        )
+        if reducer.data == "own_reducer":
+            name = name_of(reducer.children[0])
+            if name not in self.scope.combiners:
+                raise self._unknown(reducer, name, "combiner", tuple(self.scope.combiners))
+            combine, identity = self.scope.combiners[name]
+            if len(identity) != len(values):
+                message = f"`{name}` combines {len(identity)} values, not {len(values)}"
+                raise self.scope.fail(tree, "reduce-members", message, "one value per member of its state")
+            if several:
+                return F.reduce(combine, tuple(identity), tuple(values), over, where, name)
+            return F.reduce(combine, identity[0], values[0], over, where, name)
+        if several:
+            message = f"`{reducer.children[0]}` reduces one value, not {len(values)}"
+            raise self.scope.fail(tree, "reduce-members", message, "a combiner of your own: reduce NAME[axes] (a, b)")
+        return REDUCERS[str(reducer.children[0])](values[0], over, where)
+
+    def _reduction(self, tree: Any) -> Any:
+        found = self.reduced(tree)
+        if isinstance(found, tuple):
+            mend = "define them together: a[i], b[i] = ...; or take one, as in (reduce w[j] (x, y))[0]"
+            raise self.scope.fail(tree, "reduce-members", f"this has {len(found)} values where one is wanted", mend)
+        return found
+
+    def _member_of(self, tree: Any) -> Any:
+        inner, number = tree.children
+        found = self.reduced(inner) if inner.data == "reduction" else (self.value(inner),)
+        if not isinstance(found, tuple) or int(number) >= len(found):
+            raise self.scope.fail(
+                tree, "reduce-members", f"there is no member {number}", "0 is the first member of a reduction's state"
+            )
+        return found[int(number)]
+
+
+def _indexes(value: Any) -> bool:
+    return not isinstance(value, Expr) and isinstance(value, int) or isinstance(value, Expr) and value.dtype is expr.INDEX
+
+
+def _form(name: str) -> str:
+    return {
+        "pad": "pad(X[i - 1], 0.0)", "where": "where(x > 0, x, 0.0)", "max": "max(a, b), or a reduction: max[k] A[m, k]",
+        "min": "min(a, b), or a reduction: min[k] A[m, k]", "pow": "pow(x, 2.0)",
+    }.get(name, f"{name}(x)")  # fmt: skip
+
+
+def type_named(scope: Scope, tree: Any) -> dt.DType:
+    """The type that a name stands for: a parameter's, or its own."""
+    name = name_of(tree)
+    found = scope.values.get(name)
+    if isinstance(found, dt.DType):
+        return found
+    if name in dt.ALL:
+        return dt.ALL[name]
+    near = nearest(name, dt.ALL)
+    raise scope.fail(
+        tree, "unknown-type", f"there is no type `{name}`", f"did you mean `{near}`?" if near else "one of " + ", ".join(dt.ALL)
+    )
+
+
+def in_text(error: TileLangError, span: Span) -> TileLangError:
+    """An error of the language at its place in a text, unless it is at one already."""
+    if error.span is None or error.span.file != span.file:
+        error.span = span
+    return error

@@ -1,0 +1,241 @@
+"""What a text means: parameters, computations, schedules, conditions; and every error of meaning at its place."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang.errors import Findings, ParseError, TileLangError
+from tilelang.grammar import Document, parse, read
+
+MATMUL = """tilelang 1
+computation matmul(M, N, K = M / 2, dtype = float32) {
+  input A: dtype[m: M, k: K]
+  input B: dtype[k: K, n: N]
+  output C[m, n] = sum[k] A[m, k] * B[k, n]
+}
+schedule plain(size = 8) for matmul {
+  tile m=size n=2*size -> block
+  split k=K/4
+  load B in shared
+}
+schedule rows for matmul { tile m=1 -> block }
+"""
+
+
+def test_parameters_are_bound_to_numbers_and_types() -> None:
+    document = parse(MATMUL)
+    c = document.computation(M=16, N=8, dtype=tl.float16)
+    assert [t.shape for t in c.inputs] == [(16, 8), (8, 8)] and c.inputs[0].dtype is tl.float16
+    made = document.schedule("plain", M=16, N=8, K=32, size=4)
+    assert [str(s) for s in made.steps] == ["tile m=4 n=8 -> block", "split k=8", "load B in shared"]
+    assert document.parameters(document.computations["matmul"]) == ("M", "N", "K", "dtype")
+
+
+def test_a_text_runs() -> None:
+    kernel = tl.compile(parse(MATMUL).schedule("plain", M=37, N=21, K=19))
+    a, b = np.ones((37, 19), np.float32), np.ones((19, 21), np.float32)
+    assert (kernel(a, b) == 19).all() and kernel.check()
+
+
+def test_steps_know_their_place() -> None:
+    made = parse(MATMUL, "gemm.tile").schedule("plain", M=16, N=8)
+    assert [str(getattr(s, "span", None)) for s in made.steps] == ["gemm.tile:8:3", "gemm.tile:9:3", "gemm.tile:10:3"]
+    with pytest.raises(tl.Refusal) as refused:
+        parse(MATMUL.replace("load B in shared", "load B in sharde"), "gemm.tile").schedule("plain", M=16, N=8).check()
+    assert "gemm.tile:10:3" in str(refused.value) and "10 |   load B in sharde\n" in str(refused.value)
+
+
+def test_text_and_builder_say_the_same() -> None:
+    m, n, k = tl.axes(m=16, n=8, k=8)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    c = tl.computation("matmul", tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n))
+    assert parse(MATMUL).computation(M=16, N=8).hash == c.hash
+    by_hand = tl.schedule(c).tile(m=8, n=16).to("block").split(k=2).load("B", "shared")
+    assert parse(MATMUL).schedule("plain", M=16, N=8).hash == by_hand.hash
+
+
+def test_conditions_choose_steps_and_schedules() -> None:
+    text = (
+        MATMUL
+        + """
+    when M >= 64 and can(async_copy) { schedule wide for matmul { split k=2 } }
+    else {
+      schedule wide for matmul {
+        tile m=4 -> block
+        when m < 8 { split k=1 } else { split k=4 }
+        when N > 4 { load A in shared }
+      }
+    }
+    """
+    )
+    assert [str(s) for s in parse(text).schedule("wide", M=64, N=8, profile=tl.load_profile("simulated")).steps] == ["split k=2"]
+    steps = parse(text).schedule("wide", M=64, N=8, profile=tl.load_profile("pocl")).steps
+    assert [str(s) for s in steps[1:]] == ["when m < 8 { split k=1 } else { split k=4 }", "load A in shared"]
+    assert tl.compile(parse(text).schedule("wide", M=16, N=8)).check()
+
+
+def test_what_a_device_can_do_is_asked_when_it_is_known() -> None:
+    steps = "tile m=4 -> block split k=4 when can(async_copy) { load A in shared ahead 2 } else { load A in shared }"
+    text = f"{MATMUL} schedule s for matmul {{ {steps} }}"
+    made = parse(text).schedule("s", M=16, N=16, K=16)
+    for profile, ring in (("simulated", 3), ("pocl", 0)):
+        program = tl.compile(made, tl.target("opencl", profile=profile)).program
+        (shared,) = [b for b in program.kernels[0].buffers if b.name == "A_shared"]
+        assert shared.ring == ring
+
+
+def test_outputs_in_another_order() -> None:
+    text = "computation two { input X: int32[i: 4] output a[i] = X[i] + 1 output b[i] = X[i] * 2 outputs b, a }"
+    assert [t.name for t in parse(text).computation().outputs] == ["b", "a"]
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.tile"
+    path.write_text(MATMUL)
+    assert isinstance(read(path), Document)
+    for name, raw, code in (
+        ("gone", None, "file"),
+        ("binary", b"\xff\xfe\x00", "not-text"),
+        ("large", b"#" * 300_000, "too-large"),
+    ):
+        if raw is not None:
+            (tmp_path / name).write_bytes(raw)
+        with pytest.raises(ParseError) as found:
+            read(tmp_path / name)
+        assert found.value.code == code
+    assert read(tmp_path / "large", limit_bytes=300_000).computations == {}
+
+
+def body(text: str) -> str:
+    return f"computation f(N = 8) {{\n  input X: float32[i: N, j: 4]\n  input ids: int32[i: N] in 0 .. 4\n  {text}\n}}\n"
+
+
+def steps(text: str) -> str:
+    return body("output Y[i] = sum[j] X[i, j]") + f"schedule s for f {{\n  {text}\n}}\n"
+
+
+# text, code, the column in line 4 (of bodies) or 7 (of steps) that is shown, a part of the mend
+MEANING = [
+    (body("output Y[i] = Z[i, j]"), "unknown-tensor", 17, "one of X, ids"),
+    (body("output Y[i] = sum[j] x[i, j]"), "unknown-tensor", 24, "did you mean `X`?"),
+    (body("output Y[k] = 1.0"), "unknown-axis", 12, "one of i, j"),
+    (body("output Y[i] = sum[q] X[i, q]"), "unknown-axis", 21, "one of i, j"),
+    (body("output Y[i] = ex(X[i, 0])"), "unknown-function", 17, "did you mean `exp`?"),
+    (body("output Y[i] = M * 1.0"), "unknown-name", 17, ""),
+    (body("output Y[i] = cast(X[i, 0], flaot32)"), "unknown-type", 31, "did you mean `float32`?"),
+    (body("output Y[i] = cast(X[i, 0], 2)"), "arguments", 17, "cast(A[m, k], float32)"),
+    (body("output Y[i] = where(X[i, 0], 1.0)"), "arguments", 17, "where(x > 0, x, 0.0)"),
+    (body("output Y[i] = can(fly)"), "unknown-function", 17, ""),
+    (body("output Y[i] = X * 2.0"), "whole-tensor", 17, "read one element: X[i, j]"),
+    (body("output Y[i] = X[i]"), "rank", 17, "X[i, j]"),
+    (body("output Y[i, j] = X[i + 1, j]"), "read-outside", 3, ""),
+    (body("output Y[i, j] = X[i, j] and true"), "operand-type", 20, "compare first"),
+    (body("output Y[i] = ids[i] << 99"), "number-out-of-range", 17, ""),
+    (body("output Y[i] = 1 << 4096"), "number", 17, ""),
+    (body(f"output Y[i] = {'9' * 60}"), "number-out-of-range", 17, ""),
+    (body("output Y[i] = 1 / 0"), "number", 17, ""),
+    (body(f"output Y[i] = {'-' * 250}1.0"), "too-deep", None, ""),
+    (body(f"output Y[i] = {'+'.join(['X[i, 0]'] * 300)}"), "too-deep", None, ""),
+    (body("output Y[i] = reduce w[j] X[i, j]"), "unknown-combiner", 17, ""),
+    (body("output Y[i] = sum[j] (X[i, j], 1.0)"), "reduce-members", 17, "reduce NAME[axes] (a, b)"),
+    (body("combiner w(a: float32; b: float32) { a + b, a identity 0.0 }"), "reduce-members", 3, "one result and one identity"),
+    (body("combiner w(a: float32; a: float32) { a identity 0.0 }"), "reduce-members", 3, "combiner w(a: float32; b: float32)"),
+    (
+        body("combiner w(a: float32; b: float32) { a - b identity 0.0 } output Y[i] = reduce w[j] X[i, j]"),
+        "combiner-refuted",
+        61,
+        "",
+    ),
+    (body("output a[i], b[j] = 1.0, 2.0"), "define-members", 3, ""),
+    (body("output a[i], b[i] = 1.0"), "define-members", 3, "one name per expression"),
+    (body("output X[i] = 1.0"), "name-twice", 10, "another name"),
+    (body("output a[i] = 1.0 allow speed"), "licence", 3, "tf32"),
+    (body("output a[i], b[i] = 1.0, 2.0 only c"), "unknown-tensor", 37, "one of a, b"),
+    (body("output a[i] = 1.0 outputs a, b"), "unknown-tensor", 32, ""),
+    (body("input W: float32[w] output a[i] = 1.0"), "extent", 20, "w: 64"),
+    (body("input W: float32[w: 2.5] output a[i] = 1.0"), "extent", 23, ""),
+    (body("input W: float32[w: 4] layout (w) output a[i] = 1.0"), "not-lowered-yet", 26, "load W in global layout"),
+    (body("input W: int8[w: 4] in 0 .. 999 output a[i] = 1.0"), "range", 3, ""),
+    (steps("tile q=4 -> block"), "unknown-axis", 3, ""),
+    (steps("tile i=4 -> blok"), "level-not-here", 3, "did you mean `block`?"),
+    (steps("tile i=2.5 -> block"), "not-a-number", 10, ""),
+    (steps("tile i=0 -> block"), "bad-size", 3, ""),
+    (steps("tile i=4 i=2 -> block"), "axis-twice", 12, ""),
+    (steps("load X[i, 0] in shared"), "unknown-read", 8, "one of X[i, j]"),
+    (steps("load Z[i] in shared"), "unknown-tensor", 8, "one of X, Y"),
+    (steps("load Z in shared"), "unknown-tensor", 3, ""),
+    (steps("load X in shared ahead 1 ahead 2"), "modifier-twice", 28, ""),
+    (steps("load X in shared { ...; split j=2 }"), "hole", 20, "to the end"),
+    (steps("load X in shared swizzle 99"), "unknown-swizzle", 3, "32, 64 or 128"),
+    (steps("load X in shared layout (1.5)"), "layout-term", 3, ""),
+    (steps("unfuse i=(a: 2, a: 4)"), "axis-twice", 3, ""),
+    (steps("units block = 0 warp"), "number-too-small", 17, "1 or more"),
+    (steps("when i { split j=2 }"), "bad-condition", 3, ""),
+    (steps("when 4 { split j=2 }"), "not-a-condition", 8, "m <= 64"),
+    (steps("when can(4) { split j=2 }"), "arguments", 8, "can(async_copy)"),
+    (steps("do nothing_known"), "unknown-instruction", 3, ""),
+    (steps("units block = 1 warp as producer (40 registers) + 2 warp as consumer"), "not-lowered-yet", 3, ""),
+]
+
+
+@pytest.mark.parametrize("text, code, column, mend", MEANING)
+def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) -> None:
+    with pytest.raises(TileLangError) as found:
+        document = parse(text, "f.tile")
+        document.schedule().check() if document.schedules else document.computation()
+    error = found.value
+    assert error.code == code, error
+    assert error.span is not None and error.span.file == "f.tile" and error.span.line == (7 if "schedule" in text else 4)
+    assert column is None or error.span.column == column, error
+    assert mend in (error.mend or "") and "tl." not in str(error)
+
+
+FILES = [
+    ("computation f { } computation f { }", "name-twice", {}),
+    ("computation f { a[] = 1.0 }", "output", {"computation": "f"}),
+    ("use no_such_instruction", "unknown-instruction", {}),
+    (MATMUL, "parameter-without-value", {"schedule": "rows", "M": 4}),
+    (MATMUL, "unknown-parameter", {"schedule": "rows", "M": 4, "N": 4, "Q": 4}),
+    (MATMUL, "which-schedule", {"M": 4, "N": 4}),
+    (MATMUL + "computation g { output Y[] = 1.0 }", "which-computation", {"computation": None}),
+    (MATMUL, "unknown-computation", {"computation": "matmull"}),
+    (MATMUL, "unknown-schedule", {"schedule": "plian", "M": 4, "N": 4}),
+    ("schedule s for nothing { }", "unknown-computation", {}),
+    ("computation f(N, N) { output Y[] = 1.0 }", "parameter-twice", {"computation": "f", "N": 4}),
+    (
+        "computation f(N at launch % 8 == 0) { input X: float32[i: N] output Y[i] = X[i] }",
+        "not-lowered-yet",
+        {"computation": "f"},
+    ),
+    ("computation f(t = flaot32) { input X: t[i: 4] output Y[i] = X[i] }", "unknown-type", {"computation": "f"}),
+    ("when 4 { schedule s for f { } } computation f { output Y[] = 1.0 }", "not-a-condition", {}),
+]
+
+
+@pytest.mark.parametrize("text, code, asked", FILES)
+def test_errors_of_files(text: str, code: str, asked: dict[str, object]) -> None:
+    sizes = {n: v for n, v in asked.items() if n.isupper()}
+    with pytest.raises(TileLangError) as found:
+        document = parse(text, "f.tile")
+        if "computation" in asked:
+            document.computation(asked["computation"], **sizes)  # type: ignore[arg-type]
+        else:
+            document.schedule(asked.get("schedule"), **sizes)  # type: ignore[arg-type]
+    assert found.value.code == code and found.value.mend
+    assert found.value.span is not None and found.value.span.file == "f.tile"
+
+
+def test_independent_faults_of_a_computation_are_told_together() -> None:
+    text = body("a[i] = X[i]\n  b[i] = a[i] + 1.0\n  output c[i] = exq(X[i, 0])\n  output d[i] = b[i]")
+    with pytest.raises(Findings) as found:
+        parse(text, "f.tile").computation()
+    assert [e.code for e in found.value.errors] == ["rank", "unknown-function"]
+
+
+def test_numbers_of_a_text_stay_small() -> None:
+    """Shifts and products of numbers cannot fill the memory."""
+    for value in ("1 << 999999999", "*".join(["99999999999999999999"] * 9)):
+        with pytest.raises(ParseError):
+            parse(f"computation f(N = {value}) {{ output Y[] = 1.0 }}").computation()

@@ -1,0 +1,97 @@
+"""The parser and what it says of broken texts: the table of messages is its own test."""
+
+import pytest
+
+from tilelang.errors import Findings, ParseError, TileLangError
+from tilelang.grammar.messages import MESSAGES
+from tilelang.grammar.parser import lark, parse_tree
+from tilelang.grammar.scan import DEEPEST, MOST_BYTES
+from tilelang.words import RESERVED
+
+CASES = [(code, text) for code, _, _, texts in MESSAGES for text in texts]
+
+
+@pytest.mark.parametrize("code, text", CASES)
+def test_an_example_of_a_message_gets_that_message(code: str, text: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse_tree(text)
+    message, mend = next((m, h) for c, m, h, _ in MESSAGES if c == code)
+    assert (found.value.code, found.value.message, found.value.mend) == (code, message, mend)
+    assert found.value.span is not None and found.value.span.file == "<text>"
+
+
+def test_messages_are_told_apart() -> None:
+    assert len({code for code, *_ in MESSAGES}) == len({message for _, message, *_ in MESSAGES}) == len(MESSAGES)
+
+
+def failure(text: str) -> str:
+    with pytest.raises(TileLangError) as found:
+        parse_tree(text, "gemm.tile")
+    return str(found.value)
+
+
+def test_a_caret_shows_the_word() -> None:
+    assert failure("schedule s for f {\n  tile m=8, n=8 -> block\n}") == (
+        "error[comma-between-sizes]: sizes are parted by spaces, not by commas\n"
+        "  --> gemm.tile:2:11\n"
+        "2 |   tile m=8, n=8 -> block\n"
+        "  |           ^\n"
+        "  = help: as in `tile m=8 n=8 -> block`"
+    )
+
+
+@pytest.mark.parametrize(
+    "word, meant", [("accumlate", "accumulate"), ("vectorise", "vectorize"), ("lod", "load"), ("spilt", "split")]
+)
+def test_a_misspelt_verb(word: str, meant: str) -> None:
+    text = failure(f"schedule s for f {{\n  {word} in register\n}}")
+    assert text.startswith("error[unknown-word]") and f"did you mean `{meant}`?" in text
+
+
+def test_the_end_of_a_text_is_that_of_its_last_word() -> None:
+    text = failure("use  # an instruction\n\n")
+    assert "gemm.tile:1:4" in text and "the text ends too early" in text
+
+
+def test_all_faults_of_independent_items_are_told_in_order() -> None:
+    text = "computation f {\n  input A\n}\nschedule s for f { tile m=4 }\nschedule t for f { split 4 }\n"
+    with pytest.raises(Findings) as found:
+        parse_tree(text, "three.tile")
+    assert [e.code for e in found.value.errors] == ["input-without-type", "tile-without-level", "size-without-axis"]
+    assert [e.span.line for e in found.value.errors if e.span] == [3, 4, 5]
+    assert str(found.value).count("error[") == 3
+
+
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("computation f {", "bracket-not-closed"), ("computation f { ] }", "bracket-mismatch"), ("}", "bracket-not-open"),
+        ("computation f { input A: float32[m: 4; }", "bracket-mismatch"), ("schedule $", "stray-character"),
+        ("\x00", "stray-character"),
+        ("use x @", "stray-character"), ('computation f { "text" }', "stray-character"), ("(" * 201, "too-deep"),
+        ("#" * (MOST_BYTES + 1), "too-large"), ("use `a b`", "unexpected"), ("use `", "unexpected"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_it_is_parsed(text: str, code: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse_tree(text)
+    assert found.value.code == code
+
+
+def test_the_limits_themselves_are_accepted() -> None:
+    parse_tree("#" * MOST_BYTES)
+    parse_tree("#" * (MOST_BYTES + 1), limit_bytes=MOST_BYTES + 1)
+    deep = DEEPEST - 1
+    parse_tree(f"computation f {{ output Y[] = {'(' * deep}1.0{')' * deep} }}")
+
+
+def test_keywords_are_reserved_words() -> None:
+    """Else a name could be taken for one where it is printed."""
+    words = {t.pattern.value for t in lark().terminals if t.pattern.type == "str"}
+    assert {w for w in words if w.isidentifier()} <= RESERVED
+
+
+def test_the_grammar_has_no_colliding_terminals() -> None:
+    """Every keyword is a NAME as well; which it is, the parser's state decides. Nothing else overlaps."""
+    names = {t.name for t in lark().terminals}
+    assert {"NAME", "QUOTED", "NUMBER", "INT"} <= names

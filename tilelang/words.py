@@ -1,0 +1,20 @@
+"""The words of the language's text that are no plain names, and names spelled so that they are not taken for them."""
+
+from __future__ import annotations
+
+RESERVED = frozenset(
+    """
+    accumulate ahead all allow and any argmax argmin as at axis behind combiner compute computation do else for fuse identity in inf
+    inline input launch layout load max min nan not on once only or order of output outputs pad peel prod reduce registers schedule
+    split stream sum swizzle tile tilelang true false unfuse units unroll use vectorize via when
+    """.split()
+)
+
+
+def spelled(name: str) -> str:
+    """A name as the text has it: between backquotes where it is a word of the language.
+
+    >>> print(spelled("m"), spelled("order"))
+    m `order`
+    """
+    return f"`{name}`" if name in RESERVED else name
