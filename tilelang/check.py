@@ -265,7 +265,8 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
     placed = placed_names(computation, steps)
     specs = [spec]
     seen_other, leaf = False, None
-    for step in resolve_when(steps, axis_extents(computation)):
+    resolved = resolve_when(steps, axis_extents(computation))
+    for k, step in enumerate(resolved):
         if leaf is not None:
             raise refuse_step(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
                           "vectorize and do come last")  # fmt: skip
@@ -273,6 +274,8 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
             raise refuse_step(
                 step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
             )
+        if isinstance(step, Units):
+            _check_units(step, resolved[:k])
         seen_other |= not isinstance(step, (Inline, Units))
         leaf = step if isinstance(step, (Vectorize, Do)) else None
         if isinstance(step, Place) and step.steps:
@@ -282,8 +285,24 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
     return tuple(specs)
 
 
+def _check_units(step: Units, above: tuple[Step, ...]) -> None:
+    """All that is spread runs on what `units` says, so it stands above everything but `inline`, once for a level."""
+    first = next((s for s in above if not isinstance(s, (Inline, Units))), None)
+    if first is not None:
+        raise refuse_step(step, "units-late", f"`{step}` stands below `{first}`: what a {step.level} is made of is said before anything"
+                          " is given to it", "write it first")  # fmt: skip
+    said = next((s for s in above if isinstance(s, Units) and s.level == step.level), None)
+    if said is not None:
+        raise refuse_step(step, "units-twice", f"`{step}`: what a {step.level} is made of was said before: `{said}`",
+                          "write it once, with all its teams")  # fmt: skip
+
+
 def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> None:
     """The axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it is lowered."""
+    for s in step.steps or ():
+        if isinstance(s, Units):
+            raise refuse_step(s, "units-late", f"`{s}` stands in the steps of `{step.replace(steps=None)}`, which run on the units of"
+                              " the spec that they stand in", "write it first in the schedule")  # fmt: skip
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)
     axes: list[tuple[str, int]] = []

@@ -88,7 +88,8 @@ class Spec(Node):
     """A set of points to compute: axes with what is left of them, the level that executes, where tensors live.
 
     coordinates: for each axis of the definitions, its value as an expression over `point(axis)` of the axes here.
-    units: how many threads execute this spec; lane: the thread's number among them.
+    units: how many threads execute this spec; lane: the thread's number among them; present: the conditions under which a thread is
+    one of them, where a block has threads that make no whole unit.
     """
 
     title: str
@@ -97,6 +98,7 @@ class Spec(Node):
     level: str = "kernel"
     units: int | None = None
     lane: Expr = index(0)
+    present: tuple[Expr, ...] = ()
     residences: tuple[str, ...] = ()
 
     def axis(self, name: str) -> AxisState:

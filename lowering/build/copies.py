@@ -166,7 +166,7 @@ class Copies(Fragments):
 
     def _touching(self, frame: Frame, moving: str | None, lanes: int) -> list[Expr]:
         """The conditions under which the thread writes the elements at all."""
-        found: list[Expr] = []
+        found: list[Expr] = [*frame.spec.present]
         for a in frame.spec.axes:
             for b in (b for b in open_bounds(a) if b.key not in frame.fill_keys):
                 if a.name == moving and not _multiple(b.offset - b.limit, lanes):

@@ -115,7 +115,7 @@ class Cover(Part):
             axes.append(AxisState(dim.name, low, extent, tuple(b for b in bounds if not b.is_certain(extent))))
         task = Task(tensor.name, (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
         spec = Spec(tensor.name, tuple(axes), tuple((d.name, point(d.name)) for d in tensor.dims), frame.spec.level,
-                    frame.spec.units, frame.spec.lane)  # fmt: skip
+                    frame.spec.units, frame.spec.lane, frame.spec.present)  # fmt: skip
         named = step.what if isinstance(step.what, Read) else None
         fill = self._fill(frame, uses, pads)
         begins = tuple(self._gathered(frame, a.base, None) for a in axes)

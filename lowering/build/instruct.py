@@ -206,6 +206,7 @@ class Instructions(PointwiseInstructions):
     def instruction(self, frame: Frame, step: Do) -> ir.Stmt:
         """The leaf as one instruction; finishing: the way back of what it left in registers."""
         semantics = self.match_of(step).instruction
+        self._check_whole_units(step, semantics)
         if not frame.task.states:
             return (self.stored_instruction if frame.fill is None else self.move_instruction)(frame, step)
         if frame.finishing:
@@ -216,6 +217,15 @@ class Instructions(PointwiseInstructions):
         state = (semantics.writes, frame.state.buffers[0][0], (*frame.slots, index(0)))
         operands = (state, *((name, *self.operand_at(frame, step, name, whole)) for name, whole in read))
         return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+
+    def _check_whole_units(self, step: Do, semantics: Instruction) -> None:
+        """Threads that issue an instruction together must all be there."""
+        over = self.build.threads % semantics.width
+        if over:
+            raise refuse(step, "not-whole-units", f"`{step}` is issued by {semantics.width} threads together, and a block of"
+                         f" {self.build.threads} is not made of whole {semantics.level}s",
+                         f"units block = {-(-self.build.threads // semantics.width)} {semantics.level}",
+                         f"the last {semantics.level} would have {over} of {semantics.width} threads")  # fmt: skip
 
     def checked(self, frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
         """What each operand of the leaf as it stands reads, after comparing layouts and alignment. Raises Refusal."""
@@ -279,7 +289,7 @@ class Instructions(PointwiseInstructions):
         """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
         states = frame.task.states
         operands = [(w, self.residence_of(frame, w)) for w in reads(_value(frame.task))]
-        found = []
+        found = [*frame.spec.present]
         for a in frame.spec.axes:
             for b in open_bounds(a):
                 if b.key in frame.fill_keys or a.reduction and self._fold(frame, 0, a.name, b.key):

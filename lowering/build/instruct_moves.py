@@ -86,7 +86,8 @@ class InstructionMoves(Copies):
         place = frame.target.places[0]
         points = self.first_points(frame, step, semantics.writes)
         at = self._stored_at(frame, 0, place, points)
-        guards = [b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys]
+        bounds = (b for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys)
+        guards = [*frame.spec.present, *(b.holds(index(0)) for b in bounds)]
         held = semantics.fragment(semantics.writes)
         assert held is not None
         if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):

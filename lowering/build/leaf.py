@@ -116,7 +116,7 @@ class Leaf(Part):
     def _needed(self, frame: Frame, s: int, points: dict[str, Expr]) -> list[Expr]:
         """The conditions under which a point of state s takes part."""
         state = frame.task.states[s]
-        out: list[Expr] = []
+        out: list[Expr] = [*frame.spec.present]
         operands = [
             (w, self.residence_of(frame, w)) for v in (*state.reduce.values, *_list(state.reduce.condition)) for w in reads(v)
         ]
@@ -188,7 +188,7 @@ class Leaf(Part):
         bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
         if in_registers and bounds and self._has_slots(frame, points):
             bounds = [(a, b) for a, b in bounds if not self._computable(frame, a, b, points)]
-        conditions = [b.holds(index(0)) for _, b in bounds]
+        conditions = [*frame.spec.present, *(b.holds(index(0)) for _, b in bounds)]
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers:
             conditions.append(Binary("==", frame.spec.lane, index(0)))
         if not in_registers:

@@ -111,7 +111,9 @@ class Nest(Rings):
         current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
         inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, current), step.level)
         idle = [d for d, *_ in plan.reduced_digits(reduced, spec.lane, units)] if frame.finishing else []
-        inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per)), idle=(*frame.idle, *idle))
+        present = spec.present if frame.finishing else (*spec.present, *plan.present(spec.lane, units))
+        below = inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per), present=present)
+        inner = inner.but(spec=below, idle=(*frame.idle, *idle))
         if again:
             slots, walks = ([v for a, v in again.items() if (a in reduced) is kind] for kind in (False, True))
             inner = inner.but(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())

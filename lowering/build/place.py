@@ -258,7 +258,7 @@ class Places(Part):
         axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
         names = [*task.axes, *task.reduction_axes]
         spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,
-                    frame.spec.lane)  # fmt: skip
+                    frame.spec.lane, frame.spec.present)  # fmt: skip
         between = tuple(s for s in frame.steps[i:k] if isinstance(s, Place))
         return Frame(task, self.stage_steps(frame, spec, task, step, between), spec, Target(()), frame.residences)
 

@@ -67,8 +67,8 @@ class Spread:
     """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; abreast: how many of them
     are computed at once; walks: (axis, rounds) of the loops that take the others; order: what numbers the tiles, if not their axes.
 
-    idle: there are more units than are in use. linear: tiles are numbered in one row, which wraps, so that the only loop stands for all
-    axes; otherwise every axis has its own.
+    idle: there are more threads than those of the units in use. over: threads beside the whole units. linear: tiles are numbered in one
+    row, which wraps, so that the only loop stands for all axes; otherwise every axis has its own.
     """
 
     sizes: Mapping[str, int]
@@ -79,6 +79,7 @@ class Spread:
     walks: tuple[tuple[str, int], ...]
     linear: bool
     idle: bool
+    over: int = 0
     order: Layout | None = None
 
     def indices(self, lane: Expr, again: Mapping[str, Expr]) -> dict[str, Expr]:
@@ -102,7 +103,7 @@ class Spread:
         first = next(iter(self.rounds))
         for axis in reversed(list(self.rounds)):
             tiles = self.abreast[axis]
-            abreast = units // stride if axis == first else tiles
+            abreast = -(-units // stride) if axis == first else tiles
             if axis in reduced and abreast > 1:
                 quotient = lane // stride
                 found.append((simplify(quotient if axis == first else quotient % tiles), tiles, abreast, stride))
@@ -112,6 +113,10 @@ class Spread:
     def active(self, lane: Expr) -> list[Expr]:
         """The conditions under which a lane's unit is in use."""
         return [simplify(lane // self.per) < self.count] if self.idle else []
+
+    def present(self, lane: Expr, units: int) -> list[Expr]:
+        """The conditions under which a lane, of `units`, belongs to a whole unit."""
+        return [simplify(lane < units - self.over)] if self.over else []
 
 
 def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -147,12 +152,13 @@ def plan_spread(
     """The spread of a step over `units` threads, given what is left of each axis.
 
     Tiles of outputs fill the units in every round, in one row, where an order numbers them or the axes do not divide them. Units that
-    share a reduction compute tiles abreast of each other in every round: what does not fit beside them is idle. Raises Refusal where
-    the step asks for more units than there are.
+    share a reduction compute tiles abreast of each other in every round: what does not fit beside them is idle. Where there are fewer
+    threads than a unit has, they are one unit; threads that are left over beside whole units are idle. Raises Refusal where the step
+    asks for more units than there are.
     """
     sizes = numbers(step)
-    per = profile.level(step.level).threads or 1
-    available = max(1, units // per)
+    per = min(profile.level(step.level).threads or 1, units)
+    available, over = divmod(units, per)
     rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
     tiles = units_numbered(step.order, rounds)
     wanted = available if step.count is None else whole_number(step, step.count)
@@ -170,11 +176,11 @@ def plan_spread(
         repeats = -(-tiles // count)
         abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
         again = ((first, repeats),) if repeats > 1 else ()
-        return Spread(sizes, per, count, rounds, abreast, again, True, count < available, step.order)
+        return Spread(sizes, per, count, rounds, abreast, again, True, count * per < units, over, step.order)
     abreast = _abreast(rounds, count)
     walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
     used = math.prod(abreast.values())
-    return Spread(sizes, per, used, rounds, abreast, walks, False, used < available)
+    return Spread(sizes, per, used, rounds, abreast, walks, False, used * per < units, over)
 
 
 def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:

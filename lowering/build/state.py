@@ -241,14 +241,21 @@ class States(Part):
         return body if takes_part is None else ir.If(takes_part, body, None, step.span)
 
     def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int, list[Expr]]]:
-        """(digit, tiles, stride in threads, conditions under which its unit is in use) of every spread of a reduced axis below."""
+        """(digit, tiles, stride in threads, conditions under which its unit is in use) of every spread of a reduced axis below.
+
+        Idle units beside a single tile are told the result only where it stays in registers, which they may read.
+        """
         found = []
-        reduced = frozenset(a.name for a in frame.spec.axes if a.reduction)
+        told = frame.target.in_registers and frame.outer is None
+        reduced, present = frozenset(a.name for a in frame.spec.axes if a.reduction), frame.spec.present
         for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
-            active = plan.active(lane)
+            active = [*present, *plan.active(lane)]
             found += [
-                (d, tiles, stride, active) for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units) if tiles > 1
+                (d, tiles, stride, active)
+                for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units)
+                if told or tiles > 1
             ]
+            present = (*present, *plan.present(lane, units))
         return found
 
     # ------------------------------------------------------------ results
@@ -399,8 +406,9 @@ class States(Part):
             number = simplify(each * units + frame.spec.lane)
             found = digits(number, {str(d): n for d, n in enumerate(shape)})
             store: ir.Stmt = ir.Store(b, (*unit, *found.values()), stored(identity, b), None, False, step.span)
-            if elements % units:
-                store = ir.If(number < elements, store, None, step.span)
+            within = [number < elements] if elements % units else []
+            some = conjunction([*frame.spec.present, *within])
+            store = store if some is None else ir.If(some, store, None, step.span)
             out.append(ir.For(each, index(-(-elements // units)), store, "serial", step.span))
         return ir.seq(*out)
 

@@ -24,6 +24,19 @@ def step_after_the_leaf() -> None:
     tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).vectorize(n=16).split(k=4)
 
 
+def units_after_a_tile() -> None:
+    tl.schedule(row_sum()).tile(i=8).to(tl.block).units(block=tl.threads(32))
+
+
+def units_twice() -> None:
+    tl.schedule(row_sum()).units(block=tl.threads(4)).units(block=tl.threads(8))
+
+
+def units_of_a_move() -> None:
+    steps = tl.move().units(block=tl.threads(8)).tile(k=1).to(tl.thread)
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=steps)
+
+
 def inline_late() -> None:
     tl.schedule(softmax()).tile(i=1).to(tl.block).inline("shifted")
 

@@ -106,3 +106,10 @@ def meaning_with_a_condition() -> None:
     n, k = Axis("n", 4), Axis("k", 4)
     A, C = operand("A", tl.float32, "register", n, k), operand("C", tl.float32, "register", n)
     updates(C[n], tl.sum(A[n, k], over=k, where=k <= n))
+
+
+def threads_that_are_no_warp() -> None:
+    """32 threads issue the instruction together, and the block has 48."""
+    start = tl.schedule(matmul()).units(block=tl.threads(48)).tile(m=16, n=8).to(tl.block).accumulate(tl.register).split(k=8)
+    start = start.tile(m=16, n=8).to(tl.warp).load("A", tl.register).load("B", tl.register)
+    start.do("simulated_mma_m16n8k8", m="m", n="n", k="k").check("simulated")

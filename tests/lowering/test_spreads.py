@@ -97,3 +97,48 @@ def test_an_order_numbers_the_threads_of_a_move() -> None:
     turned = tl.move().tile(m=1, k=2).to("thread", order=tl.layout("k", "m")).vectorize(k=2)
     made = product(m=9, n=11, k=7).tile(m=8, n=8).to("block").accumulate("register").split(k=4)
     assert not faults(made.load("A", "shared", steps=turned).tile(m=1, n=2).to("thread"))
+
+
+# ---------------------------------------------------------------- blocks that are not made of whole warps; a warp has 8 threads here
+
+OVER = [1, 3, 4, 8, 12, 20]
+
+
+def of_threads(made: tl.Schedule, count: int) -> tl.Schedule:
+    """The schedule, on blocks of so many threads."""
+    return tl.Schedule(made.computation, (*tl.schedule(made.computation).units(block=tl.threads(count)).steps, *made.steps))
+
+
+@pytest.mark.parametrize("threads", OVER)
+@pytest.mark.parametrize(
+    "sizes, inside", [({"n": 8}, {"n": 1}), ({"m": 2, "n": 3}, {"m": 1, "n": 1}), ({"n": 4, "k": 4}, {"k": 1})]
+)
+def test_a_block_that_is_not_made_of_whole_warps(sizes: dict[str, int], inside: dict[str, int], threads: int) -> None:
+    made = product(m=4, n=13, k=18).tile(m=4, n=13).to("block").accumulate("register").tile(**sizes).to("warp")
+    assert not faults(of_threads(made.tile(**inside).to("thread"), threads))
+
+
+@pytest.mark.parametrize("threads", OVER)
+def test_threads_over_have_no_buffer_of_their_own_and_update_no_state(threads: int) -> None:
+    made = product(m=4, n=8, k=16).tile(m=4, n=8).to("block").accumulate("shared").split(k=4).tile(m=2, n=3).to("warp")
+    assert not faults(of_threads(made, threads))
+    made = product(m=4, n=8, k=16).tile(m=4, n=8).to("block").tile(n=4).to("warp").accumulate("shared").split(k=4)
+    made = made.load("B", "shared", ahead=1).load("A", "shared").tile(m=1).to("thread")
+    assert not faults(of_threads(made, threads))
+
+
+@pytest.mark.parametrize("columns", [8, 16])
+@pytest.mark.parametrize("threads", [*OVER, 32])
+def test_units_without_a_tile_of_a_reduction_are_told_its_result(threads: int, columns: int) -> None:
+    """One tile of `peak` for all warps, in registers; every thread of the block then reads it."""
+    c = families.softmax(rows=3, columns=columns, dtype="float32")
+    spread = tl.move().tile(j=16).to("warp").tile(j=1).to("thread")
+    made = tl.schedule(c).tile(i=1).to("block").compute("peak", "register", steps=spread)
+    made = made.compute("total", "register", steps=tl.move().tile(j=8).to("warp").tile(j=1).to("thread")).tile(j=1).to("thread")
+    assert not faults(of_threads(made, threads))
+
+
+def test_idle_units_beside_one_tile_of_a_reduction_store_nothing() -> None:
+    """Three threads, two tiles along n, one along k: the third thread has the first tile of n and nothing of k."""
+    made = product(m=1, n=2, k=4).tile(m=1, n=2).to("block").accumulate("register").tile(k=4, n=1).to("thread")
+    assert not faults(of_threads(made, 3))
