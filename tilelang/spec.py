@@ -51,6 +51,11 @@ class Bound(Node):
             return TRUE
         return index(self.limit) <= self.offset + q if self.lower else self.offset + q < self.limit
 
+    def follows_from(self, other: Bound) -> bool:
+        """Whether it holds wherever another one does."""
+        alike = self.lower == other.lower and self.offset is other.offset
+        return alike and (self.limit <= other.limit if self.lower else self.limit >= other.limit)
+
     def is_certain(self, extent: int) -> bool:
         """Whether it holds for every point of a piece of this extent."""
         if self.known:

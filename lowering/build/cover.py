@@ -10,15 +10,15 @@ import math
 from collections.abc import Sequence
 
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
+from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence
+from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, Share
 from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
-from tilelang.simplify import conjunction, interval, simplify
+from tilelang.simplify import conjunction, interval, linear, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place
-from tilelang.task import Task
+from tilelang.task import Task, reads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +44,10 @@ class Cover(Part):
         uses = [u for u in uses_below(self.build, frame, i + 1) if self._wanted(u, step)]
         if not uses:
             raise self._unread(frame, step)
+        for use in uses:
+            if not any(r.serves(use.read, use.whole) for r in frame.residences):
+                raise refuse(step, "stage-order", f"`{step}`: {step.tensor_name} stands nowhere yet, for a later step makes it",
+                             f"compute {step.tensor_name} first", f"{use.read} has no value yet")  # fmt: skip
         by_access = self._by_access(frame, step, uses)
         try:
             region = self._access_region(frame, step, uses) if by_access else self._box_region(frame, step, uses)
@@ -63,16 +67,14 @@ class Cover(Part):
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
         source = region.source
-        if not isinstance(source, Box) or source.placement is None or bool(region.points) != bool(source.points):
+        if not isinstance(source, Box | Share) or bool(region.points) != bool(source.points):
             return region  # points taken out of a region are points that its readers' bounds leave
         names = [p.name[1:] for p in source.points] or [a.name for a in region.spec.axes]
-        held = {n: (low, (interval(v)[1] or 0) + 1)
-                for n, low, v in zip(names, source.low, source.placement.variables, strict=True)}  # fmt: skip
+        held = dict(zip(names, zip(source.low, _ends_of(source), strict=True), strict=True))
         axes = []
         for d, a in enumerate(region.spec.axes):
-            low, extent = held.get(a.name, (a.base, a.extent))
-            offset = simplify(a.base - low)
-            bounds = (Bound(f"source:{d}<", offset, extent), Bound(f"source:{d}>", offset, 0, True))
+            low, ends = held.get(a.name, (a.base, ()))
+            bounds = [b.replace(key=f"source:{d}:{k}", offset=simplify(b.offset + a.base - low)) for k, b in enumerate(ends)]
             axes.append(a.replace(bounds=(*a.bounds, *(b for b in bounds if not b.is_certain(a.extent)))))
         return dataclasses.replace(region, spec=region.spec.replace(axes=tuple(axes)))
 
@@ -222,6 +224,35 @@ class Cover(Part):
         return refuse(step, "layout-dimension", f"`{step}`: the layout {said}; {use.read.tensor.name} has the dimensions"
                       f" {', '.join(dims)}, and the read {use.read} the axes {', '.join(axes)}",
                       "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
+
+
+def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
+    """Where the elements of a residence end, dimension by dimension, counted from where it begins."""
+    ends = source.ends or ((),) * len(source.low)
+    if isinstance(source, Share) or source.placement is None:
+        return list(ends)
+    boxed = [(Bound("", index(0), (interval(v)[1] or 0) + 1), Bound("", index(0), 0, True)) for v in source.placement.variables]
+    return [(*box, *of) for box, of in zip(boxed, ends, strict=True)]
+
+
+def held_bounds(task: Task, residences: Sequence[Residence], axis: Axis, base: Expr) -> list[Bound]:
+    """Where an element of a stage would read beyond what stands there of an operand: so no point reads that element.
+
+    Told along an axis that is itself a dimension of the operand. base: where the stage begins along it.
+    """
+    found = []
+    for whole in (w for e in task.expressions() for w in reads(e)):
+        read = whole.read if isinstance(whole, Pad) else whole
+        source = next((r for r in reversed(residences) if r.serves(read, whole)), None)
+        if not isinstance(source, Box | Share) or source.points:
+            continue
+        for i, low, ends in zip(read.indices, source.low, _ends_of(source), strict=True):
+            if isinstance(simplify(i - axis), Const):
+                shift = base + (i - axis) - low
+                for b in ends:
+                    _, constant = linear(shift + b.offset)
+                    found.append(b.replace(offset=simplify(shift + b.offset - constant), limit=b.limit - constant))
+    return found
 
 
 def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:

@@ -19,7 +19,7 @@ from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
 from tilelang.simplify import interval, simplify
-from tilelang.spec import Spec
+from tilelang.spec import Bound, Spec
 from tilelang.steps import Place, Step
 from tilelang.task import State, Task
 from tilelang.tensor import Placement, split_terms
@@ -41,7 +41,8 @@ class Residence:
 
     fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
     beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
-    access, the axes that stand for the dimensions: one element per point of them.
+    access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
+    begins, beyond which it holds nothing at all, though there is room.
     """
 
     tensor: Tensor
@@ -52,6 +53,7 @@ class Residence:
     outside: bool = False
     steps: tuple[Step, ...] = ()
     points: tuple[Var, ...] = ()
+    ends: tuple[tuple[Bound, ...], ...] = ()
 
     def serves(self, read: Read, whole: Read | Pad) -> bool:
         """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
@@ -60,6 +62,11 @@ class Residence:
     def holds_fill(self, key: str) -> bool:
         """Whether elements beyond the bound of this key hold `fill`."""
         return key in self.filled or self.outside and key.startswith(TENSOR_END)
+
+    def surely_holds(self, offsets: Sequence[Expr]) -> bool:
+        """Whether an element, counted from where it begins, is certainly before its ends."""
+        bounds = ((b, o) for o, of in zip(offsets, self.ends, strict=False) for b in of)
+        return all(b.replace(offset=simplify(b.offset + o)).is_certain(1) for b, o in bounds)
 
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""

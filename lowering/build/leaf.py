@@ -141,12 +141,12 @@ class Leaf(Part):
             return False
         axes = frame.coordinates(points)
         indices = tuple(simplify(substitute(i, axes)) for i in read.indices)
-        if isinstance(source, Share):
-            return _within(source.at(indices), source.buffer.shape or (1,))
-        if not isinstance(source, Box) or source.placement is None:
+        if not isinstance(source, Share | Box):
             return False
         local = [simplify(i - low) for i, low in zip(indices, source.low, strict=True)]
-        return _within(local, [(interval(v)[1] or 0) + 1 for v in source.placement.variables])
+        if isinstance(source, Share):
+            return source.surely_holds(local) and _within(source.at(indices), source.buffer.shape or (1,))
+        return source.placement is not None and _within(local, [(interval(v)[1] or 0) + 1 for v in source.placement.variables])
 
     @staticmethod
     def _shared_state(frame: Frame) -> bool:

@@ -14,7 +14,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import INDEX, Const, Expr, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.cover import Region, axes_of, sources
+from tilelang.lowering.build.cover import Region, axes_of, held_bounds, sources
 from tilelang.lowering.build.frame import (
     Box,
     Frame,
@@ -24,7 +24,7 @@ from tilelang.lowering.build.frame import (
     Target,
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
-from tilelang.lowering.build.regions import Range, Use, hull, uses_below
+from tilelang.lowering.build.regions import Range, Use, hull, uses_below, wanted_bounds
 from tilelang.lowering.build.share import dim_share
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction, simplify
@@ -251,9 +251,12 @@ class Places(Part):
         ranges: list[Range] = hull(uses, step)
         tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
         axes = []
-        for a, (low, extent) in zip(task.axes, ranges, strict=True):
+        for a, (low, extent), wanted in zip(task.axes, ranges, wanted_bounds(uses, ranges), strict=True):
             bounds = [Bound(f"{task.name}.{a.name}<", low, a.extent), Bound(f"{task.name}.{a.name}>", low, 0, True)]
             bounds = [b.replace(known=(b.offset, b.limit, b.lower, extent) in tested) for b in bounds if not b.is_certain(extent)]
+            for b in (*wanted, *held_bounds(task, frame.residences, a, low)):
+                if not b.is_certain(extent) and not any(b.follows_from(other) for other in bounds):
+                    bounds.append(b.replace(key=f"{task.name}.{a.name}:{len(bounds)}"))
             axes.append(AxisState(a.name, low, extent, tuple(bounds)))
         axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
         names = [*task.axes, *task.reduction_axes]
@@ -307,7 +310,7 @@ class Places(Part):
 
     def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
         spatial = [a for a in stage.spec.axes if not a.reduction]
-        low = tuple(a.base for a in spatial)
+        low, ends = tuple(a.base for a in spatial), tuple(a.bounds for a in spatial)
         if step.memory == "register":
             leaf = leaf_points(stage, self.build.profile)
             offsets = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
@@ -321,7 +324,7 @@ class Places(Part):
             spreads = tuple(
                 s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
             )
-            return Share(tensor, None, buffer, steps=spreads, low=low, dims=dims)
+            return Share(tensor, None, buffer, steps=spreads, ends=ends, low=low, dims=dims)
         placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
         count, unit = frame.own_copy(self.build.threads)
         ring = step.ahead + 1 if slot is not None else 0
@@ -329,7 +332,7 @@ class Places(Part):
         known = self._stage_rings.get((id(step), tensor.name)) if ring else None
         buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
         self._stage_rings[id(step), tensor.name] = buffer
-        return Box(tensor, None, buffer, low=low, placement=placement, slot=slot, unit=unit)
+        return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
 
 
 def _nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:

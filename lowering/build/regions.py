@@ -7,13 +7,14 @@ are numbers. Reads through quotients and remainders are boxed where they stay bo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute, unique
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.simplify import linear, simplify
-from tilelang.spec import point
+from tilelang.spec import Bound, point
 from tilelang.steps import Place
 from tilelang.task import Task, reads
 
@@ -26,12 +27,16 @@ class NotABox(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Use:
-    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader."""
+    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader.
+
+    ranges: what is left of each of its axes; bounds: those that their points must keep.
+    """
 
     whole: Read | Pad
     read: Read
     indices: tuple[Expr, ...]
     ranges: Mapping[Expr, Range]
+    bounds: Mapping[Expr, tuple[Bound, ...]]
     task: Task
     main: bool
 
@@ -80,21 +85,23 @@ def spec_ranges(frame: Frame) -> dict[Expr, Range]:
     return {point(a.name): (a.base, a.extent) for a in frame.spec.axes}
 
 
-def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range], main: bool) -> list[Use]:
-    """The reads of a task, each once, with indices over the placeholders in `ranges`."""
+def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range],
+              bounds: Mapping[Expr, tuple[Bound, ...]], main: bool) -> list[Use]:  # fmt: skip
+    """The reads of a task, each once, with indices over the placeholders in `ranges`; its own states are not read from anywhere."""
     found: dict[Read | Pad, Use] = {}
     for e in task.expressions():
         for whole in reads(e):
             read = whole.read if isinstance(whole, Pad) else whole
-            indices = tuple(simplify(substitute(i, coordinates)) for i in read.indices)
-            found.setdefault(whole, Use(whole, read, indices, ranges, task, main))
+            if task.state_member(read.tensor) is None:
+                indices = tuple(simplify(substitute(i, coordinates)) for i in read.indices)
+                found.setdefault(whole, Use(whole, read, indices, ranges, bounds, task, main))
     return list(found.values())
 
 
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
-    found = task_uses(frame.task, coordinates, spec_ranges(frame), True)
+    found = task_uses(frame.task, coordinates, spec_ranges(frame), {point(a.name): a.bounds for a in frame.spec.axes}, True)
     stages = [s for s in frame.steps[i:] if isinstance(s, Place) and s.verb == "compute"]
     for stage in reversed(stages):  # a later stage may read an earlier one, never the other way round
         task = build.task_of(stage.tensor_name)
@@ -103,8 +110,12 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
             region = hull(mine, stage)
             ranges: dict[Expr, Range] = {point(a.name + "'" + task.name): r for a, r in zip(task.axes, region, strict=True)}
             ranges.update({point(a.name + "'" + task.name): (index(0), a.extent) for a in task.reduction_axes})
+            kept = wanted_bounds(mine, region)
+            bounds: dict[Expr, tuple[Bound, ...]] = {
+                point(a.name + "'" + task.name): b for a, b in zip(task.axes, kept, strict=True)
+            }
             names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
-            found += task_uses(task, names, ranges, False)
+            found += task_uses(task, names, ranges, bounds, False)
     return found
 
 
@@ -149,6 +160,46 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
             extent = end
         out.append((low, extent))
     return out
+
+
+def wanted_bounds(uses: list[Use], region: list[Range]) -> list[tuple[Bound, ...]]:
+    """What of a region existing points read, dimension by dimension: points that a cut made of nothing leave the rest unread.
+
+    A bound holds for all uses, so only what ends alike for all of them, but for constants, is one. It has no key yet.
+    """
+    out = []
+    for d, (low, extent) in enumerate(region):
+        bounds: list[Bound] = []
+        for greatest in (True, False):
+            for end in _common_ends([_ends(u.indices[d], u, greatest) for u in uses], greatest):
+                _, constant = linear(low - end)
+                limit = 1 - constant if greatest else -constant
+                bounds.append(Bound("", simplify(low - end - constant), limit, not greatest))
+        out.append(tuple(b for b in bounds if not b.is_certain(extent)))
+    return out
+
+
+def _ends(e: Expr, use: Use, greatest: bool) -> list[Expr]:
+    """What the greatest, or least, value of an index over existing points cannot be beyond: one value for each choice of bounds."""
+    terms, constant = linear(e)
+    choices: list[list[Expr]] = []
+    for atom, c in terms:
+        begin, n = _atom_range(atom, use.ranges)
+        last = greatest == (c > 0)
+        bounds = [b for b in use.bounds.get(atom, ()) if not b.known and b.lower != last]
+        ends = [begin + (n - 1) if last else begin, *(begin - b.offset + (b.limit - 1 if last else b.limit) for b in bounds)]
+        choices.append([x * c for x in ends])
+    return [simplify(sum(chosen, index(constant))) for chosen in itertools.product(*choices)]
+
+
+def _common_ends(ends: list[list[Expr]], greatest: bool) -> Iterable[Expr]:
+    """The ends that all uses share, but for constants, which are the widest."""
+    first, *others = ends
+    for end in first:
+        gaps = [[int(g.value) for e in other if isinstance(g := simplify(e - end), Const)] for other in others]
+        if all(gaps):
+            shifts = [0, *((min if greatest else max)(g) for g in gaps)]
+            yield simplify(end + (max if greatest else min)(shifts))
 
 
 def is_plain_axis(e: Expr) -> tuple[str, int] | None:

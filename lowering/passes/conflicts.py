@@ -211,8 +211,8 @@ class Prover:
         """Whether different threads may touch one element, at least one of them writing; True where that cannot be excluded."""
         if not (older.writes or newer.writes) or self.threads == 1:
             return False
-        if older.buffer.name != newer.buffer.name:
-            return overlap(older.buffer, newer.buffer)
+        if older.buffer.name != newer.buffer.name and not overlap(older.buffer, newer.buffer):
+            return False
         key = (older, newer)
         found = self._known.get(key)
         if found is None:
@@ -220,15 +220,17 @@ class Prover:
         return found
 
     def _decide(self, a: Access, b: Access) -> bool:
-        """First over what the indices need; where that leaves a conflict and guards were left out, over all that guards need."""
+        """First over what the indices need; where that leaves a conflict and guards were left out, over all that guards need.
+
+        Of two buffers that share bytes any elements may meet, so there only guards tell that both never happen.
+        """
         if not self._meets(a, b, guarded=False):
             return False
         return self._meets(a, b, guarded=True) if a.guards or b.guards else True
 
     def _meets(self, a: Access, b: Access, guarded: bool) -> bool:
-        dimensions = [
-            d for d, (i, j) in enumerate(zip(a.indices, b.indices, strict=True)) if not is_opaque(i) and not is_opaque(j)
-        ]
+        beside = [] if a.buffer.name != b.buffer.name else enumerate(zip(a.indices, b.indices, strict=True))
+        dimensions = [d for d, (i, j) in beside if not is_opaque(i) and not is_opaque(j)]
         pairs = [(a.indices[d], b.indices[d]) for d in dimensions]
         own = a.bound | b.bound
         wanted = {v for pair in pairs for e in pair for v in free(e)} - own

@@ -90,6 +90,10 @@ def stage_before_what_it_reads() -> None:
     tl.schedule(softmax()).tile(i=1).to(tl.block).compute("total", tl.shared).compute("peak", tl.shared).check()
 
 
+def load_before_the_stage_that_makes_it() -> None:
+    tl.schedule(softmax()).tile(i=1).to(tl.block).load("shifted", tl.shared).compute("shifted", tl.shared).check()
+
+
 def unknown_axis_in_a_stage() -> None:
     tl.schedule(softmax()).tile(i=1).to(tl.block).compute("peak", tl.shared, steps=tl.move().split(k=4))
 

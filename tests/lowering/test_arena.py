@@ -101,3 +101,15 @@ def test_over_capacity_shows_the_table() -> None:
 def test_no_shared_memory_is_no_work() -> None:
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C,), ir.Store(C, (T,), ZERO))
     assert place_shared(kernel, 0) is kernel
+
+
+@pytest.mark.parametrize("second, apart", [("never", True), ("sometimes", False)])
+def test_lives_under_conditions_that_exclude_each_other_need_no_barrier_between_them(second: str, apart: bool) -> None:
+    a, b = (shared(n).replace(offset=0) for n in ("a", "b"))
+    k = Var("k", INDEX, 0, 9)
+    first = k < 5
+    other = index(5) <= k if second == "never" else index(4) <= k
+    meet = ir.Barrier(("shared",))
+    rounds = ir.Seq((ir.If(first, put(a)), meet, ir.If(first, get(a)), ir.If(other, put(b)), meet, ir.If(other, get(b)), meet))
+    kernel = ir.Kernel("k", (1, 1, 1), 64, (C, a, b), ir.For(k, index(10), rounds))
+    assert missing_barrier(kernel) is not apart

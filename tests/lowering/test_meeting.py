@@ -107,3 +107,12 @@ def test_other_profiles_keep_their_loops() -> None:
     texts = {name: to_text(lower(made.computation, made.steps, tl.load_profile(name))) for name in ("pocl", "simulated")}
     assert "do round in" in texts["pocl"]
     assert "do round in" not in texts["simulated"]
+
+
+def test_rounds_that_store_and_rounds_that_combine_share_a_stop() -> None:
+    m, n, k = tl.axes(m=16, n=1, k=20)
+    a, b = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    back = tl.move().via("shared").tile(n=1).to("thread")
+    made = tl.schedule(tl.define("C", tl.sum(a[m, k] * b[k, n], over=k), m, n)).tile(m=16).to("block").split(k=8)
+    made = made.accumulate("shared", steps=back).tile(m=4).to("thread")
+    assert not testing.check_schedule(made, testing.arrays(made.computation), opencl=True)
