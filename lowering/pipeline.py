@@ -15,6 +15,7 @@ from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
+from tilelang.lowering.passes.apart import keep_apart
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
@@ -45,6 +46,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
+        *((("apart", keep_apart),) if profile.can("barriers_implied") else ()),
         ("promote", promote),
     )
 
