@@ -100,7 +100,8 @@ class _Walk:
             while name in self.taken:
                 name += "_"
             self.numbers.setdefault(v, Var(name, v.type, 0, None if v.upper is None else v.upper + 1))
-        return substitute(meant, self.numbers)
+        changed: Expr = substitute(meant, self.numbers)
+        return changed
 
 
 _BLOCKS = frozenset(v.name for v in ir.BLOCK)
