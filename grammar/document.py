@@ -21,6 +21,7 @@ from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.steps import Step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,16 +89,25 @@ class Document:
         profile: decides `when` around schedules. A computation that has no schedule here gets one without steps. Raises as
         `computation` does, and Refusal for steps that cannot be.
         """
+        return Schedule(*self.steps(name, profile=profile, **sizes))
+
+    def steps(
+        self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType
+    ) -> tuple[Computation, tuple[Step, ...]]:
+        """The computation and the steps of `schedule`, before they are checked against each other."""
         entry = self._schedule(name, sizes, profile)
         if entry is None:
-            return Schedule(self.computation(None, **sizes))
+            return self.computation(None, **sizes), ()
+        self._check_sizes(self._computation_of(entry), sizes, entry)
+        return self.built(entry, sizes)
+
+    def built(self, entry: Entry, sizes: Parameters) -> tuple[Computation, tuple[Step, ...]]:
+        """The steps of an entry, with those of the sizes that are its parameters or its computation's. Raises as `schedule`."""
         of = self._computation_of(entry)
-        self._check_sizes(of, sizes, entry)
         computation = self._built(of, sizes)
         values = parameters_of(of.tree, self.file, sizes, of.name)
         values |= parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule")
-        steps = Steps(Scope(self.file, values), computation)
-        return Schedule(computation, steps.steps(entry.tree.children[-1]))
+        return computation, Steps(Scope(self.file, values), computation).steps(entry.tree.children[-1])
 
     def parameters(self, entry: Entry) -> tuple[str, ...]:
         """The names of an entry's parameters."""
@@ -105,7 +115,7 @@ class Document:
 
     def schedules_of(self, computation: str, sizes: Parameters, profile: Profile | None = None) -> list[Entry]:
         """The schedules for a computation whose conditions hold."""
-        return [e for e in self.schedules if e.of == computation and self._holds(e, sizes, profile)]
+        return [e for e in self.schedules if e.of == computation and self.holds(e, sizes, profile)]
 
     # ------------------------------------------------------------ inside
 
@@ -134,7 +144,7 @@ class Document:
         raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", mend)
 
     def _schedule(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry | None:
-        found = [e for e in self.schedules if self._holds(e, sizes, profile)]
+        found = [e for e in self.schedules if self.holds(e, sizes, profile)]
         if name is not None:
             found = [e for e in found if e.name == name]
             if not found:
@@ -146,7 +156,8 @@ class Document:
             )
         return found[0] if found else None
 
-    def _holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
+    def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
+        """Whether the conditions around an entry hold."""
         if not entry.under:
             return True
         of = self.computations.get(entry.of)

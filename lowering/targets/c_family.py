@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang.errors import DeviceError, Span
-from tilelang.expr import Binary, Expr, Select, Var, free, index
+from tilelang.expr import Binary, Expr, Select, Var, const, free, index
 from tilelang.instruction import Instruction as InstructionRecord
 from tilelang.instruction import OperandText
 from tilelang.lowering import ir
@@ -228,13 +228,10 @@ class _KernelEmitter:
                 self._barrier(memory, reasons)
             case Prefetch(buffer, indices):
                 self.put(self.dialect.prefetch.format(pointer=self.expressions.pointer(buffer, indices)))
-            case Copy() | Commit() | Wait():
-                raise DeviceError(
-                    "no-asynchronous-copy",
-                    f"{self.dialect.name} has no asynchronous copies, and the kernel {self.kernel.name} has a {type_name(stmt)}",
-                    span=getattr(stmt, "span", None),
-                    mend="use a profile without asynchronous copies: `ahead` then stages through registers",
-                )
+            case Copy():  # no dialect here copies asynchronously: a copy lands as early as it may
+                self._store(at_once(stmt), declared)
+            case Commit() | Wait():
+                pass
             case Instruction():
                 self._instruction(stmt)
             case _:
@@ -372,3 +369,14 @@ def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
         table.pop(key, None)
     else:
         table[key] = old
+
+
+def at_once(copy: Copy) -> Store:
+    """An asynchronous copy as a store: what does not exist becomes 0, as in the copy."""
+    type = copy.source.dtype
+    if copy.count is None or copy.lanes > 1:
+        fill = None if copy.count is None else const(0, type)
+        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
+    else:
+        value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
+    return Store(copy.target, copy.target_indices, value, span=copy.span)

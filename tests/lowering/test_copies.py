@@ -194,3 +194,14 @@ def test_every_wait_and_barrier_is_needed() -> None:
     assert tally.noticed["wait"] == tally.total["wait"] > 0, str(tally)
     assert tally.noticed["barrier"] == tally.total["barrier"] > 0, str(tally)
     assert not tally.missed, str(tally)
+
+
+def test_copies_run_on_a_device_without_any() -> None:
+    """There they land at once: the kernel for a device with asynchronous copies is right on any."""
+    i, j, r = tl.axes(i=37, j=21, r=19)
+    A, B = tl.input("A", tl.float32, i, r), tl.input("B", tl.float32, r, j)
+    made = tl.schedule(tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j)).tile(i=8, j=8).to("block").accumulate("register")
+    made = made.split(r=4).load("A", "shared", ahead=2).load("B", "shared", ahead=1).tile(i=1, j=2).to("thread")
+    kernel = tl.compile(made, tl.target("opencl", profile="simulated", device=tl.devices()[0]))
+    assert any(isinstance(s, ir.Copy) for s in ir.statements(kernel.program.kernels[0].body))
+    assert kernel.check()

@@ -1,0 +1,214 @@
+"""The commands as a person types them: what they print, their exit codes, their JSON; and every way to misuse them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from tilelang.cli import COMMANDS, main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GEMM = """computation matmul(M = 20, N = 24, K = 12, type = float32) {
+  input A: type[m: M, k: K]
+  input B: type[k: K, n: N]
+  output C[m, n] = sum[k] A[m, k] * B[k, n]
+}
+schedule simt for matmul {
+  tile m=8 n=8 -> block
+  accumulate in register
+  split k=4
+  load A in shared
+  load B in shared ahead 1
+  tile m=2 n=2 -> thread
+}
+schedule plain for matmul { tile m=8 n=8 -> block }
+schedule wrong for matmul {
+  tile m=8 n=8 -> block
+  split q=2
+  vectorize n=4
+}
+"""
+
+
+@pytest.fixture
+def gemm(tmp_path: Path) -> str:
+    path = tmp_path / "gemm.tile"
+    path.write_text(GEMM)
+    return str(path)
+
+
+def tilelang(*arguments: str, input: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=input)
+
+
+def of_json(result: Result) -> dict[str, Any]:
+    found = json.loads(result.stdout)
+    assert found["schema"] == 1
+    return dict(found)
+
+
+def test_run_checks_and_times(gemm: str) -> None:
+    result = tilelang("run", gemm, "-s", "simt", "--check", "--time", "--size", "M=33")
+    assert result.exit_code == 0, result.output
+    assert "33 x 24" in result.stdout and "matmul: right" in result.stdout and " ms (median" in result.stdout
+    found = of_json(tilelang("run", gemm, "-s", "plain", "--check", "--json", "-S", "type=float64"))
+    assert found["check"]["right"] and found["outputs"]["C"]["type"] == "float64"
+
+
+def test_run_reads_and_writes_arrays(gemm: str, tmp_path: Path) -> None:
+    a, b = np.ones((20, 12), np.float32), np.full((12, 24), 2, np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    made = ["run", gemm, "-s", "simt", "-i", f"A={tmp_path}/a.npy", "-i", f"B={tmp_path}/b.npy"]
+    result = tilelang(*made, "-o", f"{tmp_path}/c.npy", "--check")
+    assert result.exit_code == 0, result.output
+    assert (np.load(tmp_path / "c.npy") == 24).all() and not list(tmp_path.glob(".c*"))
+    assert tilelang(*made, "-o", f"D={tmp_path}/d.npy").exit_code == 2
+    nowhere = tilelang(*made, "-o", f"{tmp_path}/no/where.npy")
+    assert nowhere.exit_code == 1 and "error[output-file]" in nowhere.stderr
+    np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
+    refused = tilelang(*made)
+    assert refused.exit_code == 2 and "allow_pickle=False" in refused.stderr
+    np.save(tmp_path / "a.npy", np.ones((3, 3), np.float32))
+    assert tilelang(*made).exit_code == 1
+
+
+def test_run_until_a_step(gemm: str) -> None:
+    for steps in range(7):
+        assert tilelang("run", gemm, "-s", "simt", "--until", str(steps), "--check").exit_code == 0
+    assert tilelang("run", gemm, "-s", "simt", "--until", "7").exit_code == 2
+
+
+def test_run_refuses_what_does_not_fit_the_memory(gemm: str) -> None:
+    result = tilelang("run", gemm, "-s", "plain", "-S", "M=4000000000", "-S", "K=4000000000")
+    assert result.exit_code == 1 and "error[too-large-to-run]" in result.stderr
+
+
+def test_check_finds_everything(gemm: str) -> None:
+    result = tilelang("check", gemm)
+    assert result.exit_code == 1 and result.stderr.count("error[") == 1
+    assert f"{gemm}:17:3" in result.stderr and "split q=2" in result.stderr
+    assert tilelang("check", gemm, "-s", "simt").exit_code == 0
+    found = of_json(tilelang("check", gemm, "--json"))
+    (error,) = found["errors"]
+    assert (error["line"], error["column"], error["file"]) == (17, 3, gemm) and error["mend"]
+    assert of_json(tilelang("check", gemm, "--format=json")) == found
+    note = tilelang("check", gemm, "--format=github").stdout
+    assert note.startswith(f"::error file={gemm},line=17,col=3,") and "\n" not in note.strip()
+
+
+def test_check_tells_syntax_errors_together(tmp_path: Path) -> None:
+    path = tmp_path / "bad.tile"
+    path.write_text("computation f {\n  input A\n}\nschedule s for f { tile m=4 }\n")
+    result = tilelang("check", str(path))
+    assert result.exit_code == 1 and result.stderr.count("error[") == 2
+
+
+def test_fmt(tmp_path: Path) -> None:
+    path = tmp_path / "a.tile"
+    path.write_text("computation f(N){input X:float32[i:N]   # rows\noutput Y[i]=X[i]*2.0}\n")
+    path.chmod(0o640)
+    assert tilelang("fmt", "--check", str(path)).exit_code == 1
+    assert tilelang("fmt", str(path)).exit_code == 0
+    text = path.read_text()
+    assert text == "computation f(N) { input X: float32[i: N]  # rows\n  output Y[i] = X[i] * 2.0 }\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert tilelang("fmt", "--check", str(path)).exit_code == 0
+    assert tilelang("fmt", "-", input="use   opencl_mad4\n").stdout == "use opencl_mad4\n"
+    path.write_text("computation {")
+    assert tilelang("fmt", str(path)).exit_code == 1 and path.read_text() == "computation {"
+
+
+def test_source_needs_no_device(gemm: str) -> None:
+    plain = tilelang("source", gemm, "-s", "simt", "--target", "opencl", "--profile", "simulated").stdout
+    assert "__kernel" in plain and plain == tilelang("source", gemm, "-s", "simt", "-p", "simulated").stdout
+    assert tilelang("source", gemm, "-s", "simt", "--target", "opencle").exit_code == 1
+    assert tilelang("source", gemm, "-s", "simt", "--profile", "nope").exit_code == 2
+
+
+def test_explain(gemm: str) -> None:
+    text = tilelang("explain", gemm, "-s", "simt", "--barriers").stdout
+    for part in ("load A in shared", "A_shared", "threads", "transactions", "bank conflicts", "barriers"):
+        assert part in text
+    found = of_json(tilelang("explain", gemm, "-s", "simt", "--json", "-p", "simulated"))
+    assert found["kernels"][0]["threads"] == 16 and found["transactions"] and len(found["specs"]) == 7
+    large = tilelang("explain", gemm, "-s", "simt", "-S", "M=100000")
+    assert large.exit_code == 0 and "smaller sizes are simulated" in large.stdout
+
+
+def test_simulate(gemm: str) -> None:
+    result = tilelang("simulate", gemm, "-s", "simt", "-p", "simulated", "--late")
+    assert result.exit_code == 0 and "nothing found" in result.stdout and "matmul" in result.stdout
+    assert of_json(tilelang("simulate", gemm, "-s", "simt", "--json"))["right"] is True
+
+
+def test_bisect(gemm: str) -> None:
+    assert tilelang("bisect", gemm, "-s", "simt").exit_code == 0
+    for where in ("device", "simulator"):
+        found = tilelang("bisect", gemm, "-s", "wrong", "--on", where)
+        assert found.exit_code == 1 and "step 2 of 3: split q=2" in found.stdout and ":17:3" in found.stdout
+    assert of_json(tilelang("bisect", gemm, "-s", "wrong", "--json"))["step"] == 2
+
+
+def test_diff(gemm: str) -> None:
+    assert tilelang("diff", f"{gemm}:simt", f"{gemm}:simt").exit_code == 0
+    result = tilelang("diff", f"{gemm}:simt", f"{gemm}:plain", "-S", "M=40")
+    assert result.exit_code == 1 and "- split k=4" in result.stdout and "threads of a block" in result.stdout
+    found = of_json(tilelang("diff", f"{gemm}:simt", f"{gemm}:plain", "--json"))
+    assert found["first"]["threads of a block"] == 16 and found["second"]["threads of a block"] == 1
+
+
+def test_devices() -> None:
+    result = tilelang("devices")
+    assert result.exit_code == 0 and "Portable Computing Language" in result.stdout and "cuda:" in result.stdout
+    assert of_json(tilelang("devices", "--json"))["devices"]
+
+
+@pytest.mark.parametrize(
+    "arguments, code, part",
+    [
+        ([], 2, "Usage"), (["rnu", "x"], 2, "Did you mean 'run'?"), (["run"], 2, "Missing argument"),
+        (["run", "gone.tile"], 2, "cannot be read"), (["run", "GEMM", "-s", "simt", "-S", "M=-3"], 1, "error[extent]"),
+        (["run", "GEMM"], 2, "several schedules"), (["run", "GEMM", "-s", "smt"], 2, "did you mean `simt`?"),
+        (["run", "GEMM", "-s", "simt", "-S", "Q=3"], 2, "no parameter `Q`"), (["run", "GEMM", "-S", "M"], 2, "is no size"),
+        (["run", "GEMM", "-S", "M=x"], 2, "is no size"), (["run", "GEMM", "-s", "simt", "-i", "Z=z.npy"], 2, "no input `Z`"),
+        (["run", "GEMM", "-s", "simt", "-i", "A=gone.npy"], 2, "cannot be read"),
+        (["check", "GEMM", "-S", "Q=3"], 2, "no parameter `Q`"), (["check", "GEMM", "--limit-bytes", "10"], 1, "error[too-large]"),
+        (["diff", "GEMM:simt", "GEMM:simd"], 2, "did you mean `simt`?"), (["run", "GEMM", "--bogus"], 2, "No such option"),
+    ],
+)  # fmt: skip
+def test_usage(gemm: str, arguments: list[str], code: int, part: str) -> None:
+    result = tilelang(*(a.replace("GEMM", gemm) for a in arguments))
+    assert result.exit_code == code, result.output
+    assert part in result.output and "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_every_command_has_help_and_an_entry() -> None:
+    for name in COMMANDS:
+        assert tilelang(name, "--help").exit_code == 0
+    assert sorted(p.stem for p in (ROOT / "tilelang" / "cli").glob("*.py")) == sorted(
+        [*COMMANDS, "__init__", "common", *(["page"] if (ROOT / "tilelang" / "cli" / "page.py").exists() else [])]
+    )
+
+
+def test_the_module_runs_and_a_closed_pipe_is_no_error(gemm: str) -> None:
+    command = f"{sys.executable} -m tilelang source {gemm} -s simt | head -1"
+    found = subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert found.stdout.startswith("//") or found.stdout and "Traceback" not in found.stderr
+
+
+def test_help_imports_little() -> None:
+    code = "import sys, tilelang.cli; print(sorted(m for m in ('numpy', 'lark', 'rich', 'pyopencl') if m in sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert "lark" not in found.stdout and "rich" not in found.stdout and "pyopencl" not in found.stdout

@@ -1,0 +1,60 @@
+"""The command line: `tilelang COMMAND FILE ...`, a module a command, imported when it is called.
+
+Exit codes: 0 right, 1 wrong or refused, 2 usage, 3 no device. `--json` prints one object, errors included, with "schema": 1.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+COMMANDS = {
+    "run": "Run a schedule of a file on the device found, check and time it.",
+    "check": "Check a file without a device: syntax, meaning, and whether the schedules can be lowered.",
+    "fmt": "Lay a file out in the one form; words and comments stay.",
+    "source": "Print the source that a schedule lowers to.",
+    "explain": "Show what a schedule does: specs, buffers, threads, barriers, memory transactions.",
+    "simulate": "Run a schedule for every thread in NumPy and report faults.",
+    "bisect": "Find the first step of a schedule that goes wrong.",
+    "diff": "Compare two schedules, step by step and in what they use.",
+    "devices": "List the devices here, and what is missing for others.",
+}
+
+
+class Commands(click.Group):
+    """The commands, each of which is imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = importlib.import_module(f"tilelang.cli.{cmd_name}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))  # from the table: nothing is imported for --help
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            if near:
+                raise click.UsageError(f"{error.message.rstrip('.')} Did you mean '{near[0]}'?", ctx) from None
+            raise
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tilelang-rtile", prog_name="tilelang")
+def main() -> None:
+    """Write fast kernels as a formula and a schedule, in files (.tile) that this command checks, runs and explains.
+
+    `tilelang COMMAND --help` says more. Completion in bash: eval "$(_TILELANG_COMPLETE=bash_source tilelang)"; also zsh and fish.
+    """

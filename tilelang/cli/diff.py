@@ -1,0 +1,68 @@
+"""`tilelang diff A B`: two schedules side by side."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import Any
+
+import click
+
+from tilelang.cli.common import RIGHT, WRONG, Asked, Size, emit, is_json, reporting, show, table
+from tilelang.cli.source import without_a_device
+from tilelang.grammar import read
+from tilelang.machine import load_profile
+
+
+@click.command("diff")
+@click.argument("first", metavar="FILE[:SCHEDULE]")
+@click.argument("second", metavar="FILE[:SCHEDULE]")
+@click.option("--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable.")
+@click.option("--profile", "-p", metavar="NAME", help="The device profile for which both are lowered. Default: pocl.")
+@reporting
+def command(first: str, second: str, sizes: Any, profile: str | None) -> None:
+    """Compare two schedules: their steps aligned, and what differs in bytes per memory, registers and threads.
+
+    Exits with 0 where they are the same, else with 1.
+    """
+    kernels = [without_a_device(_asked(name, dict(sizes), profile)) for name in (first, second)]
+    steps = [[str(s) for s in k.schedule.steps] for k in kernels]
+    used = [usage(k) for k in kernels]
+    computations = [k.computation.text for k in kernels]
+    same = steps[0] == steps[1] and computations[0] == computations[1]
+    rows = [(name, used[0].get(name, 0), used[1].get(name, 0)) for name in dict.fromkeys((*used[0], *used[1]))]
+    if is_json():
+        emit({"same": same, "steps": list(difflib.ndiff(steps[0], steps[1])), "first": used[0], "second": used[1]})
+    else:
+        lines = [] if computations[0] == computations[1] else ["the computations differ:"]
+        before, after = (c.splitlines() for c in computations)
+        lines += list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+        lines += [line for line in difflib.ndiff(steps[0], steps[1]) if not line.startswith("?")]
+        lines += ["", table(("", first, second, "difference"), [(n, a, b, b - a) for n, a, b in rows])]
+        show("\n".join(lines))
+    sys.exit(RIGHT if same else WRONG)
+
+
+def _asked(name: str, sizes: dict[str, Any], profile: str | None) -> Asked:
+    """FILE:SCHEDULE, with the sizes that the schedule has."""
+    path, _, schedule = name.rpartition(":") if ":" in name and not name.endswith(".tile") else (name, "", "")
+    document = read(path)
+    known = {n for e in (*document.computations.values(), *document.schedules) for n in document.parameters(e)}
+    facts = load_profile(profile) if profile is not None else None
+    return Asked(path, document, schedule or None, {n: v for n, v in sizes.items() if n in known}, facts)
+
+
+def usage(kernel: Any) -> dict[str, int]:
+    """What the kernels of a program use, by name."""
+    found: dict[str, int] = {"kernels": len(kernel.program.kernels)}
+    for k, r in zip(kernel.program.kernels, kernel.resources, strict=True):
+        found["threads of a block"] = max(found.get("threads of a block", 0), r.threads)
+        blocks = r.grid[0] * r.grid[1] * r.grid[2]
+        found["blocks"] = found.get("blocks", 0) + blocks
+        found["shared bytes"] = max(found.get("shared bytes", 0), r.shared_bytes)
+        found["register elements of a thread"] = max(found.get("register elements of a thread", 0), r.register_elements)
+        registers = sum(b.elements * b.dtype.bytes for b in k.registers)
+        found["register bytes of a thread"] = max(found.get("register bytes of a thread", 0), registers)
+    found["global bytes"] = sum(b.bytes for b in kernel.program.buffers)
+    found["workspace bytes"] = sum(b.bytes for b in kernel.program.buffers if b.role == "workspace")
+    return found

@@ -1,0 +1,114 @@
+"""`tilelang explain FILE`: what a schedule does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working
+from tilelang.cli.simulate import access_tables, accesses
+from tilelang.cli.source import without_a_device
+from tilelang.lowering import ir
+
+MOST_THREADS = 1 << 18  # that are simulated for the counts
+
+
+@click.command("explain")
+@click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
+@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@of_a_file
+def command(asked: Asked, barriers: bool, until: int | None) -> None:
+    """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
+
+    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads they are left
+    out. No device is needed.
+    """
+    kernel = without_a_device(asked, until=until)
+    with working("simulating"):
+        report = _counted(kernel)
+    if is_json():
+        emit(_facts(kernel, report))
+        return
+    parts = [kernel.schedule.explain(), "", buffer_table(kernel), "", thread_table(kernel), ""]
+    parts += [f"{k.name}: {note}" for k in kernel.program.kernels for note in k.notes]
+    if barriers:
+        parts += [*barrier_lines(kernel), ""]
+    if report is None:
+        parts.append(f"more than {MOST_THREADS} threads: smaller sizes are simulated for transactions and bank conflicts")
+    else:
+        parts += access_tables(report)
+    show("\n".join(parts).rstrip())
+    sys.exit(0)
+
+
+def _counted(kernel: Any) -> Any:
+    """The simulator's report; None where there are too many threads."""
+    from tilelang.runtime import simulate
+
+    threads = sum(r.grid[0] * r.grid[1] * r.grid[2] * r.threads for r in kernel.resources)
+    return simulate(kernel) if threads <= MOST_THREADS else None
+
+
+def buffer_table(kernel: Any) -> str:
+    """Every buffer with its bytes, and the sums against what the device has."""
+    facts, rows = kernel.target.profile, list[tuple[Any, ...]]()
+    for b in kernel.program.buffers:
+        rows.append(("global", b.name, b.role, str(b.dtype), _shape(b), b.bytes))
+    for k in kernel.program.kernels:
+        for b in (*k.shared, *k.registers):
+            rows.append((b.memory, b.name, k.name, str(b.dtype), _shape(b), b.bytes))
+    lines = [table(("memory", "buffer", "of", "type", "shape", "bytes"), rows), ""]
+    for k in kernel.program.kernels:
+        shared, limit = k.shared_bytes, facts.memory("shared").capacity_bytes if facts.has_memory("shared") else None
+        lines.append(f"{k.name}: shared {shared} bytes{f' of {limit} ({shared / limit:.0%})' if limit else ''} a block")
+        registers, most = (
+            sum(b.bytes for b in k.registers),
+            facts.memory("register").capacity_bytes if facts.has_memory("register") else None,
+        )
+        lines.append(f"{k.name}: registers {registers} bytes{f' of {most} ({registers / most:.0%})' if most else ''} a thread")
+    return "\n".join(lines)
+
+
+def _shape(b: ir.Buffer) -> str:
+    return " x ".join(map(str, b.shape)) or "1"
+
+
+def thread_table(kernel: Any) -> str:
+    """The grid and the threads of each kernel."""
+    most = kernel.target.profile.max_block_threads
+    rows = [(r.kernel, " x ".join(map(str, r.grid)), r.threads, most) for r in kernel.resources]
+    return table(("kernel", "blocks", "threads", "at most"), rows)
+
+
+def barrier_lines(kernel: Any) -> list[str]:
+    """Every barrier, and the two accesses that need it."""
+    lines = []
+    for k in kernel.program.kernels:
+        found = [s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]
+        lines.append(f"{k.name}: {len(found)} barriers")
+        for number, barrier in enumerate(found, 1):
+            lines += [f"  {number}. {' and '.join(barrier.memory)}", *(f"       {reason}" for reason in barrier.reasons)]
+    return lines
+
+
+def _facts(kernel: Any, report: Any) -> dict[str, Any]:
+    """The same as JSON."""
+    buffers = [b for k in kernel.program.kernels for b in (*k.shared, *k.registers)]
+    return {
+        "computation": kernel.computation.text,
+        "schedule": kernel.schedule.text,
+        "specs": [str(s) for s in kernel.schedule.specs],
+        "buffers": [
+            {"name": b.name, "memory": b.memory, "type": str(b.dtype), "shape": list(b.shape), "bytes": b.bytes}
+            for b in (*kernel.program.buffers, *buffers)
+        ],
+        "kernels": [
+            {"name": r.kernel, "grid": list(r.grid), "threads": r.threads, "shared_bytes": r.shared_bytes,
+             "barriers": [list(s.reasons) for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]}
+            for k, r in zip(kernel.program.kernels, kernel.resources, strict=True)
+        ],
+        "transactions": accesses(report.transactions) if report is not None else None,
+        "conflicts": accesses(report.conflicts) if report is not None else None,
+    }  # fmt: skip

@@ -1,0 +1,75 @@
+"""`tilelang fmt FILE ...`: files in the one layout."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from tilelang.cli.common import RIGHT, WRONG, emit, errors_of, exit_code, is_json, reporting
+from tilelang.errors import ParseError, Span, TileLangError
+from tilelang.grammar import format_text
+from tilelang.grammar.scan import MOST_BYTES
+
+
+@click.command("fmt")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 where a file is laid out otherwise.")
+@click.option(
+    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
+)
+@reporting
+def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
+    """Lay FILES out in the one form: indentation, spaces; words, comments and line ends stay. `-` reads standard input and prints."""
+    code, changed, errors = RIGHT, [], []
+    for name in files:
+        try:
+            if _formatted(name, only_check, limit_bytes):
+                changed.append(name)
+        except TileLangError as error:
+            code = max(code, exit_code(error))
+            errors += errors_of(error)
+            if not is_json():
+                click.echo(error.render(), err=True)
+    if is_json():
+        emit({"changed": changed, "errors": errors})
+    elif "-" not in files:
+        for name in changed:
+            click.echo(f"{name}: {'would be' if only_check else 'was'} laid out anew")
+    sys.exit(max(code, WRONG if only_check and changed else RIGHT))
+
+
+def _formatted(name: str, only_check: bool, limit_bytes: int) -> bool:
+    """Lays one file out; whether it was otherwise before."""
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise ParseError(
+            "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"
+        ) from None
+    except UnicodeDecodeError:
+        raise ParseError("not-text", f"{name} is no text in UTF-8", span=Span(name, 0), mend="save it in UTF-8") from None
+    made = format_text(text, name, limit_bytes)
+    if name == "-":
+        click.echo(made, nl=False)
+    elif made != text and not only_check:
+        _replaced(Path(name), made)
+    return made != text
+
+
+def _replaced(path: Path, text: str) -> None:
+    """Writes a file whole, or leaves it as it was."""
+    path = path.resolve()  # what a link points to is written, not the link
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="")
+        beside.chmod(path.stat().st_mode)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ParseError(
+            "file", f"{path} cannot be written: {error.strerror}", span=Span(str(path), 0), mend="another place"
+        ) from None

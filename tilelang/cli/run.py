@@ -1,0 +1,177 @@
+"""`tilelang run FILE`: a schedule on the device found here, on given or random inputs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilelang.cli.common import NO_DEVICE, RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working
+from tilelang.errors import ComputationError
+
+if TYPE_CHECKING:
+    from tilelang.runtime import Kernel
+
+_ROOM = 0.8  # of the memory that is free, which arrays may take
+
+
+class ArrayFile(click.ParamType[Any]):
+    """NAME=FILE.npy."""
+
+    name = "NAME=FILE.npy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        name, equals, path = str(value).partition("=")
+        if not equals or not name.isidentifier() or not path:
+            self.fail(f"{value!r} names no array; write it as a=a.npy", param, ctx)
+        return name, path
+
+
+@click.command("run")
+@click.option(
+    "--input", "-i", "inputs", multiple=True, type=ArrayFile(), help="An input from a file; others are random. Repeatable."
+)
+@click.option("--output", "-o", "outputs", multiple=True, metavar="[NAME=]FILE.npy", help="Where to write an output. Repeatable.")
+@click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
+@click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
+@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@of_a_file
+def command(asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int) -> None:
+    """Run a schedule of FILE on the device found here.
+
+    Without a schedule in the file the computation runs with the plain default. Prints what the outputs are; with --check exits with 1
+    where one is wrong.
+    """
+    from tilelang.runtime import compile, devices, target
+
+    if not devices():
+        click.echo("no OpenCL device was found; `tilelang devices` says what is missing", err=True)
+        sys.exit(NO_DEVICE)
+    plan = asked.schedule(until)
+    check_memory(plan.computation)
+    with working("compiling"):
+        kernel = compile(plan, target("opencl", profile=asked.profile, device=devices()[0]))
+    given = load_arrays(plan.computation, dict(inputs), seed)
+    with working("running"):
+        results = kernel._by_name(kernel(**given))
+    save(results, outputs)
+    found: dict[str, Any] = {"computation": plan.computation.name, "target": str(kernel.target), "outputs": {}}
+    rows = []
+    for name, array in results.items():
+        facts = describe(array)
+        found["outputs"][name] = facts
+        rows.append(
+            (name, facts["type"], " x ".join(map(str, facts["shape"])) or "1", facts["least"], facts["mean"], facts["greatest"])
+        )
+    text = [table(("output", "type", "shape", "least", "mean", "greatest"), rows)]
+    right = True
+    if checked:
+        with working("checking"):
+            report = checked_report(kernel, given, results, seed, bool(inputs))
+        right = bool(report)
+        found["check"] = {"right": right, "report": str(report)}
+        text.append(str(report))
+    if timed:
+        with working("timing"):
+            seconds = kernel.benchmark(seed=seed)
+        found["seconds"] = seconds
+        text.append(f"{seconds * 1e3:.3f} ms (median on {kernel.target.device})")
+    if is_json():
+        emit(found)
+    else:
+        show("\n".join(text))
+    sys.exit(RIGHT if right else WRONG)
+
+
+def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: bool) -> Any:
+    """The comparison with the reference: of what ran, where inputs came from files; else of random data and of small integers."""
+    from tilelang import reference
+
+    if own:
+        return reference.compare(kernel.computation, given, results, error_ulps=kernel.schedule.error_ulps)
+    return kernel.check(seed)
+
+
+def check_memory(computation: Any) -> None:
+    """Refuses sizes whose arrays do not fit the memory that is free, before anything is made."""
+    tensors = (*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
+    size = 0
+    for t in tensors:
+        elements = 1
+        for n in t.shape:
+            elements *= n
+        size += elements * t.dtype.bytes
+    free = _free_bytes()
+    if size > free * _ROOM:
+        message = f"the tensors of {computation.name} take {size:,} bytes, {free:,} are free"
+        raise ComputationError("too-large-to-run", message, mend="smaller sizes: --size NAME=VALUE")
+
+
+def _free_bytes() -> int:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 1 << 33
+
+
+def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str, Any]:
+    """The inputs by name: from files, else random. Nothing in a file is run: no pickles."""
+    import numpy as np
+
+    from tilelang.reference import random_arrays
+
+    names = [t.name for t in computation.inputs]
+    for name in paths:
+        if name not in names:
+            raise click.UsageError(f"{computation.name} has no input `{name}`; it has {', '.join(names) or 'none'}")
+    found = dict(random_arrays(computation, seed))
+    for name, path in paths.items():
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise click.UsageError(f"{path} cannot be read as an array: {error}") from None
+        tensor = next(t for t in computation.inputs if t.name == name)
+        wanted = np.dtype(tensor.dtype.numpy)
+        if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
+            array = array.view(wanted)  # types that NumPy lacks are stored as plain bytes
+        found[name] = array
+    return found
+
+
+def save(results: dict[str, Any], outputs: Any) -> None:
+    """Writes outputs to files, whole or not at all."""
+    import numpy as np
+
+    for text in outputs:
+        name, equals, path = str(text).partition("=")
+        if not equals:
+            name, path = next(iter(results)), str(text)
+            if len(results) > 1:
+                raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(results)}")
+        if name not in results:
+            raise click.UsageError(f"there is no output `{name}`; there is {', '.join(results)}")
+        target = Path(path)
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with open(beside, "wb") as file:
+                np.save(file, results[name], allow_pickle=False)
+            beside.replace(target)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
+
+
+def describe(array: Any) -> dict[str, Any]:
+    """Shape, type, and the range of an array's values."""
+    import numpy as np
+
+    values = np.asarray(array)
+    numbers = values.astype(np.float64) if values.size else None
+    facts = {"shape": list(values.shape), "type": str(values.dtype)}
+    for name, what in (("least", np.min), ("mean", np.mean), ("greatest", np.max)):
+        facts[name] = float(f"{what(numbers):.6g}") if numbers is not None else ""  # type: ignore[assignment]
+    return facts

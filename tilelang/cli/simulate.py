@@ -1,0 +1,71 @@
+"""`tilelang simulate FILE`: every thread of every block in NumPy."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working
+from tilelang.cli.run import check_memory
+from tilelang.cli.source import without_a_device
+
+
+@click.command("simulate")
+@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@click.option("--late", is_flag=True, help="Asynchronous copies land as late as they may, not as early.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@of_a_file
+def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
+    """Simulate a schedule of FILE on random inputs and report faults, wrong results, transactions and bank conflicts.
+
+    Every thread is run, so take small sizes: --size. Exits with 1 where something is found.
+    """
+    from tilelang import reference
+    from tilelang.runtime import simulate
+
+    kernel = without_a_device(asked, until=until)
+    check_memory(kernel.computation)
+    given = reference.random_arrays(kernel.computation, seed)
+    with working("simulating"):
+        report = simulate(kernel, order="late" if late else "early", **given)
+        right = reference.compare(kernel.computation, given, report.outputs, error_ulps=kernel.schedule.error_ulps)
+    if is_json():
+        emit(
+            {
+                "target": str(kernel.target), "right": bool(right), "findings": [str(f) for f in report.findings],
+                "counts": report.counts, "transactions": accesses(report.transactions), "conflicts": accesses(report.conflicts),
+            }
+        )  # fmt: skip
+    else:
+        show("\n".join([str(report), str(right), "", *access_tables(report)]))
+    sys.exit(RIGHT if right and not report.counts else WRONG)
+
+
+def accesses(counts: Any) -> list[dict[str, Any]]:
+    """Counts of accesses, as JSON has them."""
+    return [
+        {
+            "kernel": c.kernel, "buffer": c.buffer, "access": c.access, "text": c.text, "line": c.span.line if c.span else None,
+            "requests": c.requests, "total": c.total,
+        }
+        for c in counts
+    ]  # fmt: skip
+
+
+def access_tables(report: Any) -> list[str]:
+    """Transactions of global memory and conflicts of shared memory: the accesses of one step to one buffer together."""
+    parts = []
+    for title, counts in (
+        ("global memory: transactions", report.transactions),
+        ("shared memory: extra phases by bank conflicts", report.conflicts),
+    ):
+        sums: dict[tuple[str, str, str], list[int]] = {}
+        for c in counts:
+            found = sums.setdefault((c.buffer, c.access, str(c.span.line) if c.span else "implied"), [0, 0])
+            found[0], found[1] = found[0] + c.requests, found[1] + c.total
+        rows = [(*key, n, total, round(total / max(1, n), 2)) for key, (n, total) in sums.items()]
+        if rows:
+            parts.append(table(("buffer", "access", "line", "requests", "total", "each"), rows, title) + "\n")
+    return parts
