@@ -95,5 +95,22 @@ def test_an_order_of_one_tile_has_units_without_one() -> None:
     check_order(tl.layout("m"), {"m": 2, "n": 1})
 
 
+def test_a_term_that_is_0_for_all_tiles_says_nothing() -> None:
+    """Of three tiles, n%4 says all; a term of one tile's axis may stand anywhere."""
+    check_order(tl.layout(lambda n: (n % 4, n // 4)), {"n": 3})
+    check_order(tl.layout(lambda m, n: (n % 4, m, n // 4)), {"m": 1, "n": 4})
+
+
 def test_an_order_of_no_tiles_is_as_good_as_any() -> None:
     check_order(tl.layout("m", "n"), {"m": 0, "n": 4})
+
+
+@pytest.mark.parametrize("order", [tl.layout(lambda m, n: (m, n // 4)), tl.layout(lambda m, n: (n, m, n))])
+@pytest.mark.parametrize("level", ["block", "thread"])
+def test_kernels_of_no_tiles(order: Layout, level: str) -> None:
+    m, n = tl.axes(m=0, n=40)
+    X = tl.input("X", tl.float32, m, n)
+    plan = tl.schedule(tl.define("Y", X[m, n] * 2, m, n))
+    plan = plan if level == "block" else plan.tile(n=40).to(tl.block)
+    plan = plan.tile(m=2, n=2).to(level, order=order)
+    assert check_schedule(plan, arrays(plan.computation, "random"), profile=tl.load_profile("pocl"), opencl=True) == []

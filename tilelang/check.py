@@ -7,7 +7,7 @@ whole schedule. What depends on a device, or on everything below a step, is know
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tilelang import dtype as dt
@@ -15,7 +15,7 @@ from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Expr, Var, free, index
 from tilelang.machine import Profile
-from tilelang.order import check_order, order_extents
+from tilelang.order import check_order, check_order_form, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
@@ -65,7 +65,7 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Tile(sizes=sizes, level=level):
             _check_axes(spec, step, sizes)
             _check_level(spec, step, level)
-            _check_order(spec, step)
+            check_step_order(step, {a.name: a.extent for a in spec.axes}, {a.name for a in spec.axes if a.reduction})
             for axis, _ in sizes:
                 if spec.axis(axis).reduction and level == "cluster":
                     raise refuse_step(
@@ -187,11 +187,14 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
         )
 
 
-def _check_order(spec: Spec, step: Tile) -> None:
-    """An order must number the tiles so that each has a unit of its own; units that share a reduction meet by their axes' order."""
+def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection[str]) -> None:
+    """An order must number the tiles so that each has a unit of its own; units that share a reduction meet by their axes' order.
+
+    extents: what is left of the axes; reduced: those of a reduction. Raises Refusal.
+    """
     if step.order is None:
         return
-    shared = next((a for a, _ in step.sizes if spec.axis(a).reduction), None)
+    shared = next((a for a, _ in step.sizes if a in reduced), None)
     if shared is not None and step.level != "block":
         raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is accepted"
                       " by the language, not lowered yet for this target",
@@ -199,15 +202,24 @@ def _check_order(spec: Spec, step: Tile) -> None:
     sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
     if len(sizes) < len(step.sizes):
         return  # a hole: checked when it is filled
-    tiles = {a: max(1, -(-spec.axis(a).extent // n)) for a, n in sizes.items()}
+    tiles = {a: max(1, -(-extents[a] // n)) for a, n in sizes.items()}
     try:
-        check_order(step.order, {a: 0 if spec.axis(a).extent == 0 else n for a, n in tiles.items()})
+        check_order(step.order, {a: 0 if extents[a] == 0 else n for a, n in tiles.items()})
     except Refusal as refusal:
         raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
     if shared is not None and (numbers := math.prod(order_extents(step.order, tiles))) > math.prod(tiles.values()):
         raise refuse_step(step, "order-term", f"`{step}`: the order leaves numbers without a tile, and blocks that share the reduction"
                       f" along {shared} must all have a partial result", "let what the terms divide by divide the tiles",
                       f"there are {numbers} numbers and {math.prod(tiles.values())} tiles")  # fmt: skip
+
+
+def _check_form(step: Tile) -> None:
+    """What is wrong with an order however many tiles there are."""
+    assert step.order is not None
+    try:
+        check_order_form(step.order, [a for a, _ in step.sizes])
+    except Refusal as refusal:
+        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "") from None
 
 
 def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
@@ -324,6 +336,9 @@ def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set
         if isinstance(s, (Fuse, Unfuse)) or not axes:
             return
         if isinstance(s, (Tile, Split, Vectorize)):
+            if isinstance(s, Tile) and s.order is not None and step.verb in ("load", "compute"):
+                _check_form(s)  # how many tiles a region has is known when it is lowered
+                s = s.replace(order=None)
             inner = advance(inner, s, _NO_TASK, {})
         elif isinstance(s, Place) and s.verb == "via" and s.memory != "register":
             inner = whole  # a move of its own begins there

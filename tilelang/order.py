@@ -8,7 +8,7 @@ known already, or one counted round from it. Units beyond the last tile of an ax
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, free, index, substitute, to_text
@@ -50,8 +50,9 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
         digits.insert(0, simplify(rest % extent) if k else rest)
         rest = simplify(rest // extent)
     pieces: dict[str, dict[tuple[int, int], Expr]] = {a: {} for a in rounds}
-    known: dict[Expr, Expr] = {Var(a, INDEX): index(0) for a, n in rounds.items() if n <= 1 and a not in order.dims}
-    open_terms = dict(enumerate(order.terms))
+    open_terms = {k: term for k, term in enumerate(order.terms) if extents[k] > 1 or not _says_nothing(term, rounds)}
+    told = {v.name for term in open_terms.values() for v in free(term) if isinstance(v, Var)}
+    known: dict[Expr, Expr] = {Var(a, INDEX): index(0) for a, n in rounds.items() if n <= 1 and a not in told}
     while open_terms:
         for k, term in open_terms.items():
             found = _solved(term, digits[k], known, rounds)
@@ -68,6 +69,12 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
             if whole is not None:
                 known[Var(axis, INDEX)] = whole
     return {a: known[Var(a, INDEX)] for a in rounds} if all(Var(a, INDEX) in known for a in rounds) else None
+
+
+def _says_nothing(term: Expr, rounds: Mapping[str, int]) -> bool:
+    """Whether a term is 0 for all tiles there are: n/8 of eight tiles."""
+    ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, max(0, n - 1)) for a, n in rounds.items()}
+    return bool(free(term)) and interval(substitute(term, ranges)) == (0, 0)
 
 
 def _piece(e: Expr, known: Mapping[Expr, Expr]) -> Piece | None:
@@ -153,18 +160,8 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
     Traceback (most recent call last):
     tilelang.errors.Refusal: error[tile-not-covered]: ...
     """
+    check_order_form(order, tuple(rounds))
     names, text = ", ".join(rounds), str(order).replace("layout", "order")
-    if not order.terms or order.padding or order.swizzle_bytes:
-        raise Refusal(
-            "order-term",
-            f"an order numbers units by terms over {names}; it pads and swizzles nothing",
-            mend=f"as in tl.layout({', '.join(map(repr, reversed(tuple(rounds))))})",
-        )
-    for name in order.dims:
-        if name not in rounds:
-            raise Refusal(
-                "order-axis", f"the order names `{name}`, which is not cut here", mend=f"order the axes of this tile: {names}"
-            )
     if any(n == 0 for n in rounds.values()):
         return
     clash = _same_number(order, rounds)
@@ -178,6 +175,28 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
         )
     if not _takes_each_once(order, rounds):
         raise _takes_some_twice(order, rounds, text)
+
+
+def check_order_form(order: Layout, axes: Sequence[str]) -> None:
+    """Refuses what numbers the units of no tile of these axes, however many tiles there are. Raises Refusal.
+
+    >>> from tilelang.tensor import layout
+    >>> check_order_form(layout("q"), ["m"])
+    Traceback (most recent call last):
+    tilelang.errors.Refusal: error[order-axis]: ...
+    """
+    names = ", ".join(axes)
+    if not order.terms or order.padding or order.swizzle_bytes:
+        raise Refusal(
+            "order-term",
+            f"an order numbers units by terms over {names}; it pads and swizzles nothing",
+            mend=f"as in tl.layout({', '.join(map(repr, reversed(axes)))})",
+        )
+    for name in order.dims:
+        if name not in axes:
+            raise Refusal(
+                "order-axis", f"the order names `{name}`, which is not cut here", mend=f"order the axes of this tile: {names}"
+            )
 
 
 def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Refusal:

@@ -79,21 +79,22 @@ class Nest(Rings):
             raise refuse(
                 step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile"
             )
-        if step.count is None and step.order is None and len(wide) <= 3:
+        order = step.order if all(frame.spec.axis(a).extent for a in sizes) else None  # any order is good for no tiles
+        if step.count is None and order is None and len(wide) <= 3:
             names = list(reversed(wide))
             self.build.grid = [0 if empty else rounds[a] for a in names] or [0 if empty else 1]
             found = {a: Var(f"block_{'xyz'[d]}", INDEX, 0, rounds[a] - 1) for d, a in enumerate(names)}
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
             return self.chain(self._entered(frame, sizes, indices, "block"), i + 1)
-        total = units_numbered(step.order, rounds)
+        total = units_numbered(order, rounds)
         count = total if step.count is None else min(int(whole_number(step, step.count)), total)
         self.build.grid = [0 if empty else count]
         block = Var("block_x", INDEX, 0, count - 1)
         if count == total:
-            return self.chain(self._entered(frame, sizes, tile_numbered(step.order, rounds, block), "block"), i + 1)
+            return self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, block), "block"), i + 1)
         again = self.build.variable("round", -(-total // count))
         tile = Var(self.build.name("tile"), INDEX, 0, total - 1)
-        inner = self.chain(self._entered(frame, sizes, tile_numbered(step.order, rounds, tile), "block"), i + 1)
+        inner = self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, tile), "block"), i + 1)
         body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
         # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
         mine = simplify((index(total + count - 1) - block) // count)

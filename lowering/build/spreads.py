@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping
 
+from tilelang.check import check_step_order
 from tilelang.expr import Expr, Read, index
 from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
@@ -156,11 +157,13 @@ def plan_spread(
     threads than a unit has, they are one unit; threads that are left over beside whole units are idle. Raises Refusal where the step
     asks for more units than there are.
     """
+    check_step_order(step, extents, reduced)
     sizes = numbers(step)
     per = min(profile.level(step.level).threads or 1, units)
     available, over = divmod(units, per)
     rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
-    tiles = units_numbered(step.order, rounds)
+    order = step.order if all(extents[a] for a in sizes) else None  # any order is good for no tiles
+    tiles = units_numbered(order, rounds)
     wanted = available if step.count is None else whole_number(step, step.count)
     if wanted > available and not is_move:
         raise refuse(
@@ -172,11 +175,11 @@ def plan_spread(
     count = min(wanted, available)
     rest = math.prod(list(rounds.values())[1:])
     first = next(iter(sizes))
-    if len(sizes) == 1 or is_move or step.order is not None or (count % rest != 0 and not reduced & set(sizes)):
+    if len(sizes) == 1 or is_move or order is not None or (count % rest != 0 and not reduced & set(sizes)):
         repeats = -(-tiles // count)
         abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
         again = ((first, repeats),) if repeats > 1 else ()
-        return Spread(sizes, per, count, rounds, abreast, again, True, count * per < units, over, step.order)
+        return Spread(sizes, per, count, rounds, abreast, again, True, count * per < units, over, order)
     abreast = _abreast(rounds, count)
     walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
     used = math.prod(abreast.values())

@@ -1,7 +1,7 @@
 """Tiles that no unit takes, and tiles that two units take."""
 
 import tilelang as tl
-from tests.errors._computations import copy, matmul
+from tests.errors._computations import copy, matmul, softmax
 
 
 def tile_not_covered() -> None:
@@ -35,6 +35,23 @@ def order_names_another_axis() -> None:
 
 def order_puts_two_tiles_in_one_place() -> None:
     tl.schedule(copy(32, 64)).tile(i=8, j=8).to(tl.block, order=tl.layout(lambda i, j: (i + j,)))
+
+
+def order_of_the_threads_of_a_move() -> None:
+    """How many tiles the region has is known when it is lowered: its order has numbers for 3, twice."""
+    order = tl.layout(lambda m: (m, m % 2))
+    steps = tl.move().tile(m=4).to(tl.thread, order=order)
+    tl.schedule(matmul(32, 64)).tile(m=12, n=8).to(tl.block).load("A", tl.shared, steps=steps).check()
+
+
+def order_of_a_move_names_another_axis() -> None:
+    steps = tl.move().tile(m=4).to(tl.thread, order=tl.layout("k", "m"))
+    tl.schedule(matmul(32, 64)).tile(m=12, n=8).to(tl.block).load("A", tl.shared, steps=steps)
+
+
+def order_in_a_stage_of_threads_that_share_a_reduction() -> None:
+    steps = tl.move().tile(i=1, j=4).to(tl.thread, order=tl.layout("j", "i"))
+    tl.schedule(softmax()).tile(i=4).to(tl.block).compute("total", tl.shared, steps=steps).check()
 
 
 def order_of_threads_that_share_a_reduction() -> None:

@@ -142,3 +142,27 @@ def test_idle_units_beside_one_tile_of_a_reduction_store_nothing() -> None:
     """Three threads, two tiles along n, one along k: the third thread has the first tile of n and nothing of k."""
     made = product(m=1, n=2, k=4).tile(m=1, n=2).to("block").accumulate("register").tile(k=4, n=1).to("thread")
     assert not faults(of_threads(made, 3))
+
+
+STENCIL_ORDERS = {
+    "a quotient of what there is": tl.layout(lambda p: (p % 4, p // 4)),
+    "pairs turned": tl.layout(lambda p: (p % 3, p // 3)),
+    "backwards": tl.layout(lambda p: (2 - p,)),
+}
+
+
+@pytest.mark.parametrize("order", list(STENCIL_ORDERS))
+def test_an_order_fits_the_tiles_of_a_moves_region_not_those_of_its_tensor(order: str) -> None:
+    """18 elements in tiles of 8, of a tensor of 65."""
+    x, d = tl.axes(x=65, d=3)
+    X, w = tl.input("X", tl.float32, p=65), tl.input("w", tl.float32, d)
+    steps = tl.move().tile(p=8).to("thread", order=STENCIL_ORDERS[order])
+    made = tl.schedule(tl.define("Y", tl.sum(tl.pad(X[x + d - 1], 0) * w[d], over=d), x)).tile(x=16).to("block")
+    assert not faults(made.load("X", "shared", steps=steps))
+
+
+@pytest.mark.parametrize("memory", ["register", "shared"])
+def test_an_order_fits_the_tiles_of_a_stage(memory: str) -> None:
+    c = families.staged(rows=3, columns=11, dtype="float32", first=(), second=(), kind="sum")
+    steps = tl.move().tile(j=2).to("thread", order=tl.layout(lambda j: (j % 4, j // 4)))
+    assert not faults(tl.schedule(c).tile(i=2).to("block").split(j=3).compute("P", memory, steps=steps))
