@@ -68,6 +68,7 @@ class _Assembly:
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.kernels: list[ir.Kernel] = []
+        self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
         self.fast_math = _licensed(computation)
         self._check_inline()
 
@@ -86,6 +87,7 @@ class _Assembly:
         for step in self.repacked:
             self._repack(step)
         tasks = plan(self.computation, placed_names(self.computation, self.steps), self.heads)
+        self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in _reads(t)}
         for task in tasks[:-1]:
             for t in task.outputs:
                 if t not in self.places:
@@ -169,6 +171,7 @@ class _Assembly:
         done = complete(spec, steps, bool(task.states))
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})
         build = Build(self.profile, threads, self._task_of, self.tensors)
+        steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
@@ -190,6 +193,17 @@ class _Assembly:
         width = 64 if largest >= 2**30 else 32
         kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, fast_math=self.fast_math, notes=tuple(build.notes))  # type: ignore[arg-type]
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
+
+    def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""
+        stages = [self._task_of(name) for name in placed_names(self.computation, steps)]
+        read = {r.tensor.name for t in (task, *stages) for r in _reads(t)}
+        waiting = [s for s in steps if isinstance(s, Place) and s.verb == "load" and s.tensor_name not in read]
+        waiting = [s for s in waiting if s.tensor_name in self.elsewhere]
+        for s in waiting:
+            reader = self.elsewhere[s.tensor_name]
+            build.note(f"`{s}`: nothing is moved, for {reader} reads {s.tensor_name} in a kernel of its own, not below")
+        return tuple(s for s in steps if not any(s is w for w in waiting))
 
     @staticmethod
     def _followed(build: Build, task: Task, names: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -251,6 +265,10 @@ class _Assembly:
             elif isinstance(s, Split):
                 sizes.update(numbers(s))
         return total
+
+
+def _reads(task: Task) -> list[Read]:
+    return [e for x in task.expressions() for e in x.walk() if isinstance(e, Read)]
 
 
 def _licensed(computation: Computation) -> tuple[str, ...]:

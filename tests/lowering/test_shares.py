@@ -104,3 +104,17 @@ def test_a_vector_reads_beyond_what_declared_owners_were_given() -> None:
     made = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).tile(m=3, n=7).to("block")
     made = made.load("B", "register", steps=tl.move().tile(n=8).to("thread")).vectorize(n=4)
     assert not faults(made)
+
+
+@pytest.mark.parametrize("memory, ahead", [("register", 1), ("shared", 0), ("shared", 1), ("l1", 1)])
+def test_a_load_that_waits_for_its_reader_moves_nothing_in_the_prefix_before(memory: str, ahead: int) -> None:
+    """Only S reads A, in a kernel of its own until `compute S` stands below the load."""
+    m, n, k, p = tl.axes(m=4, n=5, k=11, p=3)
+    A, B, D = tl.input("A", tl.float32, m, p), tl.input("B", tl.float32, p, k), tl.input("D", tl.float32, k, n)
+    S = tl.define("S", tl.sum(A[m, p] * B[p, k], over=p), m, k)
+    c = tl.define("C", tl.sum(S[m, k] * D[k, n], over=k), m, n)
+    made = tl.schedule(c).tile(m=2, n=3).to("block").split(k=3).load("A", memory, ahead=ahead).compute("S", "shared")
+    assert not faults(made)
+    assert not faults(made.prefix(3))
+    (note,) = testing.lowered(made.prefix(3)).kernels[-1].notes
+    assert note.endswith("nothing is moved, for S reads A in a kernel of its own, not below")

@@ -35,11 +35,20 @@ def draw_move(source: Source, dims: list[str]) -> Move | None:
             return steps.vectorize(**{axis: lanes})
         case "threads" | "both":
             sizes = {d: (lanes if d == axis else 1) for d in dims if d == axis or source.chance(80)}
-            steps = steps.tile(**sizes).to("thread", count=source.pick((None, None, None, 2)))
+            order = draw_order(source, list(sizes)) if source.chance(15) else None
+            steps = steps.tile(**sizes).to("thread", count=source.pick((None, None, None, 2)), order=order)
             return steps.vectorize(**{axis: lanes}) if form == "both" else steps
         case _:
             steps = steps._then(Split(((axis, source.pick((2, 4, 5))),), source.chance(30)))
             return steps.vectorize(**{axis: 2}) if source.chance(40) else steps
+
+
+def draw_order(source: Source, names: list[str]) -> Layout:
+    """How units are numbered: by the axes the other way round, in panels, or each line from another place on."""
+    form = source.pick(("reversed", "panels", "xor"))
+    if form == "panels":
+        return packed(names, source.pick((2, 4, 3)), False)
+    return crossed(names) if form == "xor" and len(names) > 1 else layout(*reversed(names))
 
 
 def packed(dims: list[str], piece: int, padded: bool) -> Layout:

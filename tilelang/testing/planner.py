@@ -19,9 +19,9 @@ from tilelang.schedule import Move, Schedule, move, schedule, threads, warps
 from tilelang.spec import Spec
 from tilelang.steps import Split, Tile
 from tilelang.task import reads
-from tilelang.tensor import Layout, layout
+from tilelang.tensor import Layout
 from tilelang.testing.choice import Source, subset
-from tilelang.testing.moves import crossed, draw_layout, draw_move, packed
+from tilelang.testing.moves import draw_layout, draw_move, draw_order
 
 WARP = 8  # threads of a warp in the profile below: a whole one fits into a tiny block
 BLOCK_THREADS = 64
@@ -175,14 +175,8 @@ class _Planner:
         return True
 
     def order(self, names: list[str], percent: int) -> Layout | None:
-        """How units are numbered: by the axes the other way round, in panels, or each line from another place on."""
-        if len(names) < 2 or not self.source.chance(percent):
-            return None
-        *outer, last = names
-        form = self.source.pick(("reversed", "panels", "xor"))
-        if form == "reversed":
-            return layout(*reversed(names))
-        return packed([*outer, last], self.source.pick((2, 4, 3)), False) if form == "panels" else crossed([*outer, last])
+        """How units are numbered, perhaps, where there are axes to number by."""
+        return draw_order(self.source, names) if len(names) > 1 and self.source.chance(percent) else None
 
     # ------------------------------------------------------------ inside a block
 
@@ -437,11 +431,13 @@ class _Planner:
             self.made = self.made.vectorize(**{names[0]: lanes})
 
     def with_units(self) -> Schedule:
-        """Perhaps what a block is made of, written out: just what is needed, or more."""
+        """Perhaps what a block is made of, written out: just what is needed, more, or fewer threads than a warp or whole warps."""
         inside = any(isinstance(s, Tile) and s.level == "block" for s in self.made.steps)
         if not inside or not self.source.chance(12) or self.units > BLOCK_THREADS:
             return self.made
         more = self.units * self.source.pick((1, 1, 2))
+        if self.source.chance(40):
+            more = self.source.pick((1, 3, 4, WARP // 2, WARP + 4, 2 * WARP + 1))
         team = warps(more // WARP) if more % WARP == 0 else threads(more)
         first = schedule(self.computation).units(block=team).steps
         return Schedule(self.computation, (*first, *self.made.steps))
