@@ -106,10 +106,14 @@ def _of_place(step: Place) -> Iterator[Feature]:
             yield "form", "layout with xor" if "^" in operators else "layout with quotients"
     if step.ahead:
         yield "form", f"{step.verb} ahead"
+        if step.memory == "register":
+            yield "form", f"{step.verb} ahead in register"
     if step.behind:
         yield "form", "behind"
     if step.stream:
         yield "form", "stream"
+    if step.verb == "load" and step.memory == "register" and any(isinstance(s, Tile) for s in step.steps or ()):
+        yield "move", "owners"
     for inner in step.steps or ():
         if isinstance(inner, Place):
             yield "form", f"{inner.verb} on the way of {step.verb}"
@@ -117,6 +121,8 @@ def _of_place(step: Place) -> Iterator[Feature]:
             yield "memory", f"{inner.verb} in {inner.memory}"
         else:
             yield "move", type(inner).__name__.lower()
+            if isinstance(inner, Tile):
+                yield "move", f"tile -> {inner.level}"
 
 
 def _tails(step: Step, spec: Spec) -> Iterator[Feature]:

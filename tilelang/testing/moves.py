@@ -22,9 +22,9 @@ def draw_layout(source: Source, dims: list[str]) -> Layout:
     return made.pad(source.pick((1, 4, 3))) if form == "pad" else made
 
 
-def draw_move(source: Source, dims: list[str]) -> Move | None:
-    """How a load moves: silently, by vectors, by threads, in chunks."""
-    form = source.pick(("none", "vector", "threads", "both", "chunks"))
+def draw_move(source: Source, dims: list[str], in_thread: bool) -> Move | None:
+    """How a load moves: silently, by vectors, by threads or warps, in chunks."""
+    form = source.pick(("none", "vector", "chunks") if in_thread else ("none", "vector", "threads", "both", "chunks"))
     lanes = source.pick((4, 2, 8))
     axis = dims[-1] if source.chance(80) else source.pick(dims)
     steps = move()
@@ -35,8 +35,9 @@ def draw_move(source: Source, dims: list[str]) -> Move | None:
             return steps.vectorize(**{axis: lanes})
         case "threads" | "both":
             sizes = {d: (lanes if d == axis else 1) for d in dims if d == axis or source.chance(80)}
+            level = "warp" if source.chance(25) else "thread"
             order = draw_order(source, list(sizes)) if source.chance(15) else None
-            steps = steps.tile(**sizes).to("thread", count=source.pick((None, None, None, 2)), order=order)
+            steps = steps.tile(**sizes).to(level, count=source.pick((None, None, None, 2)), order=order)
             return steps.vectorize(**{axis: lanes}) if form == "both" else steps
         case _:
             steps = steps._then(Split(((axis, source.pick((2, 4, 5))),), source.chance(30)))

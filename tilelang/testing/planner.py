@@ -82,6 +82,11 @@ class _Planner:
         return all(t in types and types[t] == t.dtype for t in task.outputs)
 
     @property
+    def in_thread(self) -> bool:
+        """Whether one thread executes what is left, so that its moves are spread over nothing."""
+        return self.spec.level == "thread"
+
+    @property
     def has_reduction(self) -> bool:
         return bool(self.axes(True))
 
@@ -197,7 +202,9 @@ class _Planner:
             self.walk(True)
         if late:
             self.place_stages()
-        self.loads(("shared",), 55)
+        if self.source.chance(15):  # what is loaded below differs from round to round of results, too
+            self.walk(False)
+        self.loads(("shared", "shared", "shared", "register"), 55)
         if self.source.chance(25):
             self.walk(False)
 
@@ -275,24 +282,47 @@ class _Planner:
             if not self.source.chance(percent) or not tensor.dims or 0 in tensor.shape:
                 continue
             memory = self.source.pick(memories)
-            dims = [d.name for d in tensor.dims]
-            how: dict[str, Any] = {}
-            if memory == "shared":
-                if self.source.chance(50) and not self.by_access(tensor):
-                    how["layout"] = draw_layout(self.source, dims)
-                if self.source.chance(25):
-                    how["ahead"] = self.source.pick((1, 1, 2))
-                if not self.by_access(tensor):
-                    steps = draw_move(self.source, dims)
-                    stops = self.source.chance(10)
-                    how["steps"] = Move((*move().via("register").steps, *(steps or move()).steps)) if stops else steps
-            elif self.source.chance(50):
-                how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
-            elif self.source.chance(20) and not self.by_access(tensor):
-                stop = {"layout": draw_layout(self.source, dims)} if self.source.chance(50) else {}
-                how["steps"] = move().via("shared", ahead=self.source.pick((0, 0, 1)), steps=draw_move(self.source, dims), **stop)
+            how = self.shared_load(tensor) if memory == "shared" else self.register_load(tensor)
             how["stream"] = self.source.chance(8)
             self.made = self.made.load(what, memory, **how)
+
+    def shared_load(self, tensor: Tensor) -> dict[str, Any]:
+        """The layout of a load in shared, how far it runs ahead, and its move."""
+        dims = [d.name for d in tensor.dims]
+        how: dict[str, Any] = {}
+        if self.source.chance(50) and not self.by_access(tensor):
+            how["layout"] = draw_layout(self.source, dims)
+        if self.source.chance(25):
+            how["ahead"] = self.source.pick((1, 1, 2))
+        if not self.by_access(tensor):
+            steps = draw_move(self.source, dims, self.in_thread)
+            stops = self.source.chance(10)
+            how["steps"] = Move((*move().via("register").steps, *(steps or move()).steps)) if stops else steps
+        return how
+
+    def register_load(self, tensor: Tensor) -> dict[str, Any]:
+        """How far a load in registers runs ahead, and its move: vectors, owners of its elements, or a stop on the way."""
+        dims = [d.name for d in tensor.dims]
+        how: dict[str, Any] = {"ahead": self.source.pick((1, 1, 2)) if self.source.chance(30) else 0}
+        if self.source.chance(50):
+            how["steps"] = move().vectorize(**{dims[-1]: self.source.pick((4, 2))})
+        elif self.source.chance(40) and not self.by_access(tensor) and not self.in_thread:
+            how["steps"] = self.owners(dims)
+        elif self.source.chance(20) and not self.by_access(tensor):
+            stop = {"layout": draw_layout(self.source, dims)} if self.source.chance(50) else {}
+            ahead = self.source.pick((0, 0, 1)) if not how["ahead"] else 0
+            how["steps"] = move().via("shared", ahead=ahead, steps=draw_move(self.source, dims, self.in_thread), **stop)
+        return how
+
+    def owners(self, dims: list[str]) -> Move:
+        """A spread that says who owns what; threads below then have the same tiles, where it is not of a reduction."""
+        axis = self.source.pick(dims)
+        size = self.owner_tiles.get(axis, self.source.pick((2, 4, 1)))
+        level = "warp" if self.source.chance(25) else "thread"
+        if level == "thread" and axis in self.axes(False) and self.spec.level == "block":
+            self.owner_tiles[axis] = size
+        steps = move().tile(**{axis: size}).to(level)
+        return steps.vectorize(**{dims[-1]: self.source.pick((2, 4))}) if self.source.chance(25) else steps
 
     def by_access(self, tensor: Tensor) -> bool:
         """Whether a load may hold one element per point, whose move has other dimensions: then it moves as it likes."""
