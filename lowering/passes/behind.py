@@ -37,7 +37,7 @@ def _overlapped(stmt: Any) -> Any:
 
 def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
     """The walk with its last statement, if that is marked, in a loop of the next round; None where there is none for it."""
-    *before, store = body
+    *before, store = body or (ir.seq(),)  # a walk over nothing
     if not any(isinstance(s, ir.Store) and s.behind for s in ir.statements(store)):
         return None
     store = _inlined(before, _unmarked(store))

@@ -122,3 +122,10 @@ def test_results_of_a_reduction() -> None:
         .vectorize(j=8)
     )  # fmt: skip
     assert not faults(schedule)
+
+
+def test_a_walk_over_nothing_has_no_store() -> None:
+    b, i, r = tl.axes(b=2, i=0, r=2)
+    x = tl.input("X", tl.float32, b, i, r)
+    made = tl.schedule(tl.define("Y", tl.sum(x[b, i, r], over=r), b, i))
+    assert not faults(made.accumulate(tl.shared, behind=1).vectorize(i=4))
