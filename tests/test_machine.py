@@ -113,3 +113,11 @@ def test_a_profile_from_a_path(tmp_path: Path) -> None:
     path.write_text(POCL.replace('name = "pocl"', 'name = "mine"') + "\n[rates]\nglobal_gb_per_s = 21\n", encoding="utf-8")
     found: Profile = load_profile(path)
     assert found.name == "mine" and found.rates == (("global_gb_per_s", 21.0),)
+
+
+def test_a_name_like_no_other_gets_the_list() -> None:
+    with pytest.raises(DeviceError) as caught:
+        load_profile("nope")
+    assert "did you mean" not in str(caught.value) and "`pocl`" in str(caught.value)
+    with pytest.raises(DeviceError, match="did you mean `hopper`"):
+        load_profile("hoper")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy as copy_of
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +253,52 @@ def test_a_kernel_is_finished_before_an_interrupt_leaves_the_call(monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         kernel(a, b, out=out)
     np.testing.assert_array_equal(out, a @ b)
+
+
+def test_arrays_in_order_or_by_any_name(product: tl.Kernel) -> None:
+    a, b = small(5, 7), small(7, 6)
+    np.testing.assert_array_equal(tl.simulate(product, a, b).outputs["C"], a @ b)
+    np.testing.assert_array_equal(tl.simulate(product, a, B=b).outputs["C"], a @ b)
+    i = tl.axes(i=4)
+    doubled = tl.compile(tl.define("Y", 2 * tl.input("self", tl.float32, i)[i], i))
+    np.testing.assert_array_equal(doubled(self=small(4)), 2 * small(4))
+    shown = tl.simulate(tl.compile(tl.define("Y", 2 * tl.input("kernel", tl.float32, i)[i], i)), kernel=small(4))
+    np.testing.assert_array_equal(shown.outputs["Y"], 2 * small(4))
+
+
+def test_a_kernel_is_pickled_by_what_it_was_made_from(product: tl.Kernel) -> None:
+    a, b = small(5, 7), small(7, 6)
+    product(a, b)  # built: the driver's part stays here
+    for again in (pickle.loads(pickle.dumps(product)), copy_of(product)):
+        assert again.source == product.source and again.target == product.target
+        np.testing.assert_array_equal(again(a, b), a @ b)
+    elsewhere = tl.Target("opencl", product.target.profile, dataclasses.replace(tl.devices()[0], name="no such device"))
+    with pytest.raises(DeviceError, match="no OpenCL device fits"):
+        pickle.loads(pickle.dumps(tl.Kernel(product.schedule, elsewhere, product.program, product.options)))
+
+
+FORKED = """
+import multiprocessing, sys
+import numpy as np, tilelang as tl
+i = tl.axes(i=4)
+doubled = tl.define("Y", 2 * tl.input("X", tl.float32, i)[i], i)
+kernel = tl.compile(doubled) if sys.argv[1] == "after" else None
+if kernel: kernel(np.ones(4, np.float32))
+def child():
+    for make in (lambda: kernel or tl.compile(doubled), lambda: tl.compile(doubled)):
+        try:
+            print(make()(np.ones(4, np.float32)))
+        except tl.DeviceError as error:
+            print(error.code, "spawn" in error.mend)
+forked = multiprocessing.get_context("fork").Process(target=child)
+forked.start()
+forked.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(("when", "said"), [("after", "forked True\n" * 2), ("before", "[2. 2. 2. 2.]\n" * 2)])
+def test_a_forked_child_runs_kernels_or_says_why_not(when: str, said: str) -> None:
+    command = [sys.executable, "-c", FORKED, when]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.stdout == said, done.stderr

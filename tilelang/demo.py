@@ -2,11 +2,12 @@
 
 Each is written down as a formula and a schedule, compiled, checked against the reference within the derived bound, and timed in turns
 with NumPy: medians, outputs given on both sides, and a pause whenever the side changes, because idle thread pools keep spinning.
-Exit codes: 0 right, 1 wrong, 3 no device.
+Exit codes: 0 right, 1 wrong, 2 a usage or a setting that cannot be, 3 no device.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import statistics
 import sys
@@ -134,13 +135,17 @@ def table(lines: Sequence[Sequence[str]]) -> str:
 
 def main(matmul_size: int = 1024, softmax_size: int = 2048, rounds: int = 5) -> int:
     """The demo; its exit code."""
+    try:
+        return _run(matmul_size, softmax_size, rounds)
+    except tl.TileLangError as error:
+        print(error, file=sys.stderr)
+        return 3 if isinstance(error, tl.DeviceError) else 2
+
+
+def _run(matmul_size: int, softmax_size: int, rounds: int) -> int:
     import numpy as np
 
-    try:
-        target = tl.target()
-    except tl.DeviceError as error:
-        print(error, file=sys.stderr)
-        return 3
+    target = tl.target()
     n, s = matmul_size, softmax_size
     print(f"tilelang on {target.device}, NumPy {np.__version__}\n")
     lines = [
@@ -151,5 +156,23 @@ def main(matmul_size: int = 1024, softmax_size: int = 2048, rounds: int = 5) -> 
     return 0 if all(line.right for line in lines) else 1
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
+def command(words: Sequence[str] | None = None) -> int:
+    """The command line; its exit code. Leaves by SystemExit where the words are none of its own."""
+    parser = argparse.ArgumentParser(
+        "python -m tilelang.demo", description="a matrix product and a softmax on the device found here, beside NumPy"
+    )
+    parser.add_argument("--matmul-size", type=_positive, default=1024, help="rows and columns of the matrices (1024)")
+    parser.add_argument("--softmax-size", type=_positive, default=2048, help="rows and columns of the softmax (2048)")
+    parser.add_argument("--rounds", type=_positive, default=5, help="how often each side is timed (5)")
+    return main(**vars(parser.parse_args(words)))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

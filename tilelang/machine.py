@@ -218,7 +218,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     import difflib
 
     known = list(known)
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is no slip for `hopper`
     return f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(f"`{k}`" for k in known)
 
 

@@ -150,9 +150,11 @@ def why_unusable(directory: str) -> str | None:
     return f"{directory}: files may have {limit >> 10} KiB (ulimit -f)" if 0 <= limit < ROOM_BYTES else None
 
 
-def check_pocl_cache() -> None:
-    """Raises DeviceError where PoCL has no place for what it compiles: it would abort the process."""
-    fault = why_unusable(os.environ["POCL_CACHE_DIR"])
+def check_pocl_cache() -> str:
+    """Where PoCL keeps what it compiles. Raises DeviceError where it has no place: it would abort the process."""
+    directory = os.environ["POCL_CACHE_DIR"]
+    fault = why_unusable(directory)
     if fault is not None:
         mend = f"free some space, or POCL_CACHE_DIR=a directory that can be written, with {ROOM_BYTES >> 20} MiB free"
         raise DeviceError("no-room", f"PoCL keeps compiled kernels on disk, and cannot: {fault}", mend=mend)
+    return directory

@@ -184,6 +184,10 @@ class Kernel:
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
         self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles as what it was compiled from: whoever loads it compiles it again, for the device of that name there."""
+        return compile, (self.schedule, self.target, None, 0, self.options)
+
     # ------------------------------------------------------------ what it is
 
     @functools.cached_property
@@ -265,7 +269,7 @@ class Kernel:
                 raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
             return [function(given, queue) for (function, _), given in zip(self._launches, arguments, strict=True)]
 
-    def __call__(self, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
         """Runs the kernel.
 
         arrays, named: the inputs, in order or by name; NumPy arrays (or what NumPy takes as one, such as a PyTorch tensor on the
@@ -423,11 +427,11 @@ class Kernel:
         return statistics.median(sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(repeats))
 
 
-def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Report:
+def simulate(kernel: Kernel, /, *arrays: Any, order: str | int = "early", **named: Any) -> Report:
     """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
 
-    arrays: the inputs by name (random ones where none is given). order: when asynchronous results land. Source of the device's
-    numbers (warp, banks, transactions): the kernel's profile.
+    arrays, named: the inputs, in order or by name (random ones where none is given). order: when asynchronous results land. Source
+    of the device's numbers (warp, banks, transactions): the kernel's profile.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -441,8 +445,8 @@ def simulate(kernel: Kernel, *, order: str | int = "early", **arrays: Any) -> Re
     if not isinstance(kernel, Kernel):
         raise ComputationError("not-a-kernel", f"{brief(kernel)} is no kernel", mend="tl.simulate(tl.compile(...))")
     given = random_arrays(kernel.computation)
-    if arrays:
-        given = {t.name: a for t, a in arguments.inputs(kernel.computation, (), arrays).items()}
+    if arrays or named:
+        given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
     profile = kernel.target.profile
     shared, memory = profile.memory("shared"), profile.memory("global")
     return run(

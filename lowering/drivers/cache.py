@@ -1,7 +1,8 @@
 """Compiled binaries on disk, by a hash of everything that went into them.
 
 A cache only saves time: a damaged entry is as good as none, and a directory that cannot be read or written is silently no cache.
-Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum.
+Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum. PoCL keeps
+what it compiles itself: pocl_cache.py.
 """
 
 from __future__ import annotations

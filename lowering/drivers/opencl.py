@@ -7,19 +7,27 @@ never kept, because the memory behind an address may change hands between two la
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
+import os
 import threading
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.options import check_pocl_cache, prepare_opencl
 
 # Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
 POCL = "Portable Computing Language"
+
+_opened_by: list[
+    int
+] = []  # the process that asked the driver for devices; a forked child has its memory, and none of its threads
 
 _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
@@ -56,6 +64,10 @@ class Device:
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles by its names: what the driver gives belongs to the process."""
+        return choose, (self.platform, self.name)
+
 
 def _describe(handle: Any) -> Device:
     return Device(
@@ -82,6 +94,7 @@ def devices() -> tuple[Device, ...]:
     Empty where there is none. Raises DeviceError where pyopencl is missing.
     """
     cl = _cl()
+    _opened_by[:] = [os.getpid()]
     found = []
     try:
         platforms = cl.get_platforms()
@@ -119,10 +132,21 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     )
 
 
+def _check_process() -> None:
+    """Raises DeviceError in a forked child of the process that opened the driver, where every launch would wait for ever."""
+    if _opened_by and _opened_by[0] != os.getpid():
+        raise DeviceError(
+            "forked",
+            f"this process was forked from process {_opened_by[0]}, whose OpenCL driver does not work here: its threads stayed there",
+            mend='multiprocessing.get_context("spawn"); or fork before tilelang is asked for a device',
+        )
+
+
 class Connection:
     """A device with a context and a queue that takes times."""
 
     def __init__(self, device: Device) -> None:
+        _check_process()
         cl = _cl()
         self.device = device
         self.context = cl.Context([device.handle])
@@ -135,6 +159,7 @@ class Connection:
 
         Raises DeviceError with the compiler's words where the source does not compile.
         """
+        _check_process()
         d = self.device
         name = key(["opencl", source, *options, "|", d.platform, d.platform_version, d.name, d.driver_version])
         with self._lock:
@@ -160,18 +185,34 @@ class Connection:
     def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         cl = _cl()
         if self.device.platform == POCL:
-            check_pocl_cache()
+            return self._from_pocl(source, options)
+        program = self._compiled(source, options)
+        if cache is not None:
+            cache.put(name, program.get_info(cl.program_info.BINARIES)[0])
+        return program
+
+    def _from_pocl(self, source: str, options: Sequence[str]) -> Any:
+        """Built by PoCL, which may have kept it; what it keeps and is damaged is made anew."""
+        directory, start = check_pocl_cache(), time.time()
+        program = self._compiled(source, options)
+        lost = not program.get_info(_cl().program_info.KERNEL_NAMES)
+        drop_damaged(directory, start, bitcode=lost)
+        if not lost:
+            return program
+        # What was read of damaged bitcode stays in PoCL's context, and it aborts where such a context ends: this one never does.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
+        return self._compiled(source, options)
+
+    def _compiled(self, source: str, options: Sequence[str]) -> Any:
+        cl = _cl()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
-                program = cl.Program(self.context, source).build(list(options))
+                return cl.Program(self.context, source).build(list(options))
         except cl.Error as error:
             raise DeviceError(
                 "compile-failed", f"{self.device} does not compile the kernel\n{error}", mend="report it: the text is ours"
             ) from None
-        if cache is not None and self.device.platform != POCL:
-            cache.put(name, program.get_info(cl.program_info.BINARIES)[0])
-        return program
 
     def allocate(self, size_bytes: int) -> Any:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""
@@ -234,6 +275,7 @@ class Function:
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
         """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
+        _check_process()
         if self.empty:
             return None
         with self._lock:

@@ -115,14 +115,14 @@ _LOG2 = _LOGARITHM.replace("$name", "log2_$T").replace(
 _TANH = """
 static inline $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
-    const $T s = x * x;
+    const $T s = a * a;
     $T p = s * -5.71703678e-3f + 2.06505787e-2f;
     p = p * s - 5.37434965e-2f;
     p = p * s + 1.33314908e-1f;
     p = p * s - 3.33332837e-1f;
-    const $T near = p * s * x + x;
+    const $T near = p * s * a + a;
     const $T far = 1.0f - 2.0f / (exp_$T(a + a) + 1.0f);
-    return a < 0.625f ? near : as_$T(as_$I(far) | (as_$I(x) & ~0x7fffffff));
+    return as_$T(as_$I(a < 0.625f ? near : far) | (as_$I(x) & ~0x7fffffff));  // the sign of zero too
 }
 """
 

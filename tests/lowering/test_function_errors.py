@@ -97,3 +97,10 @@ def test_a_lane_is_right_whatever_is_beside_it() -> None:
     for lanes in WIDTHS:
         for name, result in run({"x": x}, lanes, ("sin", "cos")).items():
             assert fe.errors(name, (x,), result).max() <= ULPS[name]
+
+
+@pytest.mark.parametrize("lanes", WIDTHS)
+def test_odd_functions_keep_the_sign_of_zero(lanes: int) -> None:
+    x = np.tile(np.array([-0.0, 0.0], np.float32), 16)
+    for name, result in run({"x": x}, lanes, ("tanh", "erf", "sin", "sqrt")).items():
+        assert np.array_equal(np.signbit(result), np.signbit(x)) and not result.any(), name
