@@ -20,6 +20,7 @@ ROWS = [
     "grammar lowering autoschedule",
     "runtime",
     "testing demo cli",
+    "__main__",
 ]
 RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}
 ACROSS = {("autoschedule.measure", "lowering"), ("autoschedule.profile", "lowering"), ("autoschedule.database", "grammar")}
