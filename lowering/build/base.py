@@ -109,10 +109,6 @@ class Part:
         """Buffer `number` of a ring in registers."""
         raise NotImplementedError
 
-    def leaves_slots(self, step: Place) -> bool:
-        """Whether the fetches of a register ring leave slots of its buffers as they were."""
-        raise NotImplementedError
-
     def clear_ring(self, step: Place) -> ir.Stmt:
         """0 in every element of a register ring."""
         raise NotImplementedError

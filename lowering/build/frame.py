@@ -63,11 +63,6 @@ class Residence:
         """Whether elements beyond the bound of this key hold `fill`."""
         return key in self.filled or self.outside and key.startswith(TENSOR_END)
 
-    def surely_holds(self, offsets: Sequence[Expr]) -> bool:
-        """Whether an element, counted from where it begins, is certainly before its ends."""
-        bounds = ((b, o) for o, of in zip(offsets, self.ends, strict=False) for b in of)
-        return all(b.replace(offset=simplify(b.offset + o)).is_certain(1) for b, o in bounds)
-
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
         return tuple(axes[p] for p in self.points) or indices

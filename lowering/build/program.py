@@ -33,7 +33,7 @@ class Builder(Instructions, Nest, Cover):
     def __init__(self, build: Build) -> None:
         self.build = build
         self._rings, self._stage_rings = {}, {}
-        self.register_rings, self._partial_rings = {}, set()
+        self.register_rings = {}
         self._matches = {}
         self._refused = {}
         self._arrivals = {}

@@ -60,8 +60,8 @@ class Rings(Part):
                 fetches[place], end = self._following(at, k, place, rounds[place])
                 ends += end
             if place.memory == "register":
-                if place.verb == "compute" or self.leaves_slots(place):
-                    rounds[place].walks[0].before.insert(0, self.clear_ring(place))
+                if place.verb == "compute":
+                    own.before.insert(0, self.clear_ring(place))
                 rotations.append(self.rotate_ring(place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
             elif place.verb == "load":
                 pending = min(groups) - 1 if self.completes_later(place) else None

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from tilelang.computation import Tensor
-from tilelang.expr import INDEX, Expr, Var, const, index, substitute
+from tilelang.expr import Expr, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.cover import Region, sources
@@ -34,8 +34,6 @@ from tilelang.tensor import split_terms
 class Shares(Part):
     """Loads in registers."""
 
-    _partial_rings: set[int]  # of loads whose declared owners have slots beyond the region
-
     def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
         """A load in registers: its statements and its shares."""
         share = self.share_of(frame, i, step, region, uses)
@@ -47,9 +45,7 @@ class Shares(Part):
         offsets = [simplify(leaf.axis(a.name).base - a.base) for a in region.spec.axes]
         name = step.tensor_name
         share = self._make_share(name, region, [dim_share([o], step, name) for o in offsets])
-        steps = tuple(s for s in step.steps or () if isinstance(s, Tile))
-        ends = tuple((Bound(f"declared:{a.name}<", index(0), a.extent),) for a in region.spec.axes)  # its pieces may reach beyond
-        return dataclasses.replace(share, steps=steps, ends=ends)
+        return dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
@@ -154,9 +150,6 @@ class Shares(Part):
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
         buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
-        slots = [d.unit + d.offset(Var("?slot", INDEX, 0, d.size - 1)) for d in share.dims]
-        if not share.surely_holds([simplify(s) for s in slots]):
-            self._partial_rings.add(id(step))
         return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=buffer))
 
     def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
@@ -167,12 +160,8 @@ class Shares(Part):
         assert ring[0].shape == (shape or (1,)), f"`{step}`: the buffers of its ring have the shapes {ring[0].shape} and {shape}"
         return ring[number]
 
-    def leaves_slots(self, step: Place) -> bool:
-        """Whether the fetches of a register ring leave slots of its buffers as they were."""
-        return id(step) in self._partial_rings
-
     def clear_ring(self, step: Place) -> ir.Stmt:
-        """0 in every element of a register ring: it is filled only with what exists, and its buffers move on as a whole."""
+        """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
         out = []
         for b in (b for ring in self.register_rings[id(step)].values() for b in ring):
             variables = [self.build.variable("r", n) for n in b.shape]

@@ -201,6 +201,9 @@ class _Planner:
         if self.has_reduction and self.source.chance(60):
             self.walk(True)
         if late:
+            if self.stages and self.source.chance(70):  # what stages read is there already, for more than one round of a walk
+                self.loads(("shared", "shared", "register"), 60)
+                self.walk(self.has_reduction and self.source.chance(40))
             self.place_stages()
         if self.source.chance(15):  # what is loaded below differs from round to round of results, too
             self.walk(False)
@@ -317,7 +320,7 @@ class _Planner:
     def owners(self, dims: list[str]) -> Move:
         """A spread that says who owns what; threads below then have the same tiles, where it is not of a reduction."""
         axis = self.source.pick(dims)
-        size = self.owner_tiles.get(axis, self.source.pick((2, 4, 1)))
+        size = self.owner_tiles.get(axis, self.source.pick((2, 4, 1, 3)))
         level = "warp" if self.source.chance(25) else "thread"
         if level == "thread" and axis in self.axes(False) and self.spec.level == "block":
             self.owner_tiles[axis] = size
@@ -344,7 +347,11 @@ class _Planner:
             reduced = definition.reduction.axes if definition.reduction is not None else ()
             names = [a.name for a in (*definition.axes, *reduced)]
             ahead = self.source.pick((1, 1, 2)) if self.source.chance(30) else 0
+            if self.source.chance(3):  # refused: it stands nowhere yet
+                self.made = self.made.load(name, memory)
             self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)), ahead=ahead)
+            if memory == "shared" and definition.axes and self.source.chance(12):
+                self.made = self.made.load(name, self.source.pick(("register", "shared")))
 
     def stage_steps(self, names: list[str], memory: str, reduces: bool) -> Move | None:
         if not names or self.source.chance(25):
