@@ -289,7 +289,7 @@ def child():
         try:
             print(make()(np.ones(4, np.float32)))
         except tl.DeviceError as error:
-            print(error.code, "spawn" in error.mend)
+            print(error.code if "spawn" in error.mend else error)
 forked = multiprocessing.get_context("fork").Process(target=child)
 forked.start()
 forked.join()
@@ -297,8 +297,8 @@ forked.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize(("when", "said"), [("after", "forked True\n" * 2), ("before", "[2. 2. 2. 2.]\n" * 2)])
+@pytest.mark.parametrize(("when", "said"), [("after", "forked"), ("before", "[2. 2. 2. 2.]")])
 def test_a_forked_child_runs_kernels_or_says_why_not(when: str, said: str) -> None:
     command = [sys.executable, "-c", FORKED, when]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
-    assert done.stdout == said, done.stderr
+    assert done.stdout.splitlines() == [said, said], done.stderr
