@@ -15,7 +15,7 @@ from tilelang.computation import input as make_input
 from tilelang.dtype import DType
 from tilelang.errors import Findings, TileLangError
 from tilelang.expr import Axis, as_expr
-from tilelang.grammar.parser import Syntax
+from tilelang.grammar.parser import MOST_FINDINGS, Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of, type_named
 
 Parameters = Mapping[str, int | DType]
@@ -39,7 +39,7 @@ def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dic
         if name in given:
             scope.values[name] = given[name]
         elif p.data == "launch_parameter":
-            multiple = int(p.children[1]) if len(p.children) > 1 else 1
+            multiple = int(p.children[2]) if len(p.children) > 1 else 1
             scope.values[name] = symbol(name, multiple)
         elif len(p.children) > 1:
             scope.values[name] = _default(scope, p.children[1])
@@ -77,6 +77,8 @@ class _Definitions:
     def build(self) -> Computation:
         for d in self._axes_first():
             self._tried(d)
+            if len(self.errors) == MOST_FINDINGS:
+                break
         if not self.outputs and not self.errors:
             self.errors.append(
                 self.scope.fail(self.tree.children[0], "output", f"{self.name} has no output", "put `output` before a definition")

@@ -205,7 +205,7 @@ class Steps:
 
     def _layout_of(self, terms: Any) -> Layout:
         """A layout's terms, over variables named as what they mention; parameters are numbers."""
-        names = {name_of(n) for t in terms.children for n in t.find_data("name")}
+        names = {name_of(n) for t in terms.children for n in t.find_data("variable")}
         values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
         values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int))
         inner = Values(Scope(self.scope.file, values), whole=True)
@@ -229,7 +229,7 @@ class Steps:
         return Open()
 
     def _condition(self, tree: Any) -> Expr | bool:
-        names = {name_of(n) for n in tree.find_data("name")}
+        names = {name_of(n) for n in tree.find_data("variable")}
         values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
         values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int))
         found = Values(Scope(self.scope.file, values, can=can), whole=True).value(tree)

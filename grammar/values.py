@@ -31,8 +31,11 @@ ARGUMENTS = {"pad": (1, 2), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow"
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "|": operator.or_, "^": operator.xor, "&": operator.and_, "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq,
-    "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
 }  # fmt: skip
+# How tightly operators between two values bind; `not` stands below comparisons, `-` and `~` before a value above all.
+RANKS = {**expr.PRECEDENCE, ">": expr.PRECEDENCE["<"], ">=": expr.PRECEDENCE["<"]}
 
 
 class Scope:
@@ -59,8 +62,8 @@ class Scope:
 
 
 def name_of(tree: Any) -> str:
-    """The name that a `name` node holds, without its backquotes."""
-    return str(tree.children[0]).strip("`")
+    """The name that a `name` node holds, or the word itself, without its backquotes."""
+    return str(tree.children[0] if hasattr(tree, "children") else tree).strip("`")
 
 
 class Values:
@@ -71,9 +74,7 @@ class Values:
 
     def value(self, tree: Syntax) -> Any:
         """The number or expression that a tree stands for. Raises ParseError, or what the language says, at its place."""
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.scope.fail(tree, "too-deep", f"more than {DEEPEST} operations inside each other", "define parts by names")
+        self._deeper(tree)
         try:
             return getattr(self, f"_{tree.data}")(tree)
         except ParseError:
@@ -140,6 +141,8 @@ class Values:
     def _binary(self, op: str, left: Any, right: Any, tree: Any) -> Any:
         if not isinstance(left, Expr) and not isinstance(right, Expr):
             return self._of_numbers(op, left, right, tree)
+        if op in ("and", "or"):
+            return expr.binary(op, left, right)
         if op == "/" and (self.whole or _indexes(left) and _indexes(right)):
             op = "//"
         return expr.binary("<" if op == ">" else "<=", right, left) if op in (">", ">=") else expr.binary(op, left, right)
@@ -156,68 +159,56 @@ class Values:
             raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
         return found
 
-    def _chain(self, tree: Any) -> Any:
-        """Operators of one rank, from the left; the depth grows with each, as that of the expression does."""
-        found, *rest = tree.children
-        result, before = self.value(found), self.depth
-        for op, operand in zip(rest[::2], rest[1::2], strict=True):
-            self.depth += 1
-            if self.depth > DEEPEST:
-                raise self.scope.fail(operand, "too-deep", f"more than {DEEPEST} operations in a row", "define parts by names")
-            result = self._binary(str(op), result, self.value(operand), tree)
+    def _operation(self, tree: Any) -> Any:
+        """Operands and operators in a row, by the operators' ranks."""
+        return self._ranked(tree, list(reversed(tree.children)), 0)
+
+    def _ranked(self, tree: Any, left: list[Any], least: int) -> Any:
+        """What the next operators of at least this rank make; left: what is still to be read, the next one last.
+
+        Every operator makes the expression deeper, whether it is before a value or between two.
+        """
+        before = self.depth
+        self._deeper(tree)
+        found = self._prefixed(tree, left)
+        compared = False
+        while left and RANKS[str(left[-1])] >= least:
+            op = left.pop()
+            rank = RANKS[str(op)]
+            if rank == RANKS["=="]:
+                if compared:
+                    raise self.scope.fail(op, "chained-comparison", "comparisons are not chained", "as in `0 <= i and i < 4`")
+                compared = True
+            self._deeper(op)
+            found = self._binary(str(op), found, self._ranked(tree, left, rank + 1), tree)
         self.depth = before
-        return result
-
-    _comparison = _shift = _sum = _product = _chain
-
-    def _bits(self, op: str, tree: Any) -> Any:
-        found, *rest = (self.value(t) for t in tree.children)
-        for operand in rest:
-            found = self._binary(op, found, operand, tree)
         return found
 
-    def _bit_or(self, tree: Any) -> Any:
-        return self._bits("|", tree)
-
-    def _bit_xor(self, tree: Any) -> Any:
-        return self._bits("^", tree)
-
-    def _bit_and(self, tree: Any) -> Any:
-        return self._bits("&", tree)
-
-    def _logical(self, op: str, tree: Any) -> Any:
-        found, *rest = (self.value(t) for t in tree.children)
-        for operand in rest:
-            if isinstance(found, bool) and isinstance(operand, bool):
-                found = found and operand if op == "and" else found or operand
-            else:
-                found = expr.binary(op, found, operand)
-        return found
-
-    def _and_test(self, tree: Any) -> Any:
-        return self._logical("and", tree)
-
-    def _or_test(self, tree: Any) -> Any:
-        return self._logical("or", tree)
-
-    def _logical_not(self, tree: Any) -> Any:
-        found = self.value(tree.children[0])
-        return not found if isinstance(found, bool) else expr.unary("not", found)
-
-    def _minus(self, tree: Any) -> Any:
-        found = self.value(tree.children[0])
-        return -found if not isinstance(found, Expr) else expr.unary("-", found)
-
-    def _invert(self, tree: Any) -> Any:
-        found = self.value(tree.children[0])
+    def _prefixed(self, tree: Any, left: list[Any]) -> Any:
+        """The next operand, with what stands before it."""
+        first = left.pop()
+        if not hasattr(first, "type"):
+            return self.value(first)
+        self._deeper(first)
+        if str(first) == "not":
+            found = self._ranked(tree, left, RANKS["=="])
+            return not found if isinstance(found, bool) else expr.unary("not", found)
+        found = self._prefixed(tree, left)
+        if str(first) == "-":
+            return -found if not isinstance(found, Expr) else expr.unary("-", found)
         return ~found if isinstance(found, int) and not isinstance(found, bool) else expr.unary("~", found)
+
+    def _deeper(self, tree: Any) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.scope.fail(tree, "too-deep", f"more than {DEEPEST} operations inside each other", "define parts by names")
 
     # ------------------------------------------------------------ functions and reductions
 
     def _call(self, tree: Any) -> Any:
         function, *given = tree.children
         inner = function.children[0]
-        name = str(inner) if not hasattr(inner, "children") else name_of(inner)
+        name = name_of(inner)
         arguments = given[0].children if given else []
         if name == "cast":
             return self._cast(tree, arguments)

@@ -176,8 +176,8 @@ def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> 
 
 
 def _check_level(spec: Spec, step: Step, level: str) -> None:
-    if level not in LEVELS:
-        return  # the profile may know it; the lowering asks
+    if level not in LEVELS or spec.level not in LEVELS:
+        return  # the profile may know them; the lowering asks
     if level == "kernel" or LEVELS.index(level) < LEVELS.index(spec.level):
         raise refuse_step(step, "level-goes-up", f"`{step}`: this spec is executed by a {spec.level}, a {level} is above it",
                       "levels go down: block, warpgroup, warp, thread; any may be skipped")  # fmt: skip

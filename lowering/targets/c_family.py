@@ -259,7 +259,8 @@ class _KernelEmitter:
             and span is not None
             and (span.file, span.line) != (self.last_span and (self.last_span.file, self.last_span.line))
         ):
-            self.lines.append(f'#line {span.line} "{span.file}"')
+            file = printable(span.file).replace("\\", "\\\\").replace('"', '\\"')
+            self.lines.append(f'#line {span.line} "{file}"')
             self.last_span = span
 
     def _loop(self, loop: For) -> None:
@@ -329,8 +330,10 @@ class _KernelEmitter:
         if self.kernel.threads == 1:  # a lone thread sees its own writes
             return
         flags = " | ".join(self.dialect.fences[m] for m in memory if m in self.dialect.fences)
-        note = f"  // {reasons[0]}" if reasons else ""
-        self.put(self.dialect.barrier.format(flags=flags) + note.replace("\n", " "))
+        note = (
+            f"  // {printable(reasons[0])}".rstrip("\\/?") if reasons else ""
+        )  # what ends in a backslash goes on in the next line
+        self.put(self.dialect.barrier.format(flags=flags) + note)
 
     def _instruction(self, stmt: Instruction) -> None:
         """A template of the instruction in this dialect, with the operands' places filled in."""
@@ -369,6 +372,11 @@ def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
         table.pop(key, None)
     else:
         table[key] = old
+
+
+def printable(text: str) -> str:
+    """A text of somebody else's, such as a file's name, as it may stand in a line of a source: without what would end the line."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def at_once(copy: Copy) -> Store:

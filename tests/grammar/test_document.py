@@ -127,6 +127,7 @@ MEANING = [
     (body("output Y[i] = cast(X[i, 0], flaot32)"), "unknown-type", 31, "did you mean `float32`?"),
     (body("output Y[i] = cast(X[i, 0], 2)"), "arguments", 17, "cast(A[m, k], float32)"),
     (body("output Y[i] = where(X[i, 0], 1.0)"), "arguments", 17, "where(x > 0, x, 0.0)"),
+    (body("output Y[i] = where(0 <= i < 4, 1.0, 0.0)"), "chained-comparison", 30, "as in `0 <= i and i < 4`"),
     (body("output Y[i] = can(fly)"), "unknown-function", 17, ""),
     (body("output Y[i] = X * 2.0"), "whole-tensor", 17, "read one element: X[i, j]"),
     (body("output Y[i] = X[i]"), "rank", 17, "X[i, j]"),

@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilelang as tl
 from tests.lowering.c_family_cases import run, same, splat
 from tilelang import dtype as dt
 from tilelang.errors import Span
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Const, Expr, Var, index
+from tilelang.grammar import parse
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, For, If, Kernel, Let, Load, Pack, Prefetch, Program, Seq, Store, seq
 from tilelang.lowering.targets import c_family, opencl
+from tilelang.lowering.targets.c_family import emit
 from tilelang.lowering.targets.c_functions import ULPS
 
 # ---------------------------------------------------------------- memory
@@ -245,6 +248,23 @@ void k(
 }
 """
     )
+
+
+@pytest.mark.parametrize(
+    "file", ["a\nint evil;.tile", "a\r\nint evil;", "evil\\", "evil??/", 'evil" \\"', "\u2028evil */ /*", "é evil"]
+)
+def test_names_of_files_stay_in_their_line(file: str) -> None:
+    text = "computation f { input X: float32[i: 8, j: 8] output Y[j] = sum[i] X[i, j] }"
+    text += " schedule for f { tile j=4 -> block split i=4 load X in shared tile j=1 -> thread }"
+    kernel = tl.compile(parse(text, file).schedule())
+    plain = tl.compile(parse(text, "plain").schedule())
+    for lines in (False, True):
+        evil, good = (emit(k.program, opencl.DIALECT, lines=lines).splitlines() for k in (kernel, plain))
+        assert len(evil) == len(good)
+        code = [line.split("//")[0] for line in evil if not line.startswith("#line")]
+        assert code == [line.split("//")[0] for line in good if not line.startswith("#line")]
+        assert all(not line.endswith(("\\", "??/")) for line in evil)
+    assert kernel.check()
 
 
 def test_asynchronous_copies_land_at_once() -> None:

@@ -1,0 +1,224 @@
+"""The text form under fire: random bytes, mutated files, deep nesting, large inputs. Never a traceback, never a hang.
+
+    python benchmarks/fuzz_text.py [--seconds 600] [--seed 0] [--round-trips 5000]
+
+First random computations and schedules are printed and read back: text, hash, steps and definitions must be the same. Then, until the
+time is over, texts of many kinds are parsed, bound, checked and laid out; everything must either work or be an error of ours with a
+place. Prints counts by kind and by what became of them; exit status 1 where something else happened, with the input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tilelang.errors import TileLangError
+from tilelang.grammar import format_text, parse
+from tilelang.grammar.parser import lark
+from tilelang.testing.case import draw_case
+from tilelang.testing.choice import Seeded
+
+LIMIT_S = 5  # for one input
+WORD = re.compile(r"`?\w+`?|\s+|.", re.DOTALL)
+
+
+def corpus() -> list[str]:
+    """Valid texts: the files of the examples, and printed random ones."""
+    root = Path(__file__).resolve().parent.parent
+    found = [p.read_text() for p in sorted(root.glob("examples/*.tile"))]
+    for seed in range(200):
+        try:
+            made = draw_case(Seeded(seed)).schedule
+        except TileLangError:
+            continue
+        found.append(made.computation.text + made.text)
+    return found
+
+
+def words() -> list[str]:
+    """What a text is made of: the grammar's own words, names, numbers, marks."""
+    own = [str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str"]
+    return [
+        *own,
+        "m",
+        "k",
+        "A",
+        "X",
+        "f",
+        "float32",
+        "block",
+        "thread",
+        "shared",
+        "0",
+        "1",
+        "7",
+        "2.5",
+        "1e308",
+        "9" * 40,
+        "`in`",
+        "#",
+        "\n",
+        "\\",
+    ]
+
+
+Kind = Callable[[random.Random, list[str], list[str]], str]
+
+
+def _bytes(r: random.Random, texts: list[str], _: list[str]) -> str:
+    return bytes(r.randrange(256) for _ in range(r.randrange(400))).decode(
+        "utf-8", r.choice(["replace", "surrogateescape", "ignore"])
+    )
+
+
+def _soup(r: random.Random, texts: list[str], known: list[str]) -> str:
+    return " ".join(r.choice(known) for _ in range(r.randrange(60)))
+
+
+def _mutated(r: random.Random, texts: list[str], known: list[str]) -> str:
+    """A valid text with words left out, doubled, exchanged or replaced."""
+    parts = WORD.findall(r.choice(texts))
+    for _i in range(r.randint(1, 4)):
+        k = r.randrange(len(parts))
+        match r.randrange(5):
+            case 0:
+                del parts[k : k + r.randint(1, 3)]
+            case 1:
+                parts.insert(k, parts[r.randrange(len(parts))])
+            case 2:
+                other = r.randrange(len(parts))
+                parts[k], parts[other] = parts[other], parts[k]
+            case 3:
+                parts[k] = r.choice(known)
+            case _:
+                parts[k] = parts[k][: r.randrange(len(parts[k]) + 1)]
+        if not parts:
+            break
+    return "".join(parts)
+
+
+def _characters(r: random.Random, texts: list[str], _: list[str]) -> str:
+    text = [*r.choice(texts)]
+    for _i in range(r.randint(1, 6)):
+        k = r.randrange(len(text))
+        text[k] = chr(r.choice([r.randrange(32, 127), r.randrange(0x3000), 0, 10, 0x2028, 0xD800 + r.randrange(0x400)]))
+    return "".join(text)
+
+
+def _crossed(r: random.Random, texts: list[str], _: list[str]) -> str:
+    a, b = r.choice(texts), r.choice(texts)
+    return a[: r.randrange(len(a))] + b[r.randrange(len(b)) :]
+
+
+def _deep(r: random.Random, texts: list[str], _: list[str]) -> str:
+    n = r.choice([10, 150, 190, 199, 200, 300, 5000])
+    piece, close = r.choice(
+        [("(", ")"), ("exp(", ")"), ("-", ""), ("not ", ""), ("X[", "]"), ("1+", ""), ("where(true,", ",1)"), ("~", "")]
+    )
+    body = piece * n + "1" + close * n
+    return r.choice(["computation f { output Y[] = %s }", "schedule s for f { when %s { } }", "computation f(N = %s) { }"]) % body
+
+
+def _nested(r: random.Random, texts: list[str], _: list[str]) -> str:
+    n = r.choice([5, 50, 198, 201, 2000])
+    return "schedule s for f { " + "load A in shared { " * n + "} " * n + "}"
+
+
+def _large(r: random.Random, texts: list[str], known: list[str]) -> str:
+    piece = r.choice(
+        [r.choice(known) + " ", "tile m=4 -> block\n", "# comment\n", "output Y[i] = X[i] + 1.0\n", "(", "1+", "A[i],"]
+    )
+    text = piece * (r.choice([20_000, 200_000, 262_144]) // len(piece.encode()))
+    return r.choice(["%s", "computation f { %s }", "schedule s for f { %s }"]) % text
+
+
+KINDS: dict[str, Kind] = {
+    "bytes": _bytes, "word soup": _soup, "mutated words": _mutated, "mutated characters": _characters, "two texts crossed": _crossed,
+    "deep expressions": _deep, "deep braces": _nested, "large": _large,
+}  # fmt: skip
+WEIGHTS = [3, 3, 8, 4, 3, 1, 1, 0.2]
+
+
+def outcome(text: str) -> str:
+    """What became of a text. Raises what is no error of ours."""
+    try:
+        document = parse(text, "fuzz.tile")
+    except TileLangError as error:
+        str(error)
+        return f"refused: {error.code}"
+    try:
+        format_text(text, "fuzz.tile")
+        for name in document.computations:
+            document.computation(name).text  # noqa: B018
+        for entry in document.schedules:
+            document.schedule(entry.name or None).text  # noqa: B018
+    except TileLangError as error:
+        str(error)
+        return f"refused when bound: {error.code}"
+    return "accepted"
+
+
+def round_trips(number: int) -> int:
+    """Prints and reads back so many random schedules; how many were the same."""
+    done, seed = 0, 0
+    while done < number:
+        seed += 1
+        try:
+            made = draw_case(Seeded(seed)).schedule
+        except TileLangError:
+            continue
+        again = parse(made.computation.text + made.text).schedule()
+        assert again.computation.text == made.computation.text and again.hash == made.hash, made.computation.text + made.text
+        assert [repr(s) for s in again.steps] == [repr(s) for s in made.steps], made.text
+        assert [str(d.values) for d in again.computation.definitions] == [str(d.values) for d in made.computation.definitions]
+        done += 1
+    return done
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--round-trips", type=int, default=5000)
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    done = round_trips(options.round_trips)
+    print(f"{done} random computations with schedules read back as they were, {time.perf_counter() - start:.0f} s")
+    r, texts, known = random.Random(options.seed), corpus(), words()
+    counts, kinds, slowest, failures = Counter[str](), Counter[str](), (0.0, ""), 0
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError(f"more than {LIMIT_S} s")))
+    start = time.perf_counter()
+    while time.perf_counter() - start < options.seconds and failures < 10:
+        kind = r.choices(list(KINDS), WEIGHTS)[0]
+        text = KINDS[kind](r, texts, known)
+        begin = time.perf_counter()
+        signal.alarm(LIMIT_S)
+        try:
+            found = outcome(text)
+        except Exception as error:
+            failures += 1
+            found = f"FAILED: {type(error).__name__}"
+            print(f"# {kind}: {type(error).__name__}: {str(error)[:200]}\n{text[:2000]!r}\n")
+        finally:
+            signal.alarm(0)
+        counts[found.partition(":")[0]] += 1
+        kinds[kind] += 1
+        slowest = max(slowest, (time.perf_counter() - begin, kind))
+    seconds = time.perf_counter() - start
+    print(f"{kinds.total()} inputs in {seconds:.0f} s, {failures} failures; slowest {slowest[0]:.2f} s ({slowest[1]})")
+    for name, table in (("kind", kinds), ("outcome", counts)):
+        print(name, *(f"  {n:7} {what}" for what, n in table.most_common()), sep="\n")
+    return int(failures > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The TextMate grammar for editors, made from `schedule.lark`.
+
+Its keywords are the terminals of the grammar, each in the scope of what it is there; `tests/grammar/test_highlight.py` keeps the
+committed file the same as what this makes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tilelang import dtype as dt
+from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES
+from tilelang.grammar.parser import lark
+
+# Scopes of TextMate's, and the keywords that have them; all others control what surrounds them.
+_SCOPES = {
+    "keyword.control": "computation schedule use when else for",
+    "keyword.declaration": "input output axis combiner identity outputs allow only in at launch",
+    "keyword.other.step": "units fuse unfuse tile split load compute accumulate via inline vectorize do",
+    "storage.modifier": "unroll peel of layout pad swizzle ahead behind on once stream order as registers",
+    "support.function.reduction": "sum prod max min argmax argmin any all reduce",
+    "keyword.operator.word": "and or not",
+    "constant.language": "true false inf nan",
+    "keyword.other.version": "tilelang",
+}
+
+
+def keywords() -> set[str]:
+    """The words that are terminals of the grammar."""
+    return {str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str" and str(t.pattern.value).isidentifier()}
+
+
+def textmate() -> dict[str, Any]:
+    """The grammar as TextMate, Visual Studio Code and others read it."""
+    left = keywords() - {w for words in _SCOPES.values() for w in words.split()}
+    assert not left, f"no scope for {sorted(left)}"
+    functions = sorted(
+        {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES, "where", "cast", "pad", "pow", "relu", "gelu", "gelu_tanh", "can"}
+    )
+
+    def words(found: Any) -> str:
+        return rf"\b(?:{'|'.join(sorted(found))})\b"
+
+    patterns = [
+        {"name": "comment.line.number-sign.tilelang", "match": "#.*$"},
+        {"name": "variable.other.quoted.tilelang", "match": r"`[^\W\d]\w*`"},
+        {"name": "constant.numeric.tilelang", "match": r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b"},
+        *(
+            {"name": f"{scope}.tilelang", "match": words(w for w in text.split() if w in keywords())}
+            for scope, text in _SCOPES.items()
+        ),
+        {"name": "support.type.tilelang", "match": words(dt.ALL)},
+        {"name": "support.function.tilelang", "match": rf"{words(functions)}(?=\s*\()"},
+        {"name": "keyword.operator.tilelang", "match": r"->|==|!=|<=|>=|<<|>>|//|\.\.\.|\.\.|[-+*/%<>=&|^~?]"},
+    ]
+    return {
+        "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
+        "name": "TileLang",
+        "scopeName": "source.tilelang",
+        "fileTypes": ["tile"],
+        "patterns": patterns,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(textmate(), indent=2))
