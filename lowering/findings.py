@@ -8,7 +8,7 @@ copy of one statement.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class Site:
     access: str
     text: str
     span: Span | None
+    statement: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"`{self.text}`" + (f" at {self.span}" if self.span is not None else "")
@@ -113,18 +114,19 @@ class Counter:
 
 
 class Recorder:
-    """Everything that a run writes down: findings, counts, and the sites they speak of."""
+    """Everything that a run writes down: findings, counts, and the sites they speak of; `watch` is told of every access as it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Callable[[Any], None] | None = None) -> None:
+        self.watch = watch
         self.findings = Findings()
         self.transactions = Counter()
         self.conflicts = Counter()
         self.sites: list[Site] = []
         self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns seen before, within a launch
 
-    def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None) -> Site:
+    def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None, statement: Any = None) -> Site:
         """A new site."""
-        self.sites.append(Site(len(self.sites), kernel, buffer, access, text, span))
+        self.sites.append(Site(len(self.sites), kernel, buffer, access, text, span, statement))
         return self.sites[-1]
 
 

@@ -103,6 +103,22 @@ class Touch:
     whole: bool
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """One execution of one access by the threads of a batch, as `simulate.run` tells a watcher of it.
+
+    requests, cost: as the report counts them. `memory` is what the batch sees, before a write and at a read.
+    """
+
+    memory: Memory
+    buffer: ir.Buffer
+    touch: Touch
+    site: Site
+    writes: bool
+    requests: int
+    cost: int
+
+
 class Memory:
     """All buffers of a kernel as one batch sees them; `shadows` are those of the global buffers, kept through the launch."""
 
@@ -234,7 +250,7 @@ class Memory:
         if unwritten is not None and unwritten.size:
             self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
         self.observe(buffer, touch, site, writes=False)
-        self._count(buffer, touch, site)
+        self._count(buffer, touch, site, writes=False)
 
     def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site) -> None:
         """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
@@ -256,7 +272,7 @@ class Memory:
             if needed.size:
                 self.report("source-overwritten", buffer, touch, needed, site, "is still being copied from: no wait has passed")
         self.observe(buffer, touch, site, writes=True)
-        self._count(buffer, touch, site)
+        self._count(buffer, touch, site, writes=True)
 
     def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
         storage = self.storage[buffer.name]
@@ -291,10 +307,20 @@ class Memory:
             threads = (other % per_block, int(self.batch.thread[thread]))
             self.findings.add(Finding("data-race", buffer.name, element, threads, block, site.span, message))
 
-    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        """Adds what the access costs the memory; patterns that come again, shifted, are looked up."""
+    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
+        """Adds what an access costs the memory."""
         if buffer.memory == "register" or not touch.element.size:
             return
+        requests, cost = self.cost(buffer, touch)
+        (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)
+        if self.recorder.watch is not None:
+            self.recorder.watch(Watched(self, buffer, touch, site, writes, requests, cost))
+
+    def cost(self, buffer: ir.Buffer, touch: Touch) -> tuple[int, int]:
+        """The warps that issue an access, and its transactions (global) or extra phases by bank conflicts (shared).
+
+        Patterns that come again, shifted, are looked up.
+        """
         first = int(touch.address.min()) * buffer.dtype.bytes
         period = self.device.transaction_bytes if buffer.memory == "global" else self.device.banks * self.device.bank_bytes
         offset = (
@@ -308,12 +334,18 @@ class Memory:
             cost = (self._transactions if buffer.memory == "global" else self._conflicts)(buffer, touch, offset)
             if offset.size <= PATTERN_ELEMENTS and len(self.recorder.patterns) < PATTERNS:
                 self.recorder.patterns[key] = cost
-        (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, *cost)
+        return cost
 
     def _transactions(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
         return count_transactions(offset, self.batch.warp[touch.thread], self.device.transaction_bytes)
 
     def _conflicts(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
+        word, group, ideal = self.words(buffer, touch, offset)
+        return np.unique(self.batch.warp[touch.thread]).size, count_conflicts(word, group, self.device.banks, ideal)
+
+    def words(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[Array, Array, int]:
+        """The words of shared memory that an access at these bytes wants, the group of threads served together that wants each, and
+        how many of one bank a group may want without waiting."""
         device, warp = self.device, self.batch.warp[touch.thread]
         words = max(1, (int(touch.lane.max()) + 1) * buffer.dtype.bytes // device.bank_bytes)
         served = max(1, device.warp // words)  # threads whose wide accesses are served together
@@ -322,8 +354,7 @@ class Memory:
         pieces = buffer.dtype.bytes // device.bank_bytes
         if pieces > 1:
             word, group = (word[:, None] + np.arange(pieces)).reshape(-1), np.repeat(group, pieces)
-        extra = count_conflicts(word, group, device.banks, max(1, -(-words // device.banks)))
-        return np.unique(warp).size, extra
+        return word, group, max(1, -(-words // device.banks))
 
     # ------------------------------------------------------------ values of loads and stores
 

@@ -25,7 +25,7 @@ from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
 from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, summary
-from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, blocks_together
+from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, Watched, blocks_together
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.lowering.shadow_memory import Shadow, poison
 
@@ -59,16 +59,19 @@ def run(
     bank_bytes: int = 4,
     transaction_bytes: int = 128,
     order: str | int = "early",
+    watch: Callable[[Watched], None] | None = None,
 ) -> Report:
     """Runs the kernels of a program in order over the input arrays (by buffer name).
 
     order: when asynchronous copies land: all "early" (at their issue), all "late" (at their wait), or each by a coin of this seed.
+    watch: is given each access to global and shared memory, one statement and one batch of blocks at a time; it may end the run by
+    an exception of its own.
     Raises ComputationError where an input is missing or has another shape than its buffer.
     """
     if order not in ("early", "late") and not isinstance(order, int):
         raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
     device = Device(warp, banks, bank_bytes, transaction_bytes)
-    recorder = Recorder()
+    recorder = Recorder(watch)
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
     owners = {b.name: np.full(b.elements, int(b.role == "input"), np.int16) for b in program.buffers}
     with np.errstate(all="ignore"):
@@ -247,7 +250,7 @@ class _Threads:
         if site is None:
             text = str(key) if isinstance(key, Expr) else printer.headline(stmt)
             span = getattr(stmt, "span", None)
-            site = self._sites[id(stmt), key] = self.recorder.site(self.batch.kernel.name, buffer, access, text, span)
+            site = self._sites[id(stmt), key] = self.recorder.site(self.batch.kernel.name, buffer, access, text, span, stmt)
         return site
 
     # ------------------------------------------------------------ statements

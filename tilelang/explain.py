@@ -19,7 +19,7 @@ def explain(schedule: Schedule) -> str:
     tile i=4 -> block                         Y  i:4  on block
     (split i=1)                               Y  i:1  on block
     """
-    computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
+    computation = schedule.computation
     placed = placed_names(computation, schedule.steps)
     tasks = plan(computation, placed)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
@@ -30,15 +30,32 @@ def explain(schedule: Schedule) -> str:
         for t in d.tensors
         if d.reduction is None and t.name not in placed and t.name not in own and t not in computation.outputs
     ]
+    for step, spec in refinements(schedule):
+        text = "" if step is None else f"({step})" if getattr(step, "implied", False) else str(step)
+        lines.append(f"{text:40}  {spec}")
+    return "\n".join(lines)
+
+
+def refinements(schedule: Schedule) -> tuple[tuple[Step | None, Spec], ...]:
+    """The steps of a schedule, with those that it leaves unsaid, each with the spec after it; first the root spec, without a step.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> for step, spec in refinements(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=4)):
+    ...     print(step, "|", spec)
+    None | Y  i:8  on kernel
+    split i=4 | Y  i:4  on kernel
+    split i=1 | Y  i:1  on kernel
+    """
+    computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
     spec = root_spec(task)
-    lines.append(f"{'':40}  {spec}")
+    found: list[tuple[Step | None, Spec]] = [(None, spec)]
     steps = resolve_when(schedule.steps, axis_extents(computation))
     kinds = tensor_kinds(computation)
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, schedule.specs[-1])):
         spec = advance(spec, step, task, kinds)
-        text = f"({step})" if getattr(step, "implied", False) else str(step)
-        lines.append(f"{text:40}  {spec}")
-    return "\n".join(lines)
+        found.append((step, spec))
+    return tuple(found)
 
 
 def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:

@@ -63,13 +63,24 @@ def emit(program: ir.Program, dialect: Dialect, lines: bool = False) -> str:
     lines: `#line` directives lead from the text to the schedule's steps. Raises DeviceError where the program uses what the
     dialect does not have.
     """
+    return emit_placed(program, dialect, lines)[0]
+
+
+def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> tuple[str, tuple[tuple[range, ...], ...]]:
+    """As `emit`, and where each statement stands: for each kernel the lines, from 0, of its statements in the order of
+    `ir.statements`; an empty range where one prints nothing."""
     library = Library(dialect)
     names = kernel_names(program, dialect)
-    bodies = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines).text() for kernel in program.kernels]
+    emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in program.kernels]
+    bodies = [emitter.text() for emitter in emitters]
     text = "\n".join(part for part in (library.text, *bodies) if part)
     for word, header in reversed(dialect.headers):  # the later ones may need the earlier ones
         text = header + text if word in text else text
-    return text
+    places, end = [], len(text)
+    for emitter, body in zip(reversed(emitters), reversed(bodies), strict=True):
+        places.append(emitter.places_in_text(text.count("\n", 0, end - len(body))))
+        end -= len(body) + 1
+    return text, tuple(reversed(places))
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
@@ -94,6 +105,8 @@ class _KernelEmitter:
         self.depth = 1
         self.number = 0  # of the statement being printed, in pre-order
         self.last_span: Span | None = None
+        self.printed: dict[int, tuple[int, int]] = {}  # statement -> the entries of `lines` that it printed
+        self.head = ""  # what stands in front of `lines`
 
     def put(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
@@ -122,7 +135,15 @@ class _KernelEmitter:
         self.block(kernel.body)
         grid = " x ".join(str(n) for n in kernel.grid)
         about = f"// {grid} blocks of {kernel.threads} thread{'s' * (kernel.threads > 1)}, {kernel.shared_bytes} bytes of shared memory"
-        return "\n".join([about, f"{head}(\n{arguments})", "{", *self.lines, "}\n"])
+        self.head = f"{about}\n{head}(\n{arguments})\n{{\n"
+        return "\n".join([self.head + "\n".join(self.lines), "}\n"]) if self.lines else self.head + "}\n"
+
+    def places_in_text(self, first: int) -> tuple[range, ...]:
+        """The lines of each statement in a text where the kernel's begins at line `first`; `text` has been called."""
+        starts = [first + self.head.count("\n")]
+        for entry in self.lines:  # an instruction's template may have several lines
+            starts.append(starts[-1] + entry.count("\n") + 1)
+        return tuple(range(starts[a], starts[b]) for a, b in (self.printed[n] for n in range(self.number)))
 
     def _name_buffer(self, buffer: Buffer) -> None:
         x = self.expressions
@@ -197,6 +218,12 @@ class _KernelEmitter:
         self.put("}" + tail)
 
     def statement(self, stmt: Stmt, nested: bool = True) -> None:
+        """Prints one statement, and notes where."""
+        number, first = self.number, len(self.lines)
+        self._statement(stmt, nested)
+        self.printed[number] = first, len(self.lines)
+
+    def _statement(self, stmt: Stmt, nested: bool) -> None:
         declared = self.places.at.get(self.number, ())
         self.number += 1
         self._line(getattr(stmt, "span", None))

@@ -142,6 +142,16 @@ def test_explain(gemm: str) -> None:
     assert large.exit_code == 0 and "smaller sizes are simulated" in large.stdout
 
 
+def test_explain_writes_a_page(gemm: str, tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    result = tilelang("explain", gemm, "-s", "simt", "-p", "simulated", "--html", str(target))
+    assert result.exit_code == 0 and str(target) in result.stdout, result.output
+    assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert of_json(tilelang("explain", gemm, "-s", "simt", "--html", str(target), "--json"))["bytes"] == target.stat().st_size
+    refused = tilelang("explain", gemm, "-s", "simt", "--html", str(tmp_path / "nowhere" / "page.html"))
+    assert refused.exit_code == 1 and "cannot be written" in refused.stderr
+
+
 def test_simulate(gemm: str) -> None:
     result = tilelang("simulate", gemm, "-s", "simt", "-p", "simulated", "--late")
     assert result.exit_code == 0 and "nothing found" in result.stdout and "matmul" in result.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +12,7 @@ import click
 from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
+from tilelang.errors import ComputationError
 from tilelang.lowering import ir
 
 MOST_THREADS = 1 << 18  # that are simulated for the counts
@@ -18,14 +21,19 @@ MOST_THREADS = 1 << 18  # that are simulated for the counts
 @click.command("explain")
 @click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
 @of_a_file
-def command(asked: Asked, barriers: bool, until: int | None) -> None:
+def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -> None:
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
     Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads they are left
-    out. No device is needed.
+    out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and the loops beside the
+    source.
     """
     kernel = without_a_device(asked, until=until)
+    if html is not None:
+        _write_page(kernel, html)
+        return
     with working("simulating"):
         report = _counted(kernel)
     if is_json():
@@ -41,6 +49,26 @@ def command(asked: Asked, barriers: bool, until: int | None) -> None:
         parts += access_tables(report)
     show("\n".join(parts).rstrip())
     sys.exit(0)
+
+
+def _write_page(kernel: Any, path: str) -> None:
+    """Writes the page of a kernel, whole or not at all."""
+    from tilelang.cli.page import page
+
+    with working("simulating"):
+        text = page(kernel)
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8", newline="")
+        beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
+    if is_json():
+        emit({"page": path, "bytes": len(text.encode())})
+    else:
+        show(f"{path}: {len(text.encode()):,} bytes")
 
 
 def _counted(kernel: Any) -> Any:

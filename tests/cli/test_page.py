@@ -1,0 +1,324 @@
+"""The page of a kernel: well-formed, true to the IR and the simulator, the same every time, and alive in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.cli.browser import Browser, installed
+from tilelang.cli.page import page
+from tilelang.cli.page.loops import rows
+from tilelang.cli.page.record import record
+from tilelang.instruction import instruction, operand, updates
+from tilelang.lowering import ir
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c_family import emit, emit_placed
+
+VOID = {"meta", "input", "br", "hr", "col"}
+
+
+class Checked(HTMLParser):
+    """A page as a browser would read it: the texts, the ids, the data; complains about what does not close."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.data: dict[str, Any] = {}
+        self._identity: str | None = None
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.elements.append((tag, found))
+        if tag not in VOID:
+            self.open.append(tag)
+        if found.get("id"):
+            self.ids.append(str(found["id"]))
+        self.links += [str(found[name]) for name in ("href", "src") if name in found]
+        self._identity = found.get("id") if tag == "script" and found.get("type") == "application/json" else None
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        if self._identity is not None:
+            self.data[self._identity] = json.loads(data)
+        elif self.open[-1:] not in (["script"], ["style"]):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def simulated(schedule: tl.Schedule) -> tl.Kernel:
+    return tl.compile(schedule, target=tl.target("opencl", profile="simulated"))
+
+
+@functools.cache
+def product(size: int = 64) -> tl.Kernel:
+    example = importlib.import_module("examples.01_matmul")
+    return simulated(example.gemm_simt(example.matmul(size, size, size)))
+
+
+@functools.cache
+def softmax() -> tl.Kernel:
+    example = importlib.import_module("examples.08_softmax")
+    return simulated(example.softmax_rows(example.softmax(3, 1023)))
+
+
+def double(name: str = "X") -> tl.Tensor:
+    i, j = tl.axes(i=64, j=64)
+    return tl.define("Y", 2 * tl.input(name, tl.float32, i, j)[i, j], i, j)
+
+
+KERNELS = {"product": product, "softmax": softmax}
+
+
+@functools.cache
+def written(name: str) -> str:
+    return page(KERNELS[name]())
+
+
+# ---------------------------------------------------------------- the text
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_page_is_balanced_and_leads_nowhere_else(name: str) -> None:
+    found = Checked(written(name))
+    assert len(found.ids) == len(set(found.ids))
+    assert found.links and all(link.startswith("#") and link[1:] in found.ids for link in found.links)
+    assert not re.search(r"https?:|@import|url\(", written(name))
+    for _, attributes in found.elements:
+        assert set((attributes.get("data-rows") or "").split()) <= set(found.ids)
+        assert attributes.get("data-of", "d0") in found.data
+
+
+def test_a_page_stays_small() -> None:
+    assert len(written("product").encode()) < 1_000_000
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_page_says_what_the_program_has(name: str) -> None:
+    kernel, found = KERNELS[name](), Checked(written(name))
+    for k in kernel.program.kernels:
+        for buffer in k.buffers:
+            assert f"{buffer.name} {buffer.memory}" in found.text and f" {buffer.bytes:,} " in found.text
+        barriers = [s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]
+        assert sum(a.get("class") == "row barrier" for _, a in found.elements) == len(barriers)
+        for reason in (r for b in barriers for r in b.reasons):
+            assert " ".join(re.sub(r"(?<=at )/\S*/", "", reason).split()) in found.text
+    for step in kernel.schedule.steps:
+        assert str(step) in found.text
+
+
+def test_a_page_says_what_the_simulator_counts() -> None:
+    kernel, report = product(), tl.simulate(product())
+    text = Checked(written("product")).text
+    for buffer in "ABC":
+        total = sum(count.total for count in report.transactions if count.buffer == buffer)
+        assert f"transactions of 32 bytes {total:,}, at best" in text
+    assert len(kernel.program.kernels) == 1
+
+
+def test_the_same_kernel_gives_the_same_page() -> None:
+    example = importlib.import_module("examples.08_softmax")
+    again = page(simulated(example.softmax_rows(example.softmax(3, 1023))))
+    assert again == written("softmax")
+
+
+def test_names_are_escaped() -> None:
+    steps = ".tile(i=8).to(tl.block).load('möbius', tl.shared).tile(i=1).to(tl.thread)"
+    names: dict[str, Any] = {"tl": tl, "double": double}
+    exec(compile("schedule = tl.schedule(double('möbius'))" + steps, '/tmp/</script><b>"x"&.py', "exec"), names)
+    text = page(simulated(names["schedule"]))
+    found = Checked(text)
+    assert 'script><b>"x"&.py:1' in found.text and "read möbius into möbius_shared" in found.text
+    assert text.count("</script>") == text.count("<script")
+
+
+# ---------------------------------------------------------------- what it tells
+
+
+def stands_out(schedule: tl.Schedule) -> str:
+    text = Checked(page(simulated(schedule))).text
+    return text[text.index("What stands out", text.index("What stands out") + 1) : text.index("The simulator ran")]
+
+
+def test_neighbours_that_read_a_column_stand_out() -> None:
+    y = tl.schedule(double()).tile(i=64, j=1).to(tl.block)
+    assert "64 transactions where 8 would hold the bytes asked for" in stands_out(y.tile(i=1).to(tl.thread))
+    along = tl.schedule(double()).tile(i=1, j=64).to(tl.block).tile(j=1).to(tl.thread)
+    assert "transactions" not in stands_out(along)
+
+
+def test_a_bank_that_is_asked_twice_stands_out() -> None:
+    y = tl.schedule(double()).tile(i=32, j=32).to(tl.block)
+    rows_of_32 = y.load("X", tl.shared, layout=tl.layout("j", "i")).tile(i=1, j=1).to(tl.thread)
+    assert "extra phases by bank conflicts" in stands_out(rows_of_32)
+    padded = y.load("X", tl.shared, layout=tl.layout("j", "i").pad(1)).tile(i=1, j=1).to(tl.thread)
+    assert "bank conflicts" not in stands_out(padded)
+
+
+def test_idle_threads_stand_out() -> None:
+    half = tl.schedule(double()).units(block=tl.warps(2)).tile(i=1).to(tl.block).tile(j=2).to(tl.thread)
+    assert "32 of 64 threads never take part" in stands_out(half)
+
+
+def test_a_shared_buffer_tells_which_element_lies_where() -> None:
+    y = tl.schedule(double()).tile(i=32, j=32).to(tl.block)
+    kernel = simulated(y.load("X", tl.shared, layout=tl.layout("j", "i").pad(1)).tile(i=1, j=1).to(tl.thread))
+    ((key, holds),) = record(kernel).holds.items()
+    assert key == (0, "X_shared")
+    assert holds == {j * 33 + i: ("X", i * 64 + j) for i in range(32) for j in range(32)}
+
+
+def test_requests_add_up_to_the_moves_counts() -> None:
+    for move in record(softmax()).moves:
+        kept = move.requests
+        assert len({r.number for r in kept}) == len(kept) and all(r.number < move.count for r in kept)
+        if move.count == len(kept):
+            assert sum(r.cost for r in kept) == move.cost and sum(r.least for r in kept) == move.least
+
+
+def test_blocks_share_the_inputs_of_a_product() -> None:
+    example = importlib.import_module("examples.01_matmul")
+    kernel = simulated(example.gemm_simt(example.matmul(64, 96, 16), 64, 32, 8))
+    found = {(d.buffer.name, d.writes): d for d in record(kernel).divisions}
+    assert (found["A", False].blocks == 3).all() and (found["B", False].blocks == 1).all()
+    assert found["C", True].first.reshape(64, 96)[:, ::32].tolist() == [[0, 1, 2]] * 64
+
+
+def test_a_large_launch_is_cut_and_says_so() -> None:
+    i, j = tl.axes(i=4096, j=4096)
+    y = tl.define("Y", 2 * tl.input("X", tl.float32, i, j)[i, j], i, j)
+    text = Checked(page(simulated(tl.schedule(y).tile(i=4).to(tl.block).tile(i=4, j=1).to(tl.thread, count=64)))).text
+    assert "Not shown" not in text  # said by the script, from the data
+    found = Checked(page(simulated(tl.schedule(y).tile(i=64, j=64).to(tl.block)))).text
+    assert "The launch is too large to be simulated whole" in found
+
+
+def test_without_a_source_the_page_says_why(only_shipped_instructions: None) -> None:
+    n = tl.axes(n=4)
+    A, C = operand("A", tl.float32, "register"), operand("C", tl.float32, "register", n)
+    instruction("add4", means=updates(C[n], A[()] * 2.0), operands=(A, C), level="thread")
+    m, n4, k = tl.axes(m=4, n=4, k=4)
+    X = tl.input("X", tl.float32, m, k)
+    start = tl.schedule(tl.define("Y", tl.sum(X[m, k] * 2.0, over=k), m, n4)).tile(m=4, n=4).to(tl.block)
+    kernel = simulated(start.accumulate(tl.register).split(m=1).split(k=1).load("X", tl.register).do("add4"))
+    text = Checked(page(kernel)).text
+    assert "for k in 0..4:" in text
+    assert "There is no source to show: the instruction add4 has no text in opencl." in text
+
+
+# ---------------------------------------------------------------- loops and lines
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_statement_stands_in_one_row_and_knows_its_lines(name: str) -> None:
+    program = KERNELS[name]().program
+    text, places = emit_placed(program, opencl.DIALECT)
+    assert text == emit(program, opencl.DIALECT)
+    lines = text.split("\n")
+    for kernel, places_of in zip(program.kernels, places, strict=True):
+        numbered = list(ir.statements(kernel.body))
+        assert len(places_of) == len(numbered)
+        for stmt, at in zip(numbered, places_of, strict=True):
+            if isinstance(stmt, ir.For):
+                assert stmt.var.name in lines[at[0]] and lines[at[-1]].strip().startswith("}")
+            if isinstance(stmt, ir.Barrier):
+                assert [lines[n].strip()[:8] for n in at] == ["barrier("]
+        found = [n for row in each(rows(kernel)) for n in row.numbers]
+        assert sorted(found + [n for n, s in enumerate(numbered) if isinstance(s, ir.Seq) and n not in found]) == list(
+            range(len(numbered))
+        )
+
+
+def each(found: Any) -> Iterator[Any]:
+    for row in found:
+        yield row
+        for _, inner in row.inside:
+            yield from each(inner)
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = installed()
+    if program is None:
+        pytest.skip("no browser is installed: chromium, or another that speaks its protocol")
+    with Browser(program, tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_browser_shows_loops_lines_and_cells(name: str, browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "a page & more.html"
+    path.write_text(written(name), encoding="utf-8")
+    browser.open(path)
+    row = "document.querySelector('.row.loop, .row.condition')"
+    browser.click(row)
+    first, last = browser.value(f"[+{row}.dataset.from, +{row}.dataset.to]")
+    lit = browser.value("[...document.querySelectorAll('.line.on')].map((line) => +line.dataset.line)")
+    assert lit == list(range(first, last + 1))
+    inner = f"document.getElementById('k0-l{first + 1}')"
+    browser.click(inner)
+    assert browser.value("document.querySelectorAll('.row.on').length") == 1
+    assert browser.value(f"{inner}.classList.contains('on')")
+    canvas = "document.querySelector('#moves canvas')"
+    browser.middle(canvas)
+    x, y = browser.value(f"(() => {{ const b = {canvas}.getBoundingClientRect(); return [b.left, b.top]; }})()")
+    left = browser.value(f"{canvas}.width") - 8
+    browser.point(x + left, y + 20)
+    tip = browser.value("document.getElementById('tip').textContent")
+    assert re.match(r"[AX]\[0, \d+\]\nthread \d+: warp \d+, lane \d+\nfirst in request \d+ of \d+", tip)
+    assert browser.value("!document.getElementById('tip').hidden")
+    assert browser.complaints == []
+
+
+def test_a_browser_shows_one_request(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written("product"), encoding="utf-8")
+    browser.open(path)
+    figure = "document.querySelector('#moves .picture')"
+    browser.click(f"{figure}.querySelector('[data-go=worst]')")
+    assert re.match(
+        r"Request \d+ of 32, warp 0: 32 threads, 128 elements", browser.value(f"{figure}.querySelector('.said').textContent")
+    )
+    browser.value(f"{figure}.querySelector('canvas').focus()")
+    browser.press("ArrowRight")
+    assert browser.value("document.getElementById('tip').textContent").startswith("A[0, 0]\nthread 0 in this request")
+    browser.press("Escape")
+    browser.press("ArrowDown")
+    browser.press("ArrowDown")
+    assert browser.value("document.getElementById('tip').textContent").startswith("A[1, 0]\nthread 2: warp 0, lane 2")
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("name", KERNELS)
+def test_nothing_sticks_out(name: str, width: int, browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written(name), encoding="utf-8")
+    browser.resize(width)
+    browser.open(path)
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('.picture')].filter((f) => f.scrollWidth > f.clientWidth + 1).map((f) => f.id)"
+    assert browser.value(wide) == []

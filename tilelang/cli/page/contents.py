@@ -1,0 +1,65 @@
+"""What all parts of the page speak of: the kernel, what was recorded of it, its steps, and the figures made so far."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tilelang.cli.page.html import Html, data
+from tilelang.cli.page.record import Record
+from tilelang.errors import Span
+from tilelang.explain import refinements
+from tilelang.lowering import ir
+from tilelang.runtime import Kernel
+from tilelang.steps import Step
+
+
+@dataclasses.dataclass
+class Contents:
+    """What all parts speak of: the kernel, what was recorded, and the figures made so far."""
+
+    kernel: Kernel
+    record: Record
+    steps: list[tuple[Step | None, Any]]
+    names: dict[str, str]  # files by their last name
+    figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
+    scripts: list[Html] = dataclasses.field(default_factory=list)
+
+    def script(self, value: dict[str, Any]) -> str:
+        """Puts a figure's data on the page; the id of its element."""
+        identity = f"d{len(self.scripts)}"
+        self.scripts.append(data(identity, value))
+        return identity
+
+    def step_of(self, span: Span | None) -> str | None:
+        """The one step written at a place, or with braces that are; None where there are several, or none."""
+        found = [step for step, _ in self.steps if step is not None and span is not None and span in spans(step)]
+        return str(found[0]) if len(found) == 1 else None
+
+    def place(self, span: Span | None) -> str:
+        return shortened(str(span), self.names) if span is not None else ""
+
+
+def contents(kernel: Kernel, record: Record) -> Contents:
+    """The contents of a page."""
+    steps = list(refinements(kernel.schedule))
+    found: set[Span | None] = {span for step in kernel.schedule.steps for span in spans(step)}
+    found |= {getattr(s, "span", None) for k in kernel.program.kernels for s in ir.statements(k.body)}
+    files = sorted({s.file for s in found if s is not None}, key=lambda f: (-len(f), f))
+    return Contents(kernel, record, steps, {f: os.path.basename(f) or f for f in files})
+
+
+def spans(step: Step) -> set[Span]:
+    """Where a step, and the steps in its braces, are written."""
+    inner = getattr(step, "steps", None) or ()
+    own: Span | None = getattr(step, "span", None)
+    return ({own} if own is not None else set()).union(*(spans(s) for s in inner))
+
+
+def shortened(text: str, names: Mapping[str, str]) -> str:
+    """A text with files by their last name."""
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text

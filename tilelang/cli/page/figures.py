@@ -1,0 +1,151 @@
+"""The pictures as data: which cells there are, what each of them says, and which requests can be shown one by one.
+
+A picture is lines of consecutive elements of one buffer: rows of the tensor, or rows of banks. The page's script draws it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tilelang.cli.page.record import Array, Division, Move, Record
+from tilelang.lowering import ir
+
+LINES, COLUMNS = 128, 256  # the most lines and columns of a picture
+WIDE, FEW, WRAPPED = 128, 4, 64  # few rows that are wider than this are wrapped into lines of 64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Lines:
+    """The lines of a picture: the first element of each, and how many it has. banked: a line is a row of banks."""
+
+    starts: list[int]
+    lengths: list[int]
+    banked: bool = False
+
+    def inside(self, cells: Array) -> Array:
+        """Which of the elements stand on a line."""
+        starts = np.array(self.starts, np.int64)
+        at = np.searchsorted(starts, cells, side="right") - 1
+        inside: Array = (at >= 0) & (cells - starts[np.maximum(at, 0)] < np.array(self.lengths)[np.maximum(at, 0)])
+        return inside
+
+
+def move_figure(move: Move, record: Record) -> dict[str, Any]:
+    """The picture of a move."""
+    buffer = move.buffer
+    element, thread, time = move.touched
+    cells, first, touches = np.unique(element, return_index=True, return_counts=True)
+    pairs = np.unique(element.astype(np.int64) * (int(thread.max()) + 1) + thread) // (int(thread.max()) + 1)
+    threads = np.unique(pairs, return_counts=True)[1]
+    lines = _bank_lines(buffer, move.base, record) if buffer.memory == "shared" else _rows(buffer, cells)
+    kept = lines.inside(cells)
+    return {
+        **_common(buffer, lines, record, cut=int((~kept).sum())),
+        "base": move.base,
+        "cells": _runs(cells[kept]),
+        "thread": _short(thread[first][kept]),
+        "time": _short(time[first][kept]),
+        "touches": _short(touches[kept]),
+        "threads": _short(threads[kept]),
+        "count": move.count,
+        "writes": move.writes,
+        "worst": move.worst,
+        "requests": [
+            {
+                "number": r.number, "warp": r.warp, "runs": [n for one in r.runs for n in one], "cost": r.cost, "least": r.least,
+                "elements": r.elements, "statement": r.statement, "crowded": list(r.crowded),
+            }
+            for r in move.requests
+        ],
+    }  # fmt: skip
+
+
+def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> dict[str, Any]:
+    """The picture of a tensor divided among blocks."""
+    cells = np.flatnonzero(division.blocks)
+    lines = _rows(division.buffer, cells)
+    kept = lines.inside(cells)
+    return {
+        **_common(division.buffer, lines, record, cut=int((~kept).sum())),
+        "cells": _runs(cells[kept]),
+        "block": _short(division.first[cells][kept]),
+        "blocks": _short(division.blocks[cells][kept]),
+        "grid": list(kernel.grid),
+        "writes": division.writes,
+    }
+
+
+def layout_figure(
+    buffer: ir.Buffer, base: int, holds: Mapping[int, tuple[str, int]], shapes: Mapping[str, tuple[int, ...]], record: Record
+) -> dict[str, Any]:
+    """The picture of a shared buffer: which element of which input lies where."""
+    lines = _bank_lines(buffer, base, record)
+    cells = np.array(sorted(holds), np.int64)
+    kept = lines.inside(cells)
+    names = sorted({name for name, _ in holds.values()})
+    shown = cells[kept].tolist()
+    return {
+        **_common(buffer, lines, record, cut=int((~kept).sum())),
+        "base": base,
+        "cells": _runs(cells[kept]),
+        "tensor": _short(np.array([names.index(holds[e][0]) for e in shown], np.int64)),
+        "held": _short(np.array([holds[e][1] for e in shown], np.int64)),
+        "tensors": [{"name": n, "shape": list(shapes[n])} for n in names],
+    }
+
+
+def _common(buffer: ir.Buffer, lines: _Lines, record: Record, cut: int) -> dict[str, Any]:
+    return {
+        "name": buffer.name, "shape": list(buffer.shape), "bytes": buffer.dtype.bytes, "memory": buffer.memory,
+        "starts": lines.starts, "lengths": _short(np.array(lines.lengths)), "columns": max(lines.lengths), "banked": lines.banked,
+        "cut": cut, "warp": record.warp, "banks": record.banks, "bankBytes": record.bank_bytes,
+        "transaction": record.transaction_bytes,
+    }  # fmt: skip
+
+
+def _rows(buffer: ir.Buffer, cells: Array) -> _Lines:
+    """The rows of the smallest box around the touched elements."""
+    if not buffer.shape or not cells.size:
+        return _Lines([0], [1])
+    index = np.unravel_index(cells, buffer.shape)
+    low, high = [int(i.min()) for i in index], [int(i.max()) for i in index]
+    width = high[-1] - low[-1] + 1
+    outer = [range(a, b + 1) for a, b in zip(low[:-1], high[:-1], strict=True)]
+    places = itertools.islice(itertools.product(*outer), LINES)
+    starts = [int(np.ravel_multi_index((*place, low[-1]), buffer.shape)) for place in places]
+    if width > WIDE and math.prod(len(r) for r in outer) <= FEW:
+        pieces = [(at, min(WRAPPED, width - at)) for at in range(0, width, WRAPPED)]
+        return _Lines([start + at for start in starts for at, _ in pieces], [n for _ in starts for _, n in pieces])
+    return _Lines(starts, [min(width, COLUMNS)] * len(starts))
+
+
+def _bank_lines(buffer: ir.Buffer, base: int, record: Record) -> _Lines:
+    """Rows of banks; the first may begin before the buffer does."""
+    row = record.banks * record.bank_bytes
+    columns = max(1, row // buffer.dtype.bytes)
+    before = base % row // buffer.dtype.bytes
+    lines = min(-(-(before + buffer.elements) // columns), LINES)
+    return _Lines([line * columns - before for line in range(lines)], [columns] * lines, True)
+
+
+def _runs(cells: Array) -> list[int]:
+    """Ascending numbers as (first, how many) one after another."""
+    if not cells.size:
+        return []
+    breaks = np.flatnonzero(np.diff(cells) != 1) + 1
+    firsts = np.concatenate(([0], breaks))
+    counts = np.diff(np.concatenate((firsts, [cells.size])))
+    return [int(n) for pair in zip(cells[firsts], counts, strict=True) for n in pair]
+
+
+def _short(values: Array) -> Any:
+    """A list, or one number where all are equal."""
+    if values.size and (values == values[0]).all():
+        return int(values[0])
+    return [int(v) for v in values]

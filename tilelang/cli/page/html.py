@@ -1,0 +1,54 @@
+"""HTML that escapes by itself: a text becomes `Html` only through `tag`, so nothing that a person named can be taken for markup."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+
+class Html(str):
+    """Markup."""
+
+    __slots__ = ()
+
+
+VOID = frozenset(("input", "meta", "br", "hr", "col"))
+
+
+def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
+    """An element: texts are escaped, Html stands as it is, None is left out. `class_` is class, `data_row` is data-row.
+
+    >>> print(tag("a", "x < y", href="#top", data_row=3))
+    <a href="#top" data-row="3">x &lt; y</a>
+    """
+    head = name
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        spelled = key.rstrip("_").replace("_", "-")
+        head += f" {spelled}" if value is True else f' {spelled}="{html.escape(str(value))}"'
+    return Html(f"<{head}>") if name in VOID else Html(f"<{head}>{join(*children)}</{name}>")
+
+
+def join(*children: Any) -> Html:
+    """The children one after another, escaped where they are no Html."""
+    return Html("".join(c if isinstance(c, Html) else html.escape(str(c)) for c in children if c is not None))
+
+
+def data(identity: str, value: Any) -> Html:
+    """A script element that holds a value for the page's script."""
+    text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=True)
+    text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Html(f'<script type="application/json" id="{html.escape(identity)}">{text}</script>')
+
+
+def table(heads: list[Any], rows: list[list[Any]], **attributes: Any) -> Html:
+    """A table in a box of its own that scrolls where it is too wide. A row's cells are texts or Html; numbers stand to the right."""
+    top = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in heads)))
+    body = [tag("tr", *(_cell(c) for c in row)) for row in rows]
+    return tag("div", tag("table", top, tag("tbody", *body), **attributes), class_="wide")
+
+
+def _cell(value: Any) -> Html:
+    return tag("td", f"{value:,}" if isinstance(value, int) else value, class_="number" if isinstance(value, int) else None)

@@ -1,0 +1,385 @@
+"use strict";
+(() => {
+  const all = (what, inside = document) => [...inside.querySelectorAll(what)];
+  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const tip = document.getElementById("tip");
+
+  // ---------------------------------------------------------------- loops and lines
+
+  const rows = all(".row[data-from]");
+  const lineOf = (kernel, number) => document.getElementById(`k${kernel}-l${number}`);
+  const linesOf = (row) => {
+    const found = [];
+    for (let n = +row.dataset.from; n <= +row.dataset.to; n++) {
+      const line = lineOf(row.dataset.kernel, n);
+      if (line) found.push(line);
+    }
+    return found;
+  };
+  const clear = (mark) => all(`.row.${mark}, .line.${mark}, .step.${mark}`).forEach((x) => x.classList.remove(mark));
+  const into = (pane, element) => {
+    if (!pane || !element) return;
+    const a = pane.getBoundingClientRect(), b = element.getBoundingClientRect();
+    if (b.top < a.top || b.bottom > a.bottom) pane.scrollTop += b.top - a.top - a.height / 4;
+  };
+  const show = (chosen, step) => {
+    clear("on");
+    chosen.forEach((row) => { row.classList.add("on"); linesOf(row).forEach((line) => line.classList.add("on")); });
+    if (step) step.classList.add("on");
+    if (chosen.length) {
+      into(chosen[0].closest(".pane"), chosen[0]);
+      const line = chosen.map((row) => linesOf(row)[0]).find((x) => x);
+      if (line) into(line.closest(".source"), line);
+    }
+  };
+  const rowOf = (kernel, number) => rows
+    .filter((r) => r.dataset.kernel === kernel && +r.dataset.from <= number && number <= +r.dataset.to)
+    .sort((a, b) => (a.dataset.to - a.dataset.from) - (b.dataset.to - b.dataset.from))[0];
+  all(".row").forEach((row) => {
+    row.addEventListener("click", () => show([row]));
+    row.addEventListener("mouseenter", () => { clear("near"); linesOf(row).forEach((line) => line.classList.add("near")); });
+    row.addEventListener("mouseleave", () => clear("near"));
+  });
+  all(".source").forEach((pane) => {
+    const kernel = pane.dataset.kernel;
+    const choose = (line) => {
+      const row = rowOf(kernel, +line.dataset.line);
+      if (row) show([row]);
+    };
+    pane.addEventListener("click", (event) => {
+      const line = event.target.closest(".line");
+      if (line) choose(line);
+    });
+    pane.addEventListener("mousemove", (event) => {
+      const line = event.target.closest(".line");
+      clear("near");
+      const row = line && rowOf(kernel, +line.dataset.line);
+      if (row) row.classList.add("near");
+    });
+    pane.addEventListener("mouseleave", () => clear("near"));
+    pane.addEventListener("keydown", (event) => {
+      const lines = all(".line", pane), at = lines.findIndex((x) => x.classList.contains("cursor"));
+      const move = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
+      if (move) {
+        const next = Math.max(0, Math.min(lines.length - 1, at < 0 ? 0 : at + move));
+        lines.forEach((x, n) => x.classList.toggle("cursor", n === next));
+        into(pane, lines[next]);
+        event.preventDefault();
+      } else if (event.key === "Enter" && at >= 0) choose(lines[at]);
+    });
+  });
+  all(".step[data-rows]").forEach((step) => step.addEventListener("click", () => {
+    show(step.dataset.rows.split(" ").map((id) => document.getElementById(id)).filter((x) => x), step);
+    const first = document.querySelector(".row.on");
+    if (first) first.closest(".beside, .single").scrollIntoView({ block: "nearest" });
+  }));
+  const arrive = () => {
+    const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (row && row.classList.contains("row")) { show([row]); row.focus({ preventScroll: true }); }
+  };
+  window.addEventListener("hashchange", arrive);
+
+  // ---------------------------------------------------------------- pictures
+
+  const HUES = [212, 28, 150, 285, 350, 182, 52, 320];
+  const hue = (n) => (n < HUES.length ? HUES[n] : (n * 137.508) % 360);
+  const gradient = (h, t) => `hsl(${h} 62% ${38 + 42 * t}%)`;
+  const ramp = (t) => `hsl(${262 - 212 * t} ${58 + 14 * t}% ${34 + 32 * t}%)`;
+  const index = (flat, shape) => {
+    const out = [];
+    for (let d = shape.length - 1; d >= 0; d--) { out.unshift(flat % shape[d]); flat = Math.floor(flat / shape[d]); }
+    return `[${out.join(", ")}]`;
+  };
+  const number = (n) => n.toLocaleString("en");
+  const times = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
+
+  class Picture {
+    constructor(figure) {
+      this.figure = figure;
+      this.d = JSON.parse(document.getElementById(figure.dataset.of).textContent);
+      this.canvas = figure.querySelector("canvas");
+      this.select = figure.querySelector("select.colour");
+      this.said = figure.querySelector(".said");
+      this.at = new Map();
+      this.elements = [];
+      for (let i = 0; i < this.d.cells.length; i += 2)
+        for (let n = 0; n < this.d.cells[i + 1]; n++) { this.at.set(this.d.cells[i] + n, this.elements.length); this.elements.push(this.d.cells[i] + n); }
+      this.chosen = null;
+      this.cursor = null;
+      this.range = {};
+      for (const key of ["thread", "time", "touches", "threads", "block", "blocks"]) {
+        const field = this.d[key];
+        if (field === undefined) continue;
+        const values = Array.isArray(field) ? field : [field];
+        this.range[key] = [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
+      }
+      figure.classList.toggle("broad", this.d.columns > 128);
+      this.requests();
+      this.listen();
+      this.lay();
+    }
+
+    get(key, i) { const field = this.d[key]; return Array.isArray(field) ? field[i] : field; }
+    get mode() {
+      if (this.select) return this.select.value;
+      return this.d.held !== undefined ? "content" : this.d.block !== undefined ? "block" : "thread";
+    }
+    length(line) { return Array.isArray(this.d.lengths) ? this.d.lengths[line] : this.d.lengths; }
+    total() { return this.d.shape.reduce((a, b) => a * b, 1); }
+    element(line, column) {
+      if (line < 0 || line >= this.d.starts.length || column < 0 || column >= this.length(line)) return null;
+      const e = this.d.starts[line] + column;
+      return e < 0 || e >= this.total() ? null : e;
+    }
+    byte(e) { return (this.d.base || 0) + e * this.d.bytes; }
+    warp(thread) { return Math.floor(thread / this.d.warp); }
+
+    colour(i) {
+      const mode = this.mode, d = this.d;
+      if (mode === "thread") {
+        const thread = this.get("thread", i);
+        return gradient(hue(this.warp(thread)), d.warp > 1 ? (thread % d.warp) / (d.warp - 1) : 0.3);
+      }
+      if (mode === "warp") return gradient(hue(this.warp(this.get("thread", i))), 0.35);
+      if (mode === "content") {
+        const held = this.get("held", i), tensor = d.tensors[this.get("tensor", i)], width = tensor.shape[tensor.shape.length - 1] || 1;
+        const [low, high] = this.width || (this.width = this.spread(width));
+        return gradient(hue(Math.floor(held / width) % 12), high > low ? (held % width - low) / (high - low) : 0.3);
+      }
+      if (mode === "block") {
+        const block = this.get("block", i), x = d.grid[0];
+        if (d.grid[1] * d.grid[2] === 1) return gradient(hue(block % 8), (Math.floor(block / 8) % 4) / 4 + 0.1);
+        return gradient(hue(Math.floor(block / x) % 8), x > 1 ? (block % x) / (x - 1) : 0.35);
+      }
+      const [low, high] = this.range[mode];
+      return ramp(high > low ? (this.get(mode, i) - low) / (high - low) : 0.35);
+    }
+    spread(width) {
+      let low = Infinity, high = -Infinity;
+      this.elements.forEach((_, i) => { const c = this.get("held", i) % width; low = Math.min(low, c); high = Math.max(high, c); });
+      return [low, high];
+    }
+
+    lay() {
+      const d = this.d, lines = d.starts.length;
+      const context = this.canvas.getContext("2d");
+      context.font = "10px ui-monospace, monospace";
+      this.labels = d.starts.map((e, n) => (d.banked ? `${Math.floor(this.byte(e) / (d.banks * d.bankBytes))}` : index(Math.max(0, e), d.shape)));
+      this.left = Math.ceil(Math.max(...this.labels.map((t) => context.measureText(t).width))) + 8;
+      this.top = 16;
+      const room = this.canvas.parentElement.clientWidth - this.left - 2;
+      this.size = Math.max(3, Math.min(14, Math.floor(room / d.columns), lines > 64 ? 8 : 14));
+      const width = this.left + d.columns * this.size + 1, height = this.top + lines * this.size + 1;
+      const scale = window.devicePixelRatio || 1;
+      this.canvas.width = width * scale; this.canvas.height = height * scale;
+      this.canvas.style.width = `${width}px`; this.canvas.style.height = `${height}px`;
+      this.scale = scale;
+      this.draw();
+      this.legend();
+    }
+
+    draw() {
+      const d = this.d, c = this.canvas.getContext("2d"), s = this.size, gap = s > 5 ? 1 : 0;
+      c.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+      c.fillStyle = ink("--void");
+      c.fillRect(0, 0, this.canvas.width, this.canvas.height);
+      const empty = ink("--empty"), pale = ink("--pale"), quiet = ink("--quiet"), alarm = ink("--alarm"), strong = ink("--ink");
+      const request = this.chosen, touched = new Map(), crowded = new Set(request ? request.crowded : []), fetched = new Set();
+      if (request) {
+        for (let i = 0; i < request.runs.length; i += 3)
+          for (let n = 0; n < request.runs[i + 2]; n++) {
+            const e = request.runs[i + 1] + n;
+            if (!touched.has(e)) touched.set(e, request.runs[i]);
+            if (d.memory === "global") fetched.add(Math.floor(this.byte(e) / d.transaction));
+          }
+      }
+      for (let line = 0; line < d.starts.length; line++)
+        for (let column = 0; column < this.length(line); column++) {
+          const e = this.element(line, column);
+          if (e === null) continue;
+          const x = this.left + column * s, y = this.top + line * s, i = this.at.get(e);
+          if (request) {
+            const thread = touched.get(e);
+            const part = d.memory === "global" && fetched.has(Math.floor(this.byte(e) / d.transaction));
+            c.fillStyle = thread !== undefined ? gradient(hue(this.warp(thread)), d.warp > 1 ? (thread % d.warp) / (d.warp - 1) : 0.3) : i === undefined ? empty : pale;
+            c.fillRect(x, y, s - gap, s - gap);
+            if (thread === undefined && part) {
+              c.strokeStyle = quiet;
+              c.beginPath(); c.moveTo(x + 1, y + s - gap - 1); c.lineTo(x + s - gap - 1, y + 1); c.stroke();
+            }
+            if (crowded.has(e)) { c.strokeStyle = alarm; c.lineWidth = 2; c.strokeRect(x + 0.5, y + 0.5, s - gap - 1, s - gap - 1); c.lineWidth = 1; }
+          } else {
+            c.fillStyle = i === undefined ? empty : this.colour(i);
+            c.fillRect(x, y, s - gap, s - gap);
+          }
+        }
+      c.fillStyle = quiet;
+      c.font = "10px ui-monospace, monospace";
+      c.textBaseline = "middle";
+      const every = Math.max(1, Math.ceil(11 / s));
+      c.textAlign = "right";
+      for (let line = 0; line < d.starts.length; line += every) c.fillText(this.labels[line], this.left - 5, this.top + line * s + s / 2);
+      c.textAlign = "left";
+      const each = d.banked ? d.bankBytes / d.bytes : 1, first = d.banked ? 0 : d.starts[0] % (d.shape[d.shape.length - 1] || 1);
+      for (let column = 0; column < d.columns; column += Math.max(8, Math.ceil(24 / s / 8) * 8)) {
+        const text = d.banked ? `${column ? "" : "bank "}${Math.floor(column / each)}` : `${first + column}`;
+        c.fillText(text, this.left + column * s, 7);
+      }
+      if (this.cursor) {
+        c.strokeStyle = strong; c.lineWidth = 2;
+        c.strokeRect(this.left + this.cursor[1] * s - 1, this.top + this.cursor[0] * s - 1, s + 1, s + 1);
+        c.lineWidth = 1;
+      }
+    }
+
+    text(e) {
+      const d = this.d, i = this.at.get(e), out = [`${d.name}${index(e, d.shape)}`];
+      if (d.memory === "shared") {
+        const word = Math.floor(this.byte(e) / d.bankBytes);
+        out[0] += `: bank ${word % d.banks}, row ${Math.floor(word / d.banks)}, byte ${number(this.byte(e))}`;
+      }
+      if (this.chosen) {
+        const threads = [];
+        for (let k = 0; k < this.chosen.runs.length; k += 3)
+          if (this.chosen.runs[k + 1] <= e && e < this.chosen.runs[k + 1] + this.chosen.runs[k + 2]) threads.push(this.chosen.runs[k]);
+        if (threads.length) {
+          out.push(`${threads.length === 1 ? "thread" : "threads"} ${threads.slice(0, 8).join(", ")}${threads.length > 8 ? ` and ${threads.length - 8} more` : ""} in this request`);
+          if (this.chosen.crowded.includes(e)) out.push("its bank is asked for more than it gives at once");
+          return out.join("\n");
+        }
+      }
+      if (i === undefined) {
+        out.push(d.held !== undefined ? "no element of an input was found here" : d.block !== undefined ? "no block touches it" : "not touched");
+        return out.join("\n");
+      }
+      if (d.held !== undefined) {
+        const tensor = d.tensors[this.get("tensor", i)];
+        out.push(`holds ${tensor.name}${index(this.get("held", i), tensor.shape)} when it is first read`);
+        return out.join("\n");
+      }
+      if (d.block !== undefined) {
+        const [x, y] = d.grid, block = this.get("block", i), n = this.get("blocks", i);
+        const place = d.grid[1] * d.grid[2] === 1 ? `${block}` : `(${block % x}, ${Math.floor(block / x) % y}${d.grid[2] > 1 ? `, ${Math.floor(block / x / y)}` : ""})`;
+        out.push(`block ${place}${n > 1 ? ` and ${times(n - 1, "more block", "more blocks")}` : ""}`);
+        return out.join("\n");
+      }
+      const thread = this.get("thread", i), touches = this.get("touches", i), threads = this.get("threads", i);
+      out.push(`thread ${thread}: warp ${this.warp(thread)}, lane ${thread % d.warp}`);
+      out.push(`first in request ${number(this.get("time", i) + 1)} of ${number(d.count)}`);
+      if (touches > 1) out.push(`${d.writes ? "written" : "read"} ${times(touches, "time", "times")} by ${times(threads, "thread", "threads")}`);
+      return out.join("\n");
+    }
+
+    point(cell, x, y) {
+      this.cursor = cell;
+      const e = cell && this.element(...cell);
+      if (e === null || e === undefined) { tip.hidden = true; this.cursor = null; this.draw(); return; }
+      tip.textContent = this.text(e);
+      tip.hidden = false;
+      const box = this.canvas.getBoundingClientRect();
+      const px = x ?? box.left + this.left + (cell[1] + 1) * this.size, py = y ?? box.top + this.top + (cell[0] + 1) * this.size;
+      const w = tip.offsetWidth, h = tip.offsetHeight;
+      tip.style.left = `${Math.max(4, px + 14 + w > innerWidth ? px - w - 10 : px + 14)}px`;
+      tip.style.top = `${Math.max(4, py + 14 + h > innerHeight ? py - h - 10 : py + 14)}px`;
+      this.draw();
+    }
+
+    choose(request) {
+      this.chosen = request || null;
+      if (!this.chosen) this.said.textContent = "";
+      else {
+        const r = this.chosen, d = this.d, threads = new Set(r.runs.filter((_, k) => k % 3 === 0)).size;
+        const asked = `${times(threads, "thread", "threads")}, ${times(r.elements, "element", "elements")}, ${times(r.elements * d.bytes, "byte", "bytes")}`;
+        const cost = d.memory === "global"
+          ? `${times(r.cost, "transaction", "transactions")} of ${d.transaction} bytes${r.cost > r.least ? `, ${number(r.least)} would hold them` : ""}`
+          : r.cost ? `${times(r.cost, "extra phase", "extra phases")}: more than one word is wanted of a bank (outlined)` : "no bank conflict";
+        this.said.textContent = `Request ${number(r.number + 1)} of ${number(d.count)}, warp ${r.warp}: ${asked}; ${cost}.`;
+      }
+      this.draw();
+      this.legend();
+    }
+
+    requests() {
+      const list = this.d.requests, bar = this.figure.querySelector(".requests");
+      if (!list || !list.length) return;
+      bar.hidden = false;
+      this.said.hidden = false;
+      const go = {
+        previous: () => list[Math.max(0, this.chosen ? list.indexOf(this.chosen) - 1 : 0)],
+        next: () => list[Math.min(list.length - 1, this.chosen ? list.indexOf(this.chosen) + 1 : 0)],
+        worst: () => list.find((r) => r.number === this.d.worst),
+        all: () => null,
+      };
+      all("button[data-go]", bar).forEach((b) => b.addEventListener("click", () => this.choose(go[b.dataset.go]())));
+    }
+
+    listen() {
+      const canvas = this.canvas;
+      const cell = (event) => [Math.floor((event.offsetY - this.top) / this.size), Math.floor((event.offsetX - this.left) / this.size)];
+      const pick = () => {
+        const e = this.cursor && this.element(...this.cursor), i = e === null ? undefined : this.at.get(e);
+        if (i === undefined || !this.d.requests) return;
+        const found = this.d.requests.find((r) => r.number === this.get("time", i));
+        this.choose(found);
+        if (!found) this.said.textContent = `Request ${number(this.get("time", i) + 1)} is not kept on this page: the first ${this.d.requests.length} and the dearest are.`;
+      };
+      canvas.addEventListener("mousemove", (event) => this.point(cell(event), event.clientX, event.clientY));
+      canvas.addEventListener("mouseleave", () => this.point(null));
+      canvas.addEventListener("blur", () => this.point(null));
+      canvas.addEventListener("click", pick);
+      canvas.addEventListener("keydown", (event) => {
+        const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+        if (move) {
+          const [line, column] = this.cursor || [-move[0], -move[1]];  // the first key comes to the first cell
+          const to = [Math.max(0, Math.min(this.d.starts.length - 1, line + move[0])), Math.max(0, Math.min(this.d.columns - 1, column + move[1]))];
+          if (this.element(...to) !== null) this.point(to);
+          event.preventDefault();
+        } else if (event.key === "Enter") pick();
+        else if (event.key === "Escape") { this.choose(null); this.point(null); }
+      });
+      if (this.select) this.select.addEventListener("change", () => { this.draw(); this.legend(); });
+    }
+
+    legend() {
+      const box = this.figure.querySelector(".legend"), d = this.d, mode = this.mode;
+      box.textContent = "";
+      const entry = (style, text, kind = "") => {
+        const span = document.createElement("span"), swatch = document.createElement("i");
+        swatch.style.background = style; swatch.className = kind;
+        span.append(swatch, text); box.append(span);
+      };
+      const across = (h) => `linear-gradient(90deg, ${gradient(h, 0)}, ${gradient(h, 1)})`;
+      if (mode === "thread" || mode === "warp" || this.chosen) {
+        const fields = Array.isArray(d.thread) ? d.thread : [d.thread], warps = [...new Set(fields.map((t) => this.warp(t)))].sort((a, b) => a - b);
+        const last = Math.min(d.warp, this.range.thread[1] + 1) - 1;
+        warps.slice(0, 8).forEach((w, n) => entry(mode === "warp" && !this.chosen ? gradient(hue(w), 0.35) : across(hue(w)),
+          `warp ${w}${n || (mode === "warp" && !this.chosen) ? "" : `, lanes 0 to ${last}`}`, mode === "warp" && !this.chosen ? "box" : ""));
+        if (warps.length > 8) box.append(`and ${warps.length - 8} more warps`);
+        if (this.chosen && d.memory === "global") entry(`linear-gradient(135deg, ${ink("--pale")} 45%, ${ink("--quiet")} 45% 55%, ${ink("--pale")} 55%)`, "fetched, not asked for", "box");
+        if (this.chosen && d.memory === "shared" && this.chosen.crowded.length) entry(ink("--alarm"), "in a crowded bank", "box");
+      } else if (mode === "content") {
+        box.append(`colour: row of ${d.tensors.map((t) => t.name).join(" and ")}; shade: place in the row`);
+      } else if (mode === "block") {
+        const [x, y, z] = d.grid;
+        box.append(y * z > 1 ? "colour: the block's row in the grid; shade: its place in the row" : "a colour for each block; eight colours in four shades, again and again");
+      } else {
+        const [low, high] = this.range[mode], one = { time: 1 }[mode] || 0;
+        const name = { time: "request", touches: "touched", blocks: "blocks" }[mode];
+        if (low === high) entry(ramp(0.35), `${name} ${number(low + one)}`, "box");
+        else entry(`linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ")})`, `${name} ${number(low + one)} to ${number(high + one)}`);
+      }
+      if (this.elements.length < d.starts.reduce((sum, _, line) => sum + this.length(line), 0))
+        entry(ink("--empty"), d.held !== undefined ? "none of an input" : "not touched", "box");
+      const cut = this.figure.querySelector(".cut");
+      cut.hidden = !d.cut;
+      cut.textContent = d.cut ? `Not shown: ${times(d.cut, "touched element", "touched elements")} beyond the picture's edge.` : "";
+    }
+  }
+
+  const pictures = all(".picture").map((figure) => new Picture(figure));
+  let waiting;
+  window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => pictures.forEach((p) => p.lay()), 100); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => pictures.forEach((p) => p.lay()));
+  arrive();
+  document.documentElement.dataset.ready = "yes";
+})();

@@ -1,0 +1,246 @@
+"""The parts with pictures: units, moves, shared memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang.cli.page import figures, loops
+from tilelang.cli.page.contents import Contents
+from tilelang.cli.page.html import Html, join, table, tag
+from tilelang.cli.page.record import Division, Move
+from tilelang.lowering import ir, printer
+from tilelang.steps import Tile
+
+REQUESTS = (
+    ("◀", "previous", "the request before"), ("▶", "next", "the next request"), ("dearest", "worst", "the dearest request"),
+    ("all", "all", "all requests"),
+)  # fmt: skip
+
+
+def _figure(identity: str, title: Html, about: str, colours: Sequence[str], facts: Sequence[tuple[str, Any]], of: str) -> Html:
+    """A picture's frame: the page's script fills it from the data element `of`."""
+    options = [tag("option", word, value=word) for word in colours]
+    choose = tag("label", "colour by ", tag("select", *options, class_="colour")) if len(options) > 1 else None
+    buttons = [tag("button", word, type="button", data_go=go, aria_label=label) for word, go, label in REQUESTS]
+    counted = [join(tag("dt", name), tag("dd", f"{value:,}" if isinstance(value, int) else value)) for name, value in facts]
+    return tag(
+        "figure",
+        tag("figcaption", title),
+        tag("div", choose, tag("span", "one request: ", *buttons, class_="requests", hidden=True), class_="controls"),
+        tag("p", class_="said", aria_live="polite", hidden=True),
+        tag("div", tag("canvas", tabindex=0, role="img", aria_label=f"{about}; arrow keys move over the cells"), class_="canvas"),
+        tag("div", class_="legend"),
+        tag("p", class_="cut", hidden=True),
+        tag("dl", *counted),
+        class_="picture",
+        id=identity,
+        data_of=of,
+    )
+
+
+def move_title(c: Contents, move: Move) -> str:
+    """What a move does, in a few words."""
+    others = " and ".join(move.partners)
+    if move.writes:
+        return f"write {move.buffer.name}" + (f" from {others}" if others else "")
+    return f"read {move.buffer.name}" + (f" into {others}" if others else "")
+
+
+def moves_section(c: Contents) -> Html:
+    """A picture of every move of the first block of each kernel, in the order of its first access."""
+    parts: list[Any] = []
+    for number, kernel in enumerate(c.kernel.program.kernels):
+        own = [(i, m) for i, m in enumerate(c.record.moves) if m.kernel == number]
+        drawn = [_move(c, i, m, kernel) for i, m in own]
+        parts.append(tag("h3", f"kernel {kernel.name}") if len(c.kernel.program.kernels) > 1 else None)
+        parts.append(tag("div", *drawn, class_="pictures"))
+    cut = (
+        tag("p", "The block makes too many accesses: only the first ones are shown and counted.", class_="lead")
+        if c.record.cut
+        else None
+    )
+    lead = (
+        "What the threads of the first block touch in global and shared memory, run by the simulator. A cell has the colour of the "
+        "thread that touches it first; point at a cell, or walk with the arrow keys, and it says which. Enter or a click shows the "
+        "whole request of its warp."
+    )
+    return tag("section", tag("h2", "Moves"), tag("p", lead, class_="lead"), cut, *parts, id="moves")
+
+
+def _move(c: Contents, place: int, move: Move, kernel: ir.Kernel) -> Html:
+    value = figures.move_figure(move, c.record)
+    script = c.script(value)
+    identity = f"move-{place}"
+    c.figure_of[place] = identity
+    step = c.step_of(move.span)
+    origin = step if step is not None else (f"from {c.place(move.span)}" if move.span is not None else "implied")
+    first = f"k{move.kernel}-s{_row_number(kernel, move.statements[0])}"
+    title = join(
+        tag("b", move_title(c, move)),
+        tag("span", origin, class_="quiet origin"),
+        tag("a", "in the loops", href=f"#{first}", class_="see"),
+    )
+    return _figure(
+        identity, title, move_title(c, move), ["thread", "warp", "time", "touches"], move_facts(c, move, kernel), script
+    )
+
+
+def _row_number(kernel: ir.Kernel, number: int) -> int:
+    """The first statement of the row in which a statement stands."""
+    todo = list(loops.rows(kernel))
+    while todo:
+        row = todo.pop(0)
+        if number in row.numbers:
+            return row.numbers[0]
+        todo = [r for _, inner in row.inside for r in inner] + todo
+    raise AssertionError(f"no row has statement {number}")
+
+
+def move_facts(c: Contents, move: Move, kernel: ir.Kernel) -> list[tuple[str, Any]]:
+    """What the simulator counted of a move."""
+    size, r = move.buffer.dtype.bytes, c.record
+    element, _, _ = move.touched
+    facts: list[tuple[str, Any]] = [
+        ("threads that take part", f"{move.active:,} of {kernel.threads:,}"),
+        ("requests by warps", move.count),
+        ("threads in a request", f"{move.lanes / move.count:.3g} of {min(r.warp, kernel.threads)}"),
+        ("elements", f"{len(set(element.tolist())):,}, touched {element.size:,} times ({size} bytes each)"),
+    ]
+    if move.buffer.memory == "global":
+        moved = move.cost * r.transaction_bytes
+        facts.append((f"transactions of {r.transaction_bytes} bytes", f"{move.cost:,}, at best {move.least:,}"))
+        facts.append(("bytes moved that a request asks for", f"{move.asked:,} of {moved:,} ({move.asked / moved:.0%})"))
+    else:
+        facts.append(("extra phases by bank conflicts", f"{move.cost:,} in {move.count:,} requests"))
+    return facts
+
+
+# ---------------------------------------------------------------- units
+
+
+def units_section(c: Contents) -> Html:
+    """The spreads of the main chain, each with a picture of the outputs by the unit that stores them."""
+    parts: list[Any] = []
+    drawn = 0
+    for step, _ in c.steps:
+        if not isinstance(step, Tile):
+            continue
+        pictures = _spread(c, step, drawn)
+        drawn += len(pictures)
+        parts += [tag("h3", tag("code", str(step))), tag("div", *pictures, class_="pictures") if pictures else None]
+        if not pictures:
+            parts.append(tag("p", _no_spread(c, step), class_="lead"))
+    if not parts:
+        parts.append(tag("p", "The schedule spreads nothing: one thread of one block does everything.", class_="lead"))
+    return tag("section", tag("h2", "Units"), *parts, id="units")
+
+
+def _no_spread(c: Contents, step: Tile) -> str:
+    if step.level != "block":
+        return "The first block stores no output."
+    if all(math.prod(k.grid) == 1 for k in c.kernel.program.kernels):
+        return "There is one block: it has everything."
+    return "The launch is too large to be simulated whole."
+
+
+def _spread(c: Contents, step: Tile, drawn: int) -> list[Html]:
+    out: list[Html] = []
+    if step.level == "block":
+        for division in c.record.divisions:
+            out.append(_division(c, division, f"unit-{drawn + len(out)}"))
+        return out
+    word = "thread" if step.level == "thread" else "warp"
+    for place, move in enumerate(c.record.moves):
+        if move.writes and move.buffer.role == "output":
+            title = join(tag("b", f"{move.buffer.name} by {word}"), tag("span", "the tile of the first block", class_="quiet origin"),
+                         tag("a", "the move", href=f"#move-{place}", class_="see"))  # fmt: skip
+            kernel = c.kernel.program.kernels[move.kernel]
+            identity = f"unit-{drawn + len(out)}"
+            facts = [("threads that store", f"{move.active:,} of {kernel.threads:,}")]
+            colours = [word, *(w for w in ("thread", "warp") if w != word)]
+            out.append(
+                _figure(
+                    identity,
+                    title,
+                    f"{move.buffer.name} by {word}",
+                    colours,
+                    facts,
+                    c.script(figures.move_figure(move, c.record)),
+                )
+            )
+    return out
+
+
+def _division(c: Contents, division: Division, identity: str) -> Html:
+    kernel = c.kernel.program.kernels[division.kernel]
+    grid = " x ".join(str(n) for n in kernel.grid if n != 1)
+    verb = "written" if division.writes else "read"
+    title = join(
+        tag("b", f"{division.buffer.name} {verb} by blocks"),
+        tag("span", f"the whole launch, {grid} blocks", class_="quiet origin"),
+    )
+    touched = division.blocks[division.blocks > 0]
+    low, high = int(touched.min()), int(touched.max())
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    facts = [
+        ("blocks", math.prod(kernel.grid)),
+        ("elements touched", f"{touched.size:,} of {division.buffer.elements:,}"),
+        ("blocks that touch one element", each),
+    ]
+    script = c.script(figures.division_figure(division, kernel, c.record))
+    return _figure(identity, title, f"{division.buffer.name} {verb} by blocks", ["block", "blocks"], facts, script)
+
+
+# ---------------------------------------------------------------- shared memory
+
+
+def shared_section(c: Contents) -> Html:
+    """Each shared buffer: where it lies, which element of which input lies in which bank, and its moves."""
+    parts: list[Any] = []
+    shapes = {t.name: t.shape for t in c.kernel.computation.inputs}
+    for number, kernel in enumerate(c.kernel.program.kernels):
+        for buffer in kernel.shared:
+            own = [(i, m) for i, m in enumerate(c.record.moves) if m.kernel == number and m.buffer.name == buffer.name]
+            where = "" if buffer.offset is None else f", bytes {buffer.offset:,} to {buffer.offset + buffer.bytes - 1:,}"
+            parts.append(tag("h3", f"{buffer.name}", tag("span", f"{printer.buffer_text(buffer)}{where}", class_="quiet origin")))
+            rows = [[tag("a", move_title(c, m), href=f"#move-{i}"), m.count, m.cost, _per(m.cost, m.count)] for i, m in own]
+            heads = ["access", "requests", "extra phases", "extra phases in a request"]
+            holds = c.record.holds.get((number, buffer.name), {})
+            base = own[0][1].base if own else buffer.offset or 0
+            picture = None
+            if holds:
+                script = c.script(figures.layout_figure(buffer, base, holds, shapes, c.record))
+                facts = [("elements that hold one of an input", f"{len(holds):,} of {buffer.elements:,}")]
+                title = join(
+                    tag("b", f"{buffer.name} by banks"),
+                    tag("span", "what lies where when it is first read", class_="quiet origin"),
+                )
+                picture = _figure(
+                    f"shared-{number}-{kernel.shared.index(buffer)}",
+                    title,
+                    f"{buffer.name} by banks",
+                    ["content"],
+                    facts,
+                    script,
+                )
+            unknown = (
+                tag("p", "It holds computed values: no element of an input was found in it.", class_="lead")
+                if own and not holds
+                else None
+            )
+            parts += [table(heads, rows) if own else None, unknown]
+            parts.append(tag("div", picture, class_="pictures") if picture is not None else None)
+    shared = c.kernel.target.profile.memory("shared")
+    banks = f"A row is {c.record.banks} banks of {c.record.bank_bytes} bytes."
+    if not shared.banks:
+        banks += f" The profile {c.kernel.target.profile.name} names no banks: these are the simulator's."
+    if not parts:
+        parts.append(tag("p", "No kernel uses shared memory.", class_="lead"))
+        banks = ""
+    return tag("section", tag("h2", "Shared memory"), tag("p", banks, class_="lead") if banks else None, *parts, id="shared")
+
+
+def _per(total: int, count: int) -> Html:
+    return tag("div", f"{total / count:.3g}", class_="right")

@@ -1,0 +1,329 @@
+"""What the threads of a kernel do to memory: the simulator's accesses, gathered into moves.
+
+A move is what one step does to one buffer in one direction: every access that the statements of the step make there. Moves are
+recorded for the first block of each kernel, run alone; the division of the tensors among blocks for the whole launch, where it is
+small enough to be run. Every number is the simulator's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.errors import Span
+from tilelang.lowering import ir
+from tilelang.lowering.memory_model import Touch, Watched
+from tilelang.lowering.simulate import Report, run
+from tilelang.reference import random_arrays
+from tilelang.runtime import Kernel
+from tilelang.simplify import interval
+
+Array = npt.NDArray[Any]
+
+KEPT_REQUESTS = 48  # of each move: those that the page can show one by one
+ACCESSES = 20_000  # of one block; the run ends after them
+TOUCHES = 3_000_000  # elements of one run, counted at every access
+EXECUTIONS = 60_000  # statements of a whole launch that is still run
+
+
+class Enough(Exception):
+    """Ends a run of which enough was seen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One access by one warp. runs: (thread, first element, elements) of its threads. crowded: elements in banks of which more is
+    wanted than the bank gives at once."""
+
+    number: int
+    warp: int
+    runs: tuple[tuple[int, int, int], ...]
+    cost: int
+    least: int
+    elements: int
+    statement: int
+    crowded: tuple[int, ...]
+
+
+@dataclasses.dataclass
+class Move:
+    """What one step does to one buffer in one direction, in the first block.
+
+    element, thread, time: every touch in order; time is the number of the request. cost: transactions (global) or extra phases by
+    bank conflicts (shared); least: the transactions that the bytes asked for would fill. worst: the number of the dearest request.
+    """
+
+    kernel: int
+    buffer: ir.Buffer
+    writes: bool
+    span: Span | None
+    partners: list[str] = dataclasses.field(default_factory=list)
+    statements: list[int] = dataclasses.field(default_factory=list)
+    texts: list[str] = dataclasses.field(default_factory=list)
+    base: int = 0
+    count: int = 0
+    cost: int = 0
+    least: int = 0
+    asked: int = 0
+    lanes: int = 0
+    worst: int = 0
+    requests: list[Request] = dataclasses.field(default_factory=list)
+    _touches: list[tuple[Array, Array, Array]] = dataclasses.field(default_factory=list)
+    _worst_cost: float = 0.0
+
+    @property
+    def touched(self) -> tuple[Array, Array, Array]:
+        """(element, thread, time) of every touch, in order."""
+        element, thread, time = (np.concatenate(part) for part in zip(*self._touches, strict=True))
+        return element, thread, time
+
+    @property
+    def active(self) -> int:
+        """How many threads of the block take part."""
+        return int(np.unique(self.touched[1]).size)
+
+
+@dataclasses.dataclass(frozen=True)
+class Division:
+    """Which blocks touch an element of a global buffer: `first` of them, and how many (0: none)."""
+
+    kernel: int
+    buffer: ir.Buffer
+    writes: bool
+    first: Array
+    blocks: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """Everything seen. report: of the whole launch, None where that is too large to be run. cut: the block was not run to its end.
+
+    holds: for each shared buffer by (kernel, name), the element of an input that each of its elements holds when it is first read,
+    as (tensor, flat index).
+    """
+
+    moves: tuple[Move, ...]
+    divisions: tuple[Division, ...]
+    holds: Mapping[tuple[int, str], Mapping[int, tuple[str, int]]]
+    report: Report | None
+    cut: bool
+    warp: int
+    banks: int
+    bank_bytes: int
+    transaction_bytes: int
+
+
+def record(kernel: Kernel) -> Record:
+    """Runs a kernel's first blocks, and where it is small the whole of it, in the simulator."""
+    profile = kernel.target.profile
+    shared, memory = profile.memory("shared"), profile.memory("global")
+    numbers = {
+        "warp": max(1, profile.warp_size),
+        "banks": shared.banks or 32,
+        "bank_bytes": shared.bank_bytes,
+        "transaction_bytes": memory.transaction_bytes or 128,
+    }
+    alone = kernel.program.replace(kernels=tuple(k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels))
+    arrays = random_arrays(kernel.computation)
+    watch = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
+    cut = False
+    try:
+        run(alone, arrays, watch=watch, **numbers)
+    except Enough:
+        cut = True
+    holds = _holds(alone, kernel, arrays, watch, numbers) if any(k.shared for k in alone.kernels) else {}
+    divided, report = _Divisions(kernel.program), None
+    if sum(_executions(k.body) * _batches(k) for k in kernel.program.kernels) <= EXECUTIONS:
+        try:
+            report = run(kernel.program, arrays, watch=divided, **numbers)
+        except Enough:
+            report = None
+    moves = tuple(watch.moves.values())
+    return Record(moves, divided.result() if report is not None else (), holds, report, cut, **numbers)
+
+
+def _executions(stmt: ir.Stmt) -> int:
+    """At most how many statements a thread executes (where a loop's end is known)."""
+    rounds = (interval(stmt.extent)[1] or 1) if isinstance(stmt, ir.For) else 1
+    return 1 + int(rounds) * sum(_executions(part) for part in ir.parts(stmt))
+
+
+def _batches(kernel: ir.Kernel) -> int:
+    return -(-math.prod(kernel.grid) * kernel.threads // 4096)
+
+
+def _numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
+    """The kernel and the number, in the order of `ir.statements`, of each statement by its id."""
+    found: dict[int, tuple[int, int]] = {}
+    for k, kernel in enumerate(program.kernels):
+        for number, stmt in enumerate(ir.statements(kernel.body)):
+            found.setdefault(id(stmt), (k, number))
+    return found
+
+
+def _partners(stmt: ir.Stmt, buffer: ir.Buffer, writes: bool) -> list[str]:
+    """The buffers at the other end of a move."""
+    names = [b.name for b, other in ir.touched(stmt) if other != writes and b != buffer]
+    return list(dict.fromkeys(names))
+
+
+class _Moves:
+    """Gathers the accesses of one block of each kernel."""
+
+    def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
+        self.moves: dict[Any, Move] = {}
+        self.first_read: dict[tuple[int, str], dict[int, Any]] = {}
+        self._numbers, self._warp, self._transaction_bytes = _numbers(program), warp, transaction_bytes
+        self._accesses = self._touches = 0
+
+    def __call__(self, seen: Watched) -> None:
+        stmt, buffer = seen.site.statement, seen.buffer
+        kernel, number = self._numbers[id(stmt)]
+        span = seen.site.span
+        partners = _partners(stmt, buffer, seen.writes)
+        key = (kernel, span, buffer.name, seen.writes, tuple(partners) if span is None else ())
+        move = self.moves.setdefault(key, Move(kernel, buffer, seen.writes, span))
+        move.partners += [p for p in partners if p not in move.partners]
+        if number not in move.statements:
+            move.statements.append(number)
+            move.texts.append(seen.site.text)
+        if buffer.memory == "shared" and not seen.writes:
+            self._read(kernel, seen)
+        self._add(move, seen, number)
+        self._accesses += 1
+        self._touches += seen.touch.element.size
+        if self._accesses >= ACCESSES or self._touches >= TOUCHES:
+            raise Enough
+
+    def _read(self, kernel: int, seen: Watched) -> None:
+        """Keeps the value of every element of shared memory when it is first read."""
+        known = self.first_read.setdefault((kernel, seen.buffer.name), {})
+        elements, at = np.unique(seen.touch.element, return_index=True)
+        values = seen.memory.storage[seen.buffer.name].data[seen.touch.address[at]]
+        for element, value in zip(elements.tolist(), values.tolist(), strict=True):
+            known.setdefault(element, value)
+
+    def _add(self, move: Move, seen: Watched, number: int) -> None:
+        touch, buffer = seen.touch, seen.buffer
+        size = buffer.dtype.bytes
+        warp = touch.thread // self._warp
+        warps, first = np.unique(warp, return_inverse=True)
+        distinct = np.unique(first.reshape(-1) * (buffer.elements + 1) + touch.element) // (buffer.elements + 1)
+        asked = np.bincount(distinct, minlength=warps.size) * size
+        least = -(-asked // self._transaction_bytes)
+        move.base = int(touch.address[0] - touch.element[0]) * size
+        move._touches.append((touch.element, touch.thread, move.count + first.reshape(-1)))
+        dear = seen.cost / warps.size > move._worst_cost
+        if dear:
+            move._worst_cost = seen.cost / warps.size
+        if len(move.requests) < KEPT_REQUESTS or dear:
+            costs = []
+            for w in range(warps.size):
+                request = self._request(move, seen, number, first.reshape(-1) == w, int(least[w]), move.count + w)
+                costs.append(request.cost)
+                if len(move.requests) < KEPT_REQUESTS or (dear and request.cost == max(costs)):
+                    move.requests.append(request)
+            if dear:
+                move.worst = move.count + costs.index(max(costs))
+        move.count += warps.size
+        move.cost += seen.cost
+        move.least += int(least.sum())
+        move.asked += int(asked.sum())
+        move.lanes += int(np.unique(touch.thread).size)
+
+    def _request(self, move: Move, seen: Watched, number: int, of: Array, least: int, at: int) -> Request:
+        touch, size = seen.touch, seen.buffer.dtype.bytes
+        part = Touch(touch.thread[of], touch.lane[of], touch.element[of], touch.address[of], False)
+        _, cost = seen.memory.cost(seen.buffer, part)
+        runs: list[list[int]] = []
+        for thread, element in zip(part.thread.tolist(), part.element.tolist(), strict=True):
+            if runs and runs[-1][0] == thread and runs[-1][1] + runs[-1][2] == element:
+                runs[-1][2] += 1
+            else:
+                runs.append([thread, element, 1])
+        crowded: tuple[int, ...] = ()
+        if seen.buffer.memory == "shared" and cost:
+            word, group, ideal = seen.memory.words(seen.buffer, part, part.address * size)
+            crowded = _crowded(
+                word, group, seen.memory.device.banks, ideal, np.repeat(part.element, word.size // part.element.size)
+            )
+        warp = int(part.thread[0]) // self._warp
+        elements = int(np.unique(part.element).size)
+        return Request(at, warp, tuple((t, e, n) for t, e, n in runs), cost, least, elements, number, crowded)
+
+
+def _crowded(word: Array, group: Array, banks: int, ideal: int, element: Array) -> tuple[int, ...]:
+    """The elements in banks of which one group of threads wants more words than it gets at once."""
+    width = int(word.max()) + 1
+    wanted = np.unique(group * width + word)
+    bank = wanted // width * banks + wanted % width % banks
+    number, counts = np.unique(bank, return_counts=True)
+    full = number[counts > ideal]
+    found = np.unique(element[np.isin(group * banks + word % banks, full)])
+    return tuple(int(e) for e in found)
+
+
+class _Divisions:
+    """Gathers which blocks touch which elements of global memory."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self._program, self._numbers = program, _numbers(program)
+        self._seen: dict[tuple[int, ir.Buffer, bool], list[Array]] = {}
+        self._touches = 0
+
+    def __call__(self, seen: Watched) -> None:
+        if seen.buffer.memory != "global":
+            return
+        kernel, _ = self._numbers[id(seen.site.statement)]
+        batch, blocks = seen.memory.batch, math.prod(seen.memory.batch.kernel.grid)
+        keys = np.unique(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
+        self._seen.setdefault((kernel, seen.buffer, seen.writes), []).append(keys)
+        self._touches += seen.touch.element.size
+        if self._touches >= 4 * TOUCHES:
+            raise Enough
+
+    def result(self) -> tuple[Division, ...]:
+        """The divisions of the buffers that more than one block could share."""
+        found = []
+        for (kernel, buffer, writes), parts in self._seen.items():
+            blocks = math.prod(self._program.kernels[kernel].grid)
+            if blocks == 1:
+                continue
+            keys = np.unique(np.concatenate(parts))
+            element, at, counts = np.unique(keys // blocks, return_index=True, return_counts=True)
+            first, number = np.full(buffer.elements, -1, np.int64), np.zeros(buffer.elements, np.int64)
+            first[element], number[element] = keys[at] % blocks, counts
+            found.append(Division(kernel, buffer, writes, first, number))
+        return tuple(found)
+
+
+def _holds(
+    alone: ir.Program, kernel: Kernel, arrays: dict[str, Array], watch: _Moves, numbers: dict[str, int]
+) -> dict[tuple[int, str], dict[int, tuple[str, int]]]:
+    """Which input element each element of shared memory holds: the one whose value it has in two runs on different data.
+
+    Integers may be indices, so they stay; values that two elements have in both runs tell nothing.
+    """
+    other = random_arrays(kernel.computation, 1)
+    other |= {name: a for name, a in arrays.items() if np.issubdtype(a.dtype, np.integer)}
+    again = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
+    try:
+        run(alone, other, watch=again, **numbers)
+    except Enough:
+        pass
+    known: dict[tuple[Any, Any], tuple[str, int] | None] = {}
+    for name, array in arrays.items():
+        pairs = zip(array.reshape(-1).tolist(), other[name].reshape(-1).tolist(), strict=True)
+        for flat, pair in enumerate(pairs):
+            known[pair] = None if pair in known else (name, flat)
+    found: dict[tuple[int, str], dict[int, tuple[str, int]]] = {}
+    for key, values in watch.first_read.items():
+        second = again.first_read.get(key, {})
+        places = {e: known.get((v, second.get(e))) for e, v in values.items()}
+        found[key] = {e: place for e, place in places.items() if place is not None}
+    return found

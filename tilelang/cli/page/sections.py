@@ -1,0 +1,157 @@
+"""The parts in words: steps, what stands out, loops beside the source, buffers against the device's limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang.cli.page import loops
+from tilelang.cli.page.contents import Contents, shortened, spans
+from tilelang.cli.page.html import Html, table, tag
+from tilelang.cli.page.pictures import move_title
+from tilelang.errors import DeviceError
+from tilelang.lowering.targets.c_family import emit_placed
+from tilelang.runtime import DIALECTS
+from tilelang.steps import Step
+
+OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # what has a buffer of its own
+
+
+def steps_section(c: Contents) -> Html:
+    """The steps with the spec after each: what is left of each axis, on which level, what lives where."""
+    axes: list[str] = []
+    for _, spec in c.steps:
+        axes += [a.name for a in spec.axes if a.name not in axes]
+    reduced = {a.name for _, spec in c.steps for a in spec.axes if a.reduction}
+    rows = []
+    before: dict[str, int] = {}
+    for number, (step, spec) in enumerate(c.steps):
+        left = {a.name: a.extent for a in spec.axes}
+        implied = bool(getattr(step, "implied", False))
+        span = getattr(step, "span", None)
+        said = "the whole computation" if step is None else str(step)
+        head = tag(
+            "button", said, type="button", class_="step", data_rows=" ".join(_rows_of(c, step)) or None, id=f"step-{number}"
+        )
+        cells = [_extent_cell(left.get(a), before.get(a)) for a in axes]
+        note = "implied" if implied else c.place(span)
+        rows.append([head, tag("span", note, class_="quiet"), spec.level, *cells, ", ".join(spec.residences)])
+        before = left
+    heads = ["step", "written at", "level", *(f"{a} (reduced)" if a in reduced else a for a in axes), "lives in"]
+    return tag("section", tag("h2", "Steps"), tag("p", "What is left of each axis after each step, for one unit of the level. "
+               "A step lights the loops and the source lines that it became.", class_="lead"),
+               table(heads, rows, class_="steps"), id="steps")  # fmt: skip
+
+
+def _extent_cell(now: int | None, before: int | None) -> Any:
+    if now is None:
+        return ""
+    return tag("b", f"{now:,}") if before is not None and now != before else tag("span", f"{now:,}", class_="quiet")
+
+
+def _rows_of(c: Contents, step: Step | None) -> list[str]:
+    """The rows of the trees whose statements come from a step, or from the braces below it."""
+    written = spans(step) if step is not None else set()
+    found = []
+    for number, kernel in enumerate(c.kernel.program.kernels):
+        todo = list(loops.rows(kernel))
+        while todo:
+            row = todo.pop(0)
+            if row.span in written:
+                found.append(f"k{number}-s{row.numbers[0]}")
+            todo = [r for _, inner in row.inside for r in inner] + todo
+    return found
+
+
+# ---------------------------------------------------------------- what stands out
+
+
+def remarks(c: Contents) -> Html:
+    """What a reader should look at first: moves that fetch more than they ask for, wait for banks, or leave threads idle."""
+    items = []
+    for place, move in enumerate(c.record.moves):
+        kernel = c.kernel.program.kernels[move.kernel]
+        r, said = c.record, []
+        if move.buffer.memory == "global" and move.cost > move.least:
+            said.append(f"{move.cost:,} transactions where {move.least:,} would hold the bytes asked for")
+        if move.buffer.memory == "shared" and move.cost:
+            said.append(f"{move.cost:,} extra phases by bank conflicts in {move.count:,} requests")
+        if move.active < kernel.threads:
+            said.append(f"{kernel.threads - move.active:,} of {kernel.threads:,} threads never take part")
+        elif move.lanes < move.count * min(r.warp, kernel.threads):
+            said.append(f"a request has {move.lanes / move.count:.3g} of {min(r.warp, kernel.threads)} threads on average")
+        if said:
+            items.append(tag("li", tag("a", move_title(c, move), href=f"#move-{place}"), ": ", "; ".join(said), "."))
+    report = c.record.report
+    if report is None:
+        items.append(
+            tag("li", "The launch is too large to be simulated whole: faults were not looked for, blocks are not shown.")
+        )
+    else:
+        found = "The simulator ran the whole launch and found nothing wrong." if not report.counts else str(report)
+        items.append(tag("li", shortened(found, c.names), class_="fault" if report.counts else None))
+    return tag("section", tag("h2", "What stands out"), tag("ul", *items, class_="remarks"), id="remarks")
+
+
+# ---------------------------------------------------------------- loops and source
+
+
+def loops_section(c: Contents) -> Html:
+    """The statement tree of each kernel beside the source that it became."""
+    try:
+        source, places = emit_placed(c.kernel.program, DIALECTS[c.kernel.target.dialect])
+        lead = "A row of the tree lights the lines that it became; a line lights its row."
+    except DeviceError as error:
+        source, places = None, tuple(() for _ in c.kernel.program.kernels)
+        lead = f"There is no source to show: {error.message}."
+    parts: list[Any] = []
+    for number, kernel in enumerate(c.kernel.program.kernels):
+        pictures = {s: c.figure_of[i] for i, m in enumerate(c.record.moves) if m.kernel == number for s in m.statements}
+        grid = " x ".join(str(n) for n in kernel.grid if n != 1) or "1"
+        about = f"{grid} {'block' if grid == '1' else 'blocks'} of {kernel.threads:,} {'thread' if kernel.threads == 1 else 'threads'}"
+        parts.append(tag("h3", f"kernel {kernel.name}", tag("span", about, class_="quiet origin")))
+        parts += [tag("p", shortened(note, c.names), class_="lead") for note in kernel.notes]
+        parts.append(loops.section(number, kernel, source, places[number], pictures, c.names))
+    return tag("section", tag("h2", "Loops and source"), tag("p", lead, class_="lead"), *parts, id="loops")
+
+
+# ---------------------------------------------------------------- buffers
+
+
+def buffers_section(c: Contents) -> Html:
+    """Every buffer with its bytes, and their sums against what the device has."""
+    profile, parts = c.kernel.target.profile, list[Any]()
+    for kernel in c.kernel.program.kernels:
+        rows = []
+        for b in kernel.buffers:
+            role = b.role or (f"ring of {b.ring}" if b.ring else "")
+            elements = tag("code", f"{b.dtype}[{', '.join(map(str, b.shape))}]")
+            rows.append([tag("code", b.name), b.memory, role, elements, b.bytes, OWNERS[b.memory]])
+        if len(c.kernel.program.kernels) > 1:
+            parts.append(tag("h3", f"kernel {kernel.name}"))
+        parts.append(table(["buffer", "memory", "role", "elements", "bytes", "for each"], rows, class_="buffers"))
+        words = sum(-(-b.bytes // 4) for b in kernel.registers)
+        limits = [
+            ("threads of a block", kernel.threads, profile.max_block_threads),
+            ("bytes of shared memory of a block", kernel.shared_bytes, profile.memory("shared").capacity_bytes),
+            ("registers of 32 bits of a thread, before the device's compiler", words, profile.registers_per_thread),
+            ("bytes of global memory", sum(b.bytes for b in kernel.arguments), profile.memory("global").capacity_bytes),
+        ]
+        parts.append(table(["limit", "used", "of", ""], [_limit(*one) for one in limits], class_="limits"))
+    lead = f"Limits of the profile {profile.name} ({profile.description})."
+    return tag("section", tag("h2", "Buffers and limits"), tag("p", lead, class_="lead"), *parts, id="buffers")
+
+
+def _limit(name: str, used: int, of: int | None) -> list[Any]:
+    if of is None:
+        return [name, used, "unknown", ""]
+    return [
+        name,
+        used,
+        of,
+        tag(
+            "span",
+            tag("span", class_="bar", style=f"width:{min(100, 100 * used / of):.1f}%"),
+            class_="meter",
+            title=f"{used / of:.1%}",
+        ),
+    ]
