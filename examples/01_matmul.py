@@ -29,7 +29,7 @@ def linear(M: int, N: int, K: int) -> tl.Tensor:
     B = tl.input("B", tl.bfloat16, n, k)
     bias = tl.input("bias", tl.float32, n)
     acc = tl.define("acc", tl.sum(tl.cast(A[m, k], tl.float32) * tl.cast(B[n, k], tl.float32), over=k), m, n)
-    return tl.define("C", tl.cast(tl.gelu(acc[m, n] + bias[n]), tl.bfloat16), m, n)
+    return tl.define("Y", tl.cast(tl.gelu(acc[m, n] + bias[n]), tl.bfloat16), m, n)
 
 
 def gemm_cpu(c: tl.Tensor, m: int = 336, n: int = 384, k: int = 256, rows: int = 8, columns: int = 48) -> tl.Schedule:

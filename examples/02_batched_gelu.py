@@ -14,13 +14,13 @@ import tilelang as tl
 
 
 def product(B: int, M: int, N: int, K: int, fused: bool) -> tl.Tensor:
-    """C[b, m, n] = sum over k of X[b, m, k] W[b, k, n]; fused: gelu(that + bias[n])."""
+    """C[b, m, n] = sum over k of X[b, m, k] W[b, k, n]; fused: Y[b, m, n] = gelu(that + bias[n])."""
     b, m, n, k = tl.axes(b=B, m=M, n=N, k=K)
     X = tl.input("X", tl.float32, b, m, k)
     W = tl.input("W", tl.float32, b, k, n)
     bias = tl.input("bias", tl.float32, n)
     acc = tl.sum(X[b, m, k] * W[b, k, n], over=k)
-    return tl.define("C", tl.gelu_tanh(acc + bias[n]) if fused else acc, b, m, n)
+    return tl.define("Y", tl.gelu_tanh(acc + bias[n]), b, m, n) if fused else tl.define("C", acc, b, m, n)
 
 
 def cpu(c: tl.Tensor, m: int = 168, n: int = 192, k: int = 128, rows: int = 8, columns: int = 48) -> tl.Schedule:

@@ -20,6 +20,7 @@ _TIGHT_AFTER = {"(", "[", "~"}
 _TIGHT_BEFORE = {")", "]", ",", ";", ":"}
 _SPACED = {"->", "==", "!=", "<=", ">=", "<", ">", "<<", ">>", "+", "-", "|", "&", "{", "}", ".."}
 _KEYWORDS = {"in", "and", "or", "not", "allow", "only", "layout", "order", "for", "identity", "when", "else", "reduce", "at"}
+_MODIFIERS = {"pad", "swizzle", "ahead", "behind"}  # of a step: a number follows; elsewhere `pad` is a function
 _OPERANDS = {"name", "number"}
 
 
@@ -101,6 +102,8 @@ def _spaced(words: list[tuple[str, str]], k: int, before: tuple[str, str], brace
     if last == "-" and _is_sign(words, k - 1):
         return False
     if word in _SPACED or last in _SPACED:
+        return True
+    if word == "(" and (sizes and last in _MODIFIERS or k >= 2 and words[k - 2][1] == "->"):  # the number of a level's units
         return True
     if word in ("(", "["):
         return last in _KEYWORDS or before[0] == "mark" and last not in (")", "]") or _after_instruction(words, k)

@@ -121,6 +121,11 @@ def test_fmt(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
     assert tilelang("fmt", "--check", str(path)).exit_code == 0
     assert tilelang("fmt", "-", input="use   opencl_mad4\n").stdout == "use opencl_mad4\n"
+    steps = "schedule s(`A` = (2 + 1) / 2) for f {\n  tile i=(A + 1) / 2 -> block (A / 2) order (i)\n"
+    steps += "  load X in shared layout (i) pad (A) ahead (A + 1) / 2 { tile i=1 -> thread (8) }\n}\n"
+    assert tilelang("fmt", "-", input=steps).stdout == steps
+    read = "computation f { input X: float32[i: 4] output Y[i] = pad(X[i - 1], 0.0) }\n"
+    assert tilelang("fmt", "-", input=read).stdout == read
     path.write_text("computation {")
     assert tilelang("fmt", str(path)).exit_code == 1 and path.read_text() == "computation {"
 

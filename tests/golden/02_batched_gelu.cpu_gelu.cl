@@ -108,13 +108,13 @@ static inline void store_first_global_float16(__global float* p, float16 v, long
 
 // 3 x 1 x 1 blocks of 1 thread, 3584 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void C(
+void Y(
     __global const float* restrict X,
     __global const float* restrict W,
     __global const float* restrict bias,
-    __global float* restrict C)
+    __global float* restrict Y)
 {
-    __local float C_sum_state_shared[512] __attribute__((aligned(64)));
+    __local float Y_sum_state_shared[512] __attribute__((aligned(64)));
     __local float W_shared[256] __attribute__((aligned(64)));
     __local float X_shared[128] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
@@ -132,44 +132,44 @@ void C(
     }
     for (int n_1 = 0; n_1 < 2; ++n_1) {
         for (int m_2 = 0; m_2 < 3; ++m_2) {
-            float16 C_sum_state_0 = (float16)(0.0f);
-            float16 C_sum_state_1 = (float16)(0.0f);
-            float16 C_sum_state_2 = (float16)(0.0f);
-            float16 C_sum_state_3 = (float16)(0.0f);
+            float16 Y_sum_state_0 = (float16)(0.0f);
+            float16 Y_sum_state_1 = (float16)(0.0f);
+            float16 Y_sum_state_2 = (float16)(0.0f);
+            float16 Y_sum_state_3 = (float16)(0.0f);
             for (int k_2 = 0; k_2 < 2; ++k_2) {
                 float16 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 1] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 2] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 3] * W_register;
+                Y_sum_state_0 = Y_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16] * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 1] * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 2] * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 3] * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 16);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 4] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 5] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 6] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 7] * W_register;
+                Y_sum_state_0 = Y_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 4] * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 5] * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 6] * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 7] * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 32);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 8] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 9] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 10] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 11] * W_register;
+                Y_sum_state_0 = Y_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 8] * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 9] * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 10] * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 11] * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 48);
-                C_sum_state_0 = C_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 12] * W_register;
-                C_sum_state_1 = C_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 13] * W_register;
-                C_sum_state_2 = C_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 14] * W_register;
-                C_sum_state_3 = C_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 15] * W_register;
+                Y_sum_state_0 = Y_sum_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 12] * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 13] * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 14] * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 15] * W_register;
             }
-            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16) = C_sum_state_0;
-            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 32) = C_sum_state_1;
-            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 64) = C_sum_state_2;
-            *(__local float16*)(C_sum_state_shared + m_2 * 128 + n_1 * 16 + 96) = C_sum_state_3;
+            *(__local float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16) = Y_sum_state_0;
+            *(__local float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 32) = Y_sum_state_1;
+            *(__local float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 64) = Y_sum_state_2;
+            *(__local float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 96) = Y_sum_state_3;
         }
     }
     for (int m_5 = 0; m_5 < 11; ++m_5) {
         for (int n_2 = 0; n_2 < 2; ++n_2) {
             if (n_2 * 16 < 4) {
-                *(__global float16_u*)(C + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16) + (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(C_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * 0.044715f) * 1.5957692f);
+                *(__global float16_u*)(Y + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(__local const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(__local const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16) + (*(__local const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * (*(__local const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(__global const float16_u*)(bias + n_2 * 16)) * 0.044715f) * 1.5957692f);
             } else {
-                store_first_global_float16(C + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(C_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_2 * 16);
+                store_first_global_float16(Y + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_2 * 16);
             }
         }
     }

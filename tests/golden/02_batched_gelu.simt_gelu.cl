@@ -23,11 +23,11 @@ static inline float sigmoid_float(float x) {  // exp(x) / (1 + exp(x)) on the le
 
 // 3 x 2 x 3 blocks of 16 threads, 320 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(16, 1, 1)))
-void C(
+void Y(
     __global const float* restrict X,
     __global const float* restrict W,
     __global const float* restrict bias,
-    __global float* restrict C)
+    __global float* restrict Y)
 {
     __local float X_shared[36] __attribute__((aligned(64)));
     __local float W_shared[32] __attribute__((aligned(64)));
@@ -35,10 +35,10 @@ void C(
     const int block_y = (int)get_group_id(1);
     const int block_z = (int)get_group_id(2);
     const int thread = (int)get_local_id(0);
-    float C_sum_state_0_0 = 0.0f;
-    float C_sum_state_0_1 = 0.0f;
-    float C_sum_state_1_0 = 0.0f;
-    float C_sum_state_1_1 = 0.0f;
+    float Y_sum_state_0_0 = 0.0f;
+    float Y_sum_state_0_1 = 0.0f;
+    float Y_sum_state_1_0 = 0.0f;
+    float Y_sum_state_1_1 = 0.0f;
     for (int k = 0; k < 2; ++k) {
         barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52
         for (int b_round = 0; b_round < 2; ++b_round) {
@@ -53,23 +53,23 @@ void C(
             float X_register_1 = X_shared[k_1 * 9 + thread / 4 * 2 + 1];
             float W_register_0 = W_shared[k_1 * 8 + thread % 4 * 2];
             float W_register_1 = W_shared[k_1 * 8 + thread % 4 * 2 + 1];
-            C_sum_state_0_0 = C_sum_state_0_0 + X_register_0 * W_register_0;
-            C_sum_state_0_1 = C_sum_state_0_1 + X_register_0 * W_register_1;
-            C_sum_state_1_0 = C_sum_state_1_0 + X_register_1 * W_register_0;
-            C_sum_state_1_1 = C_sum_state_1_1 + X_register_1 * W_register_1;
+            Y_sum_state_0_0 = Y_sum_state_0_0 + X_register_0 * W_register_0;
+            Y_sum_state_0_1 = Y_sum_state_0_1 + X_register_0 * W_register_1;
+            Y_sum_state_1_0 = Y_sum_state_1_0 + X_register_1 * W_register_0;
+            Y_sum_state_1_1 = Y_sum_state_1_1 + X_register_1 * W_register_1;
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 18) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 19) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (C_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 18) {
-        C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (C_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
     }
 }
