@@ -74,12 +74,13 @@ class Document:
 
     # ------------------------------------------------------------ what is asked for
 
-    def computation(self, name: str | None = None, /, **sizes: int | DType) -> Computation:
+    def computation(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Computation:
         """A computation, with values for its parameters. name: may be left out where there is one.
 
-        Raises ParseError for a name or a parameter that is not there; ParseError, or Findings, where the text cannot be.
+        profile: decides `when` around computations. Raises ParseError for a name or a parameter that is not there; ParseError, or
+        Findings, where the text cannot be.
         """
-        entry = self._computation(name)
+        entry = self._computation(name, sizes, profile)
         self._check_sizes(entry, sizes)
         return self._built(entry, sizes)
 
@@ -97,7 +98,7 @@ class Document:
         """The computation and the steps of `schedule`, before they are checked against each other."""
         entry = self._schedule(name, sizes, profile)
         if entry is None:
-            return self.computation(None, **sizes), ()
+            return self.computation(None, profile=profile, **sizes), ()
         self._check_sizes(self._computation_of(entry), sizes, entry)
         return self.built(entry, sizes)
 
@@ -105,6 +106,7 @@ class Document:
         """The steps of an entry, with those of the sizes that are its parameters or its computation's. Raises as `schedule`."""
         of = self._computation_of(entry)
         computation = self._built(of, sizes)
+        self._check_names(entry, computation)
         values = parameters_of(of.tree, self.file, sizes, of.name)
         values |= parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule")
         return computation, Steps(Scope(self.file, values), computation).steps(entry.tree.children[-1])
@@ -119,21 +121,33 @@ class Document:
 
     # ------------------------------------------------------------ inside
 
+    def _check_names(self, entry: Entry, computation: Computation) -> None:
+        """Refuses a schedule's parameter that is an axis too: a layout and a condition could mean either."""
+        axes = {a.name for a in computation.axes}
+        for step in entry.tree.children[-1].iter_subtrees():
+            if step.data == "fuse":
+                axes.add(name_of(step.children[0]))
+            elif step.data == "unfuse":
+                axes |= {name_of(part.children[0]) for part in step.children[1:]}
+        for p in parameters(entry.tree):
+            name = name_of(p.children[0])
+            if name in axes:
+                message = f"`{name}` is an axis here, so it cannot be a parameter of the schedule"
+                raise self._scope.fail(p, "parameter-is-axis", message, "another name, as BM in `tile m=BM -> block`")
+
     def _built(self, entry: Entry, sizes: Parameters) -> Computation:
         own = self.parameters(entry)
         return build_computation(entry.tree, self.file, {n: v for n, v in sizes.items() if n in own})
 
-    def _computation(self, name: str | None) -> Entry:
-        if name is None:
-            if len(self.computations) == 1:
-                return next(iter(self.computations.values()))
-            wanted = "there is no computation in it" if not self.computations else "it has several computations"
-            raise ParseError(
-                "which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=self._names(self.computations)
-            )
-        if name not in self.computations:
-            raise self._unknown("computation", name, self.computations)
-        return self.computations[name]
+    def _computation(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry:
+        found = {n: e for n, e in self.computations.items() if name in (None, n) and self.holds(e, sizes, profile)}
+        if name is None and len(found) != 1:
+            none = "the conditions around its computations do not hold" if self.computations else "there is no computation in it"
+            wanted = "it has several computations" if found else none
+            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=self._names(found))
+        if not found:
+            raise self._unknown("computation", name or "", self.computations)
+        return next(iter(found.values()))
 
     def _computation_of(self, entry: Entry) -> Entry:
         if entry.of in self.computations:
@@ -157,10 +171,12 @@ class Document:
         return found[0] if found else None
 
     def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
-        """Whether the conditions around an entry hold."""
+        """Whether the conditions around an entry hold, and those around a schedule's computation."""
+        if entry.of in self.computations and not self.holds(self.computations[entry.of], sizes, profile):
+            return False
         if not entry.under:
             return True
-        of = self.computations.get(entry.of)
+        of = self.computations.get(entry.of or entry.name)
         values = parameters_of(of.tree, self.file, sizes, of.name) if of is not None else {}
         scope = Scope(self.file, values, can=lambda n: profile is not None and profile.can(n))
         for tree, wanted in entry.under:
@@ -182,6 +198,10 @@ class Document:
                 )
 
     def _unknown(self, what: str, name: str, known: Any) -> ParseError:
+        if name in known:
+            message = f"the conditions around the {what} `{name}` do not hold"
+            mend = "other sizes, or another --profile"
+            return self._scope.fail(known[name].tree, f"unknown-{what}", message, mend)
         near = nearest(name, known)
         mend = f"did you mean `{near}`?" if near else self._names(known)
         return ParseError(f"unknown-{what}", f"{self.file} has no {what} `{name}`", span=Span(self.file, 1), mend=mend)

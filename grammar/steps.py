@@ -203,11 +203,16 @@ class Steps:
                 made = made.swizzle(self._number(t.children[0], "`swizzle`", -(2**62)))
         return made
 
+    def _named(self, names: set[str]) -> dict[str, Any]:
+        """What names in a layout or a condition stand for: the computation's axes come first, then parameters, which are numbers."""
+        axes = {a.name for a in self.computation.axes}
+        values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
+        values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int) and n not in axes)
+        return values
+
     def _layout_of(self, terms: Any) -> Layout:
         """A layout's terms, over variables named as what they mention; parameters are numbers."""
-        names = {name_of(n) for t in terms.children for n in t.find_data("variable")}
-        values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
-        values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int))
+        values = self._named({name_of(n) for t in terms.children for n in t.find_data("variable")})
         inner = Values(Scope(self.scope.file, values), whole=True)
         found = [inner.value(t) for t in terms.children]
         return Layout(tuple(_term(index(v) if isinstance(v, int) else v) for v in found))
@@ -229,9 +234,7 @@ class Steps:
         return Open()
 
     def _condition(self, tree: Any) -> Expr | bool:
-        names = {name_of(n) for n in tree.find_data("variable")}
-        values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
-        values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int))
+        values = self._named({name_of(n) for n in tree.find_data("variable")})
         found = Values(Scope(self.scope.file, values, can=can), whole=True).value(tree)
         if not isinstance(found, (Expr, bool)):
             raise self.scope.fail(tree, "not-a-condition", f"`{found}` is no condition", "compare, as in m <= 64")

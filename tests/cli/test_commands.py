@@ -103,6 +103,16 @@ def test_check_finds_everything(gemm: str) -> None:
     assert note.startswith(f"::error file={gemm},line=17,col=3,") and "\n" not in note.strip()
 
 
+def test_check_leaves_out_what_conditions_leave_out(tmp_path: Path) -> None:
+    path = tmp_path / "when.tile"
+    double = "computation f(M = 9) { input X: float32[i: M] output Y[i] = X[i] + Z }"
+    path.write_text(f"when M < 8 {{ {double} }}\nschedule s for f {{ tile q=4 -> block }}\n")
+    assert tilelang("check", str(path)).exit_code == 0
+    assert "error[unknown-name]" in tilelang("check", str(path), "-S", "M=4").stderr
+    mistyped = tilelang("check", str(path), "-S", "M=4", "-S", "Q=4")
+    assert mistyped.exit_code == 2 and "error[unknown-parameter]" in mistyped.stderr
+
+
 def test_check_tells_syntax_errors_together(tmp_path: Path) -> None:
     path = tmp_path / "bad.tile"
     path.write_text("computation f {\n  input A\n}\nschedule s for f { tile m=4 }\n")

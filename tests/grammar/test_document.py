@@ -76,6 +76,37 @@ def test_conditions_choose_steps_and_schedules() -> None:
     assert tl.compile(parse(text).schedule("wide", M=16, N=8)).check()
 
 
+def test_conditions_choose_computations() -> None:
+    double, triple = (f"computation {name}(M) {{ input X: float32[i: M] output Y[i] = X[i] + 1.0 }}" for name in "fg")
+    document = parse(f"when M < 8 {{ {double} }} else {{ {triple} schedule s for g {{ tile i=4 -> block }} }}", "f.tile")
+    assert [document.computation(M=m).name for m in (4, 8)] == ["f", "g"]
+    assert [document.schedule(M=m).text for m in (4, 8)] == ["schedule for f { }", "schedule for g {\n  tile i=4 -> block\n}"]
+    with pytest.raises(ParseError, match="the conditions around the computation `f` do not hold") as found:
+        document.computation("f", M=8)
+    assert found.value.code == "unknown-computation" and found.value.span is not None and found.value.span.column == 14
+    with pytest.raises(ParseError, match="the conditions around the schedule `s` do not hold"):
+        document.schedule("s", M=4)
+    asked = parse(f"when can(async_copy) {{ {double} }}", "f.tile")
+    assert asked.computation(M=8, profile=tl.load_profile("simulated")).name == "f"
+    with pytest.raises(ParseError, match="the conditions around its computations do not hold"):
+        asked.computation(M=8)
+
+
+def test_a_schedule_is_there_where_its_computation_is() -> None:
+    """What stands outside of the condition around its computation goes with it."""
+    text = "when M < 8 { computation f(M) { input X: float32[i: M] output Y[i] = X[i] } } schedule s for f { tile i=4 -> block }"
+    assert parse(text).schedule("s", M=4).text == "schedule for f {\n  tile i=4 -> block\n}"
+    with pytest.raises(ParseError, match="the conditions around the schedule `s` do not hold"):
+        parse(text).schedule("s", M=8)
+
+
+def test_axes_come_before_parameters_in_layouts_and_conditions() -> None:
+    text = "computation f(i) { input X: float32[i: 2 * i] output Y[i] = X[i] * 2.0 } schedule for f { tile i=i / 2 -> block "
+    made = parse(text + "when 40 < i { load X in shared layout (i % 4, i / 4) } }").schedule(i=32)
+    assert [str(s) for s in made.steps] == ["tile i=16 -> block", "when 40 < i { load X in shared layout (i % 4, i / 4) }"]
+    assert tl.compile(made).check() and "X_shared" in tl.compile(made).source
+
+
 def test_what_a_device_can_do_is_asked_when_it_is_known() -> None:
     steps = "tile m=4 -> block split k=4 when can(async_copy) { load A in shared ahead 2 } else { load A in shared }"
     text = f"{MATMUL} schedule s for matmul {{ {steps} }}"
@@ -205,6 +236,17 @@ FILES = [
     (MATMUL, "unknown-schedule", {"schedule": "plian", "M": 4, "N": 4}),
     ("schedule s for nothing { }", "unknown-computation", {}),
     ("computation f(N, N) { output Y[] = 1.0 }", "parameter-twice", {"computation": "f", "N": 4}),
+    ("computation f { input X: float32[m: 9] output Y[m] = X[m] } schedule s(m = 4) for f { }", "parameter-is-axis", {}),
+    (
+        "computation f { input X: float32[m: 3, n: 3] output Y[m, n] = X[m, n] } schedule s(z = 4) for f { fuse z=(m, n) }",
+        "parameter-is-axis",
+        {},
+    ),
+    (
+        "computation f { input X: float32[m: 8] output Y[m] = X[m] } schedule s(b = 4) for f { unfuse m=(a: 2, b: 4) }",
+        "parameter-is-axis",
+        {},
+    ),
     (
         "computation f(N at launch % 8 == 0) { input X: float32[i: N] output Y[i] = X[i] }",
         "not-lowered-yet",

@@ -58,12 +58,14 @@ def findings(asked: Asked) -> list[TileLangError]:
         return errors
     known = {name for e in (*document.computations.values(), *document.schedules) for name in document.parameters(e)}
     sizes = {n: v for n, v in asked.sizes.items() if n in known}
+    first = next((n for n, e in document.computations.items() if document.holds(e, sizes, profile)), None)
+    of = {n: v for n, v in sizes.items() if first is not None and n in document.parameters(document.computations[first])}
     for name in set(asked.sizes) - known:
-        tried(lambda name=name: document.computation(next(iter(document.computations), None), **{name: 0}))
+        tried(lambda name=name: document.computation(first, profile, **of, **{name: 0}))
     for name, entry in document.computations.items():
         own = {n: v for n, v in sizes.items() if n in document.parameters(entry)}
-        if not document.schedules_of(name, own, profile):
-            tried(lambda name=name, own=own: document.computation(name, **own))
+        if document.holds(entry, own, profile) and not document.schedules_of(name, own, profile):
+            tried(lambda name=name, own=own: document.computation(name, profile=profile, **own))
     for entry in document.schedules:
         if not document.holds(entry, sizes, profile):
             continue
