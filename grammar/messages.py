@@ -197,19 +197,21 @@ def _place(error: Any) -> tuple[int, str]:
 
 @functools.cache
 def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
-    """The messages by where their examples fail: by state and word, and by state alone."""
+    """The messages by where their examples fail: by state and word; and by state alone, where all that fail there say the same."""
     from lark.exceptions import UnexpectedInput
 
     exact: dict[tuple[int, str], int] = {}
-    by_state: dict[int, int] = {}
+    by_state: dict[int, set[int]] = {}
     for number, (*_, texts) in enumerate(MESSAGES):
         for text in texts:
             try:
                 lark().parse(text)
             except UnexpectedInput as error:
-                exact.setdefault(_place(error), number)
-                by_state.setdefault(_place(error)[0], number)
-    return exact, by_state
+                state, kind = _place(error)
+                exact.setdefault((state, kind), number)
+                if not _OPERATORS & _accepted(error):  # after a value, much else can follow
+                    by_state.setdefault(state, set()).add(number)
+    return exact, {state: numbers.pop() for state, numbers in by_state.items() if len(numbers) == 1}
 
 
 def _accepted(error: Any) -> set[str]:

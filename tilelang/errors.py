@@ -33,6 +33,8 @@ class Span:
         return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
 
 
+LONGEST = 200  # characters of a line that are shown
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _INSIDE = tuple(
     os.path.realpath(p) + os.sep
@@ -108,10 +110,12 @@ class TileLangError(Exception):
             text = linecache.getline(self.span.file, self.span.line).rstrip()
             if text:
                 gutter = str(self.span.line)
-                lines.append(f"{gutter} | {text.strip() if not self.span.column else text}")
                 if self.span.column:
-                    width = max(1, self.span.end_column - self.span.column)
-                    lines.append(f"{' ' * len(gutter)} | {' ' * (self.span.column - 1)}{'^' * width}")
+                    shown, column = _window(text, self.span.column)
+                    width = min(max(1, self.span.end_column - self.span.column), max(1, len(shown) - column + 1))
+                    lines += [f"{gutter} | {shown}", f"{' ' * len(gutter)} | {' ' * (column - 1)}{'^' * width}"]
+                else:
+                    lines.append(f"{gutter} | {text.strip()}")
         lines += [f"  = note: {note}" for note in self.notes]
         if self.counterexample:
             head = f"  = {'counterexample' if self.proven else 'not proven'}:"
@@ -119,6 +123,15 @@ class TileLangError(Exception):
         if self.mend:
             lines.append(f"  = help: {words(self.mend)}")
         return "\n".join(lines)
+
+
+def _window(text: str, column: int) -> tuple[str, int]:
+    """What is shown of a line, and where the column is in it: of a long line, what stands around the column."""
+    if len(text) <= LONGEST:
+        return text, column
+    first = max(0, min(column - LONGEST // 2, len(text) - LONGEST))
+    before, after = "..." * (first > 0), "..." * (first + LONGEST < len(text))
+    return f"{before}{text[first : first + LONGEST]}{after}", column - first + len(before)
 
 
 def in_words_of_text(text: str) -> str:

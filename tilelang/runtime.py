@@ -198,10 +198,8 @@ class Kernel:
     @property
     def resources(self) -> tuple[Resources, ...]:
         """What each kernel of the program uses."""
-        return tuple(
-            Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers))
-            for k in self.program.kernels
-        )
+        kernels = self.program.kernels
+        return tuple(Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels)
 
     @property
     def assembly(self) -> str:
@@ -211,9 +209,8 @@ class Kernel:
     @property
     def estimate(self) -> Any:
         """The predicted time: the autoscheduler's, which is not there yet."""
-        raise DeviceError(
-            "no-estimate", "estimates need a measured device profile, which is not there yet", mend="kernel.benchmark()"
-        )
+        message = "estimates need a measured device profile, which is not there yet"
+        raise DeviceError("no-estimate", message, mend="kernel.benchmark()")
 
     def explain(self) -> str:
         """The spec after each step of the schedule; then what each kernel uses, what was chosen for loads that run ahead, and its
@@ -235,9 +232,8 @@ class Kernel:
     @functools.cached_property
     def _connection(self) -> driver.Connection:
         if self.target.device is None:
-            raise DeviceError(
-                "no-device", f"{self.target} is a profile without a device", mend="compile without profile=, or tl.simulate"
-            )
+            mend = "compile without profile=, or tl.simulate"
+            raise DeviceError("no-device", f"{self.target} is a profile without a device", mend=mend)
         return driver.connect(self.target.device)
 
     @property

@@ -95,3 +95,9 @@ def test_the_grammar_has_no_colliding_terminals() -> None:
     """Every keyword is a NAME as well; which it is, the parser's state decides. Nothing else overlaps."""
     names = {t.name for t in lark().terminals}
     assert {"NAME", "QUOTED", "NUMBER", "INT"} <= names
+
+
+def test_of_a_long_line_what_stands_around_the_fault_is_shown() -> None:
+    text = failure("computation f { " + "a[] = 1.0 " * 300 + "tile m=4 " + "b[] = 1.0 " * 300 + "}")
+    line, caret = text.splitlines()[2:4]
+    assert len(line) < 220 and line[caret.index("^") :].startswith("tile m=4") and "..." in line
