@@ -142,6 +142,7 @@ class Shares(Part):
             sources(frame, region),
             fill=region.fill,
             fill_keys=kept,
+            origin=step.span,
         )
         return self.chain(inner, 0)
 

@@ -109,7 +109,7 @@ class States(Part):
         body = self.chain(below, i + 1)
         met, folded = self._lanes_meet(frame, place, step)
         threads = self._threads_meet(below, i + 1, folded, step)
-        finishing = below.but(state=folded, finishing=True)
+        finishing = below.but(state=folded, finishing=True, origin=step.span)
         return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step, partial))
 
     def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place, partial: bool) -> ir.Stmt:

@@ -219,6 +219,33 @@ def test_lines_lead_to_the_schedule() -> None:
     assert "#line" not in _text(body, out)
 
 
+@pytest.mark.parametrize("lines", [False, True])
+def test_every_statement_knows_its_lines(lines: bool) -> None:
+    i, j = tl.axes(i=40, j=64)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)  # a kernel of its own
+    y = tl.define("Y", tl.exp(X[i, j] - peak[i]), i, j)
+    plan = tl.schedule(y).tile(i=32, j=32).to(tl.block).load("X", tl.shared).tile(i=1, j=4).to(tl.thread).vectorize(j=4)
+    program = tl.compile(plan, target=tl.target("opencl", profile="pocl")).program
+    text, places = c_family.emit_placed(program, opencl.DIALECT, lines)
+    assert text == emit(program, opencl.DIALECT, lines) and len(places) == len(program.kernels) == 2
+    written = text.split("\n")
+    for kernel, at in zip(program.kernels, places, strict=True):
+        numbered = list(ir.statements(kernel.body))
+        assert len(at) == len(numbered)
+        for stmt, own in zip(numbered, at, strict=True):
+            shown = [written[n].strip() for n in own if not written[n].startswith("#line")]
+            match stmt:
+                case For(var=var):
+                    assert f"{var.name}" in shown[0] and shown[-1].startswith("}")
+                case If():
+                    assert shown[0].startswith("if (") and shown[-1] == "}"
+                case Barrier():
+                    assert not shown if kernel.threads == 1 else [s[:8] for s in shown] == ["barrier("]
+                case Store(buffer=buffer):
+                    assert len(shown) >= 1 and buffer.name in shown[-1]
+
+
 def test_a_whole_text() -> None:
     A = Buffer("A", dt.float32, (8, 16), "global", "input")
     C = Buffer("C", dt.float32, (8, 16), "global", "output")

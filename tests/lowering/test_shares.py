@@ -4,6 +4,8 @@ import pytest
 
 import tilelang as tl
 from tilelang import testing
+from tilelang.lowering import ir
+from tilelang.steps import Place
 from tilelang.testing import families
 
 
@@ -118,3 +120,19 @@ def test_a_load_that_waits_for_its_reader_moves_nothing_in_the_prefix_before(mem
     assert not faults(made.prefix(3))
     (note,) = testing.lowered(made.prefix(3)).kernels[-1].notes
     assert note.endswith("nothing is moved, for S reads A in a kernel of its own, not below")
+
+
+def test_what_a_load_and_an_accumulator_move_comes_from_their_lines() -> None:
+    m, n, k = tl.axes(m=16, n=16, k=8)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    plan = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).tile(m=16, n=16).to(tl.block)
+    plan = plan.accumulate(tl.register)
+    plan = plan.split(k=1)
+    plan = plan.load("A", tl.register)
+    kernel = tl.compile(plan.tile(m=2, n=2).to(tl.thread), target=tl.target("opencl", profile="simulated"))
+    spans = {step.verb: getattr(step, "span", None) for step in plan.steps if isinstance(step, Place)}
+    found = {
+        (s.buffer.name, s.span) for s in ir.statements(kernel.program.kernels[0].body)
+        if isinstance(s, ir.Store) and s.buffer.name in ("A_register", "C")
+    }  # fmt: skip
+    assert found == {("A_register", spans["load"]), ("C", spans["accumulate"])} and None not in spans.values()

@@ -14,6 +14,7 @@ from tilelang import dtype as dt
 from tilelang.errors import ComputationError
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, binary, const, index
 from tilelang.lowering import ir
+from tilelang.lowering.memory_model import Watched
 from tilelang.lowering.simulate import Report, run
 
 
@@ -84,6 +85,25 @@ def test_findings_are_capped_counted_and_repeatable() -> None:
     one, two = run(faulty, matrices(16)), run(faulty, matrices(16))
     assert one.findings == two.findings and one.counts == two.counts
     assert len(one.findings) <= 20 < sum(one.counts.values())
+
+
+def test_a_watcher_is_told_of_every_access_and_may_end_the_run() -> None:
+    seen: list[Watched] = []
+    report = run(tiled_product(24, 8), matrices(24), watch=seen.append)
+    for memory, counts in (("global", report.transactions), ("shared", report.conflicts)):
+        found: dict[tuple[str, str], list[int]] = {}
+        for one in (s for s in seen if s.buffer.memory == memory):
+            sums = found.setdefault((one.site.text, one.site.access), [0, 0])
+            sums[0], sums[1] = sums[0] + one.requests, sums[1] + one.cost
+        assert found == {(c.text, c.access): [c.requests, c.total] for c in counts}
+    assert {s.site.access == "store" for s in seen if s.writes} == {True}
+    assert all(isinstance(s.site.statement, ir.Stmt) for s in seen)
+
+    def stop(one: Watched) -> None:
+        raise StopIteration(one.site.text)
+
+    with pytest.raises(StopIteration):
+        run(tiled_product(24, 8), matrices(24), watch=stop)
 
 
 def test_arguments_are_checked() -> None:

@@ -25,6 +25,7 @@ class Contents:
     steps: list[tuple[Step | None, Any]]
     names: dict[str, str]  # files by their last name
     figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
+    script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place -> the id of its picture's data
     scripts: list[Html] = dataclasses.field(default_factory=list)
 
     def script(self, value: dict[str, Any]) -> str:

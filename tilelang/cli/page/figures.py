@@ -36,7 +36,7 @@ class _Lines:
         return inside
 
 
-def move_figure(move: Move, record: Record) -> dict[str, Any]:
+def move_figure(move: Move, threads_of_block: int, record: Record) -> dict[str, Any]:
     """The picture of a move."""
     buffer = move.buffer
     element, thread, time = move.touched
@@ -54,6 +54,7 @@ def move_figure(move: Move, record: Record) -> dict[str, Any]:
         "touches": _short(touches[kept]),
         "threads": _short(threads[kept]),
         "count": move.count,
+        "block_threads": threads_of_block,
         "writes": move.writes,
         "worst": move.worst,
         "requests": [
@@ -69,7 +70,7 @@ def move_figure(move: Move, record: Record) -> dict[str, Any]:
 def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> dict[str, Any]:
     """The picture of a tensor divided among blocks."""
     cells = np.flatnonzero(division.blocks)
-    lines = _rows(division.buffer, cells)
+    lines = _rows(division.buffer, cells, LINES)
     kept = lines.inside(cells)
     return {
         **_common(division.buffer, lines, record, cut=int((~kept).sum())),
@@ -109,7 +110,7 @@ def _common(buffer: ir.Buffer, lines: _Lines, record: Record, cut: int) -> dict[
     }  # fmt: skip
 
 
-def _rows(buffer: ir.Buffer, cells: Array) -> _Lines:
+def _rows(buffer: ir.Buffer, cells: Array, columns: int = COLUMNS) -> _Lines:
     """The rows of the smallest box around the touched elements."""
     if not buffer.shape or not cells.size:
         return _Lines([0], [1])
@@ -120,9 +121,9 @@ def _rows(buffer: ir.Buffer, cells: Array) -> _Lines:
     places = itertools.islice(itertools.product(*outer), LINES)
     starts = [int(np.ravel_multi_index((*place, low[-1]), buffer.shape)) for place in places]
     if width > WIDE and math.prod(len(r) for r in outer) <= FEW:
-        pieces = [(at, min(WRAPPED, width - at)) for at in range(0, width, WRAPPED)]
-        return _Lines([start + at for start in starts for at, _ in pieces], [n for _ in starts for _, n in pieces])
-    return _Lines(starts, [min(width, COLUMNS)] * len(starts))
+        pieces = [(start + at, min(WRAPPED, width - at)) for start in starts for at in range(0, width, WRAPPED)][:LINES]
+        return _Lines([start for start, _ in pieces], [length for _, length in pieces])
+    return _Lines(starts, [min(width, columns)] * len(starts))
 
 
 def _bank_lines(buffer: ir.Buffer, base: int, record: Record) -> _Lines:

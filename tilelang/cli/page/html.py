@@ -45,10 +45,14 @@ def data(identity: str, value: Any) -> Html:
 
 def table(heads: list[Any], rows: list[list[Any]], **attributes: Any) -> Html:
     """A table in a box of its own that scrolls where it is too wide. A row's cells are texts or Html; numbers stand to the right."""
-    top = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in heads)))
+    numbers = [any(isinstance(row[n], (int, float)) for row in rows) for n in range(len(heads))]
+    named = [tag("th", h, scope="col", class_="number" if n else None) for h, n in zip(heads, numbers, strict=True)]
+    top = tag("thead", tag("tr", *named))
     body = [tag("tr", *(_cell(c) for c in row)) for row in rows]
     return tag("div", tag("table", top, tag("tbody", *body), **attributes), class_="wide")
 
 
 def _cell(value: Any) -> Html:
-    return tag("td", f"{value:,}" if isinstance(value, int) else value, class_="number" if isinstance(value, int) else None)
+    if isinstance(value, (int, float)):
+        return tag("td", f"{value:,}" if isinstance(value, int) else f"{value:.3g}", class_="number")
+    return tag("td", value)

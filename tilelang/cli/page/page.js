@@ -134,12 +134,15 @@
     byte(e) { return (this.d.base || 0) + e * this.d.bytes; }
     warp(thread) { return Math.floor(thread / this.d.warp); }
 
+    lane(thread) {  // one warp alone has the whole ramp for its lanes
+      const d = this.d;
+      if (d.block_threads <= d.warp) return ramp(d.block_threads > 1 ? thread / (d.block_threads - 1) : 0.35);
+      return gradient(hue(this.warp(thread)), d.warp > 1 ? (thread % d.warp) / (d.warp - 1) : 0.3);
+    }
+
     colour(i) {
       const mode = this.mode, d = this.d;
-      if (mode === "thread") {
-        const thread = this.get("thread", i);
-        return gradient(hue(this.warp(thread)), d.warp > 1 ? (thread % d.warp) / (d.warp - 1) : 0.3);
-      }
+      if (mode === "thread") return this.lane(this.get("thread", i));
       if (mode === "warp") return gradient(hue(this.warp(this.get("thread", i))), 0.35);
       if (mode === "content") {
         const held = this.get("held", i), tensor = d.tensors[this.get("tensor", i)], width = tensor.shape[tensor.shape.length - 1] || 1;
@@ -148,7 +151,7 @@
       }
       if (mode === "block") {
         const block = this.get("block", i), x = d.grid[0];
-        if (d.grid[1] * d.grid[2] === 1) return gradient(hue(block % 8), (Math.floor(block / 8) % 4) / 4 + 0.1);
+        if (d.grid[1] * d.grid[2] === 1) return gradient(hue(block % 3), (Math.floor(block / 3) % 4) / 4 + 0.1);
         return gradient(hue(Math.floor(block / x) % 8), x > 1 ? (block % x) / (x - 1) : 0.35);
       }
       const [low, high] = this.range[mode];
@@ -201,7 +204,7 @@
           if (request) {
             const thread = touched.get(e);
             const part = d.memory === "global" && fetched.has(Math.floor(this.byte(e) / d.transaction));
-            c.fillStyle = thread !== undefined ? gradient(hue(this.warp(thread)), d.warp > 1 ? (thread % d.warp) / (d.warp - 1) : 0.3) : i === undefined ? empty : pale;
+            c.fillStyle = thread !== undefined ? this.lane(thread) : i === undefined ? empty : pale;
             c.fillRect(x, y, s - gap, s - gap);
             if (thread === undefined && part) {
               c.strokeStyle = quiet;
@@ -351,17 +354,18 @@
       const across = (h) => `linear-gradient(90deg, ${gradient(h, 0)}, ${gradient(h, 1)})`;
       if (mode === "thread" || mode === "warp" || this.chosen) {
         const fields = Array.isArray(d.thread) ? d.thread : [d.thread], warps = [...new Set(fields.map((t) => this.warp(t)))].sort((a, b) => a - b);
-        const last = Math.min(d.warp, this.range.thread[1] + 1) - 1;
-        warps.slice(0, 8).forEach((w, n) => entry(mode === "warp" && !this.chosen ? gradient(hue(w), 0.35) : across(hue(w)),
+        const last = Math.min(d.warp, d.block_threads) - 1;
+        if (d.block_threads <= d.warp) entry(last ? `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ")})` : ramp(0.35), last ? `threads 0 to ${last}` : "thread 0");
+        else warps.slice(0, 8).forEach((w, n) => entry(mode === "warp" && !this.chosen ? gradient(hue(w), 0.35) : across(hue(w)),
           `warp ${w}${n || (mode === "warp" && !this.chosen) ? "" : `, lanes 0 to ${last}`}`, mode === "warp" && !this.chosen ? "box" : ""));
         if (warps.length > 8) box.append(`and ${warps.length - 8} more warps`);
-        if (this.chosen && d.memory === "global") entry(`linear-gradient(135deg, ${ink("--pale")} 45%, ${ink("--quiet")} 45% 55%, ${ink("--pale")} 55%)`, "fetched, not asked for", "box");
+        if (this.chosen && d.memory === "global") entry(`linear-gradient(135deg, ${ink("--pale")} 45%, ${ink("--quiet")} 45% 55%, ${ink("--pale")} 55%)`, d.writes ? "moved along, not written" : "moved along, not asked for", "box");
         if (this.chosen && d.memory === "shared" && this.chosen.crowded.length) entry(ink("--alarm"), "in a crowded bank", "box");
       } else if (mode === "content") {
         box.append(`colour: row of ${d.tensors.map((t) => t.name).join(" and ")}; shade: place in the row`);
       } else if (mode === "block") {
         const [x, y, z] = d.grid;
-        box.append(y * z > 1 ? "colour: the block's row in the grid; shade: its place in the row" : "a colour for each block; eight colours in four shades, again and again");
+        box.append(y * z > 1 ? "colour: the block's row in the grid; shade: its place in the row" : "blocks in turn: three colours in four shades, again and again");
       } else {
         const [low, high] = this.range[mode], one = { time: 1 }[mode] || 0;
         const name = { time: "request", touches: "touched", blocks: "blocks" }[mode];

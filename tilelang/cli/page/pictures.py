@@ -70,21 +70,31 @@ def moves_section(c: Contents) -> Html:
 
 
 def _move(c: Contents, place: int, move: Move, kernel: ir.Kernel) -> Html:
-    value = figures.move_figure(move, c.record)
-    script = c.script(value)
+    script = _move_script(c, place, kernel)
     identity = f"move-{place}"
     c.figure_of[place] = identity
     step = c.step_of(move.span)
-    origin = step if step is not None else (f"from {c.place(move.span)}" if move.span is not None else "implied")
+    origin = step if step is not None else (f"from {c.place(move.span)}" if move.span is not None else "")
     first = f"k{move.kernel}-s{_row_number(kernel, move.statements[0])}"
     title = join(
         tag("b", move_title(c, move)),
         tag("span", origin, class_="quiet origin"),
         tag("a", "in the loops", href=f"#{first}", class_="see"),
     )
-    return _figure(
-        identity, title, move_title(c, move), ["thread", "warp", "time", "touches"], move_facts(c, move, kernel), script
-    )
+    return _figure(identity, title, move_title(c, move), _colours(c, kernel), move_facts(c, move, kernel), script)
+
+
+def _move_script(c: Contents, place: int, kernel: ir.Kernel) -> str:
+    """The data of a move's picture, which several figures may show."""
+    if place not in c.script_of:
+        c.script_of[place] = c.script(figures.move_figure(c.record.moves[place], kernel.threads, c.record))
+    return c.script_of[place]
+
+
+def _colours(c: Contents, kernel: ir.Kernel) -> list[str]:
+    """What tells cells apart: not the thread where there is one, nor the warp."""
+    units = ["thread"] * (kernel.threads > 1) + ["warp"] * (kernel.threads > c.record.warp)
+    return [*units, "time", "touches"]
 
 
 def _row_number(kernel: ir.Kernel, number: int) -> int:
@@ -159,17 +169,8 @@ def _spread(c: Contents, step: Tile, drawn: int) -> list[Html]:
             kernel = c.kernel.program.kernels[move.kernel]
             identity = f"unit-{drawn + len(out)}"
             facts = [("threads that store", f"{move.active:,} of {kernel.threads:,}")]
-            colours = [word, *(w for w in ("thread", "warp") if w != word)]
-            out.append(
-                _figure(
-                    identity,
-                    title,
-                    f"{move.buffer.name} by {word}",
-                    colours,
-                    facts,
-                    c.script(figures.move_figure(move, c.record)),
-                )
-            )
+            colours = [word, *(w for w in _colours(c, kernel) if w != word)]
+            out.append(_figure(identity, title, f"{move.buffer.name} by {word}", colours, facts, _move_script(c, place, kernel)))
     return out
 
 
@@ -198,49 +199,47 @@ def _division(c: Contents, division: Division, identity: str) -> Html:
 
 def shared_section(c: Contents) -> Html:
     """Each shared buffer: where it lies, which element of which input lies in which bank, and its moves."""
-    parts: list[Any] = []
-    shapes = {t.name: t.shape for t in c.kernel.computation.inputs}
-    for number, kernel in enumerate(c.kernel.program.kernels):
-        for buffer in kernel.shared:
-            own = [(i, m) for i, m in enumerate(c.record.moves) if m.kernel == number and m.buffer.name == buffer.name]
-            where = "" if buffer.offset is None else f", bytes {buffer.offset:,} to {buffer.offset + buffer.bytes - 1:,}"
-            parts.append(tag("h3", f"{buffer.name}", tag("span", f"{printer.buffer_text(buffer)}{where}", class_="quiet origin")))
-            rows = [[tag("a", move_title(c, m), href=f"#move-{i}"), m.count, m.cost, _per(m.cost, m.count)] for i, m in own]
-            heads = ["access", "requests", "extra phases", "extra phases in a request"]
-            holds = c.record.holds.get((number, buffer.name), {})
-            base = own[0][1].base if own else buffer.offset or 0
-            picture = None
-            if holds:
-                script = c.script(figures.layout_figure(buffer, base, holds, shapes, c.record))
-                facts = [("elements that hold one of an input", f"{len(holds):,} of {buffer.elements:,}")]
-                title = join(
-                    tag("b", f"{buffer.name} by banks"),
-                    tag("span", "what lies where when it is first read", class_="quiet origin"),
-                )
-                picture = _figure(
-                    f"shared-{number}-{kernel.shared.index(buffer)}",
-                    title,
-                    f"{buffer.name} by banks",
-                    ["content"],
-                    facts,
-                    script,
-                )
-            unknown = (
-                tag("p", "It holds computed values: no element of an input was found in it.", class_="lead")
-                if own and not holds
-                else None
-            )
-            parts += [table(heads, rows) if own else None, unknown]
-            parts.append(tag("div", picture, class_="pictures") if picture is not None else None)
-    shared = c.kernel.target.profile.memory("shared")
+    parts = [
+        part for k, kernel in enumerate(c.kernel.program.kernels) for b in kernel.shared for part in _shared(c, k, kernel, b)
+    ]
     banks = f"A row is {c.record.banks} banks of {c.record.bank_bytes} bytes."
-    if not shared.banks:
-        banks += f" The profile {c.kernel.target.profile.name} names no banks: these are the simulator's."
-    if not parts:
-        parts.append(tag("p", "No kernel uses shared memory.", class_="lead"))
-        banks = ""
-    return tag("section", tag("h2", "Shared memory"), tag("p", banks, class_="lead") if banks else None, *parts, id="shared")
+    profile = c.kernel.target.profile
+    if not profile.memory("shared").banks:
+        banks += f" The profile {profile.name} names no banks: these are the simulator's."
+    lead = tag("p", banks if parts else "No kernel uses shared memory.", class_="lead")
+    return tag("section", tag("h2", "Shared memory"), lead, *parts, id="shared")
 
 
-def _per(total: int, count: int) -> Html:
-    return tag("div", f"{total / count:.3g}", class_="right")
+def _shared(c: Contents, number: int, kernel: ir.Kernel, buffer: ir.Buffer) -> list[Any]:
+    """One buffer of shared memory."""
+    own = [(i, m) for i, m in enumerate(c.record.moves) if m.kernel == number and m.buffer.name == buffer.name]
+    parts: list[Any] = [tag("h3", buffer.name, tag("span", printer.buffer_text(buffer), class_="quiet origin"))]
+    parts.append(tag("p", _place(kernel, buffer), class_="lead"))
+    if own:
+        rows = [[tag("a", move_title(c, m), href=f"#move-{i}"), m.count, m.cost, m.cost / m.count] for i, m in own]
+        parts.append(table(["access", "requests", "extra phases", "in a request"], rows))
+    holds = c.record.holds.get((number, buffer.name), {})
+    if holds:
+        shapes = {t.name: t.shape for t in c.kernel.computation.inputs}
+        script = c.script(figures.layout_figure(buffer, own[0][1].base, holds, shapes, c.record))
+        about = tag("span", "what lies where when it is first read", class_="quiet origin")
+        title = join(tag("b", f"{buffer.name} by banks"), about)
+        facts = [("elements that hold one of an input", f"{len(holds):,} of {buffer.elements:,}")]
+        identity = f"shared-{number}-{kernel.shared.index(buffer)}"
+        picture = _figure(identity, title, f"{buffer.name} by banks", ["content"], facts, script)
+        return [*parts, tag("div", picture, class_="pictures")]
+    if any(not m.writes for _, m in own):
+        return [*parts, tag("p", "No element of an input was found in it: it holds computed values.", class_="lead")]
+    return [*parts, tag("p", "No read of it was seen.", class_="lead")]
+
+
+def _place(kernel: ir.Kernel, buffer: ir.Buffer) -> str:
+    """Where a shared buffer lies, and with which others it shares bytes."""
+    if buffer.offset is None:
+        return f"{buffer.bytes:,} bytes."
+    first, end = buffer.offset, buffer.offset + buffer.bytes
+    others = [
+        o.name for o in kernel.shared if o != buffer and o.offset is not None and o.offset < end and first < o.offset + o.bytes
+    ]
+    shares = f", which it shares with {' and '.join(others)}" if others else ""
+    return f"{buffer.bytes:,} bytes, from {first:,} to {end - 1:,}{shares}."

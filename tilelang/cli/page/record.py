@@ -31,6 +31,15 @@ TOUCHES = 3_000_000  # elements of one run, counted at every access
 EXECUTIONS = 60_000  # statements of a whole launch that is still run
 
 
+def distinct(keys: Array) -> Array:
+    """The different values of an array, ascending."""
+    ordered = np.sort(keys)
+    fresh = np.ones(ordered.shape, bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    found: Array = ordered[fresh]
+    return found
+
+
 class Enough(Exception):
     """Ends a run of which enough was seen."""
 
@@ -85,7 +94,7 @@ class Move:
     @property
     def active(self) -> int:
         """How many threads of the block take part."""
-        return int(np.unique(self.touched[1]).size)
+        return int(distinct(self.touched[1]).size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,8 +222,8 @@ class _Moves:
         size = buffer.dtype.bytes
         warp = touch.thread // self._warp
         warps, first = np.unique(warp, return_inverse=True)
-        distinct = np.unique(first.reshape(-1) * (buffer.elements + 1) + touch.element) // (buffer.elements + 1)
-        asked = np.bincount(distinct, minlength=warps.size) * size
+        of_warp = distinct(first.reshape(-1) * (buffer.elements + 1) + touch.element) // (buffer.elements + 1)
+        asked = np.bincount(of_warp, minlength=warps.size) * size
         least = -(-asked // self._transaction_bytes)
         move.base = int(touch.address[0] - touch.element[0]) * size
         move._touches.append((touch.element, touch.thread, move.count + first.reshape(-1)))
@@ -234,7 +243,7 @@ class _Moves:
         move.cost += seen.cost
         move.least += int(least.sum())
         move.asked += int(asked.sum())
-        move.lanes += int(np.unique(touch.thread).size)
+        move.lanes += int(distinct(touch.thread).size)
 
     def _request(self, move: Move, seen: Watched, number: int, of: Array, least: int, at: int) -> Request:
         touch, size = seen.touch, seen.buffer.dtype.bytes
@@ -253,7 +262,7 @@ class _Moves:
                 word, group, seen.memory.device.banks, ideal, np.repeat(part.element, word.size // part.element.size)
             )
         warp = int(part.thread[0]) // self._warp
-        elements = int(np.unique(part.element).size)
+        elements = int(distinct(part.element).size)
         return Request(at, warp, tuple((t, e, n) for t, e, n in runs), cost, least, elements, number, crowded)
 
 
@@ -281,7 +290,7 @@ class _Divisions:
             return
         kernel, _ = self._numbers[id(seen.site.statement)]
         batch, blocks = seen.memory.batch, math.prod(seen.memory.batch.kernel.grid)
-        keys = np.unique(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
+        keys = distinct(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
         self._seen.setdefault((kernel, seen.buffer, seen.writes), []).append(keys)
         self._touches += seen.touch.element.size
         if self._touches >= 4 * TOUCHES:
@@ -294,7 +303,7 @@ class _Divisions:
             blocks = math.prod(self._program.kernels[kernel].grid)
             if blocks == 1:
                 continue
-            keys = np.unique(np.concatenate(parts))
+            keys = distinct(np.concatenate(parts))
             element, at, counts = np.unique(keys // blocks, return_index=True, return_counts=True)
             first, number = np.full(buffer.elements, -1, np.int64), np.zeros(buffer.elements, np.int64)
             first[element], number[element] = keys[at] % blocks, counts

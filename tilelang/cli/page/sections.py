@@ -8,7 +8,9 @@ from tilelang.cli.page import loops
 from tilelang.cli.page.contents import Contents, shortened, spans
 from tilelang.cli.page.html import Html, table, tag
 from tilelang.cli.page.pictures import move_title
+from tilelang.cli.page.record import distinct
 from tilelang.errors import DeviceError
+from tilelang.lowering import ir
 from tilelang.lowering.targets.c_family import emit_placed
 from tilelang.runtime import DIALECTS
 from tilelang.steps import Step
@@ -37,7 +39,8 @@ def steps_section(c: Contents) -> Html:
         rows.append([head, tag("span", note, class_="quiet"), spec.level, *cells, ", ".join(spec.residences)])
         before = left
     heads = ["step", "written at", "level", *(f"{a} (reduced)" if a in reduced else a for a in axes), "lives in"]
-    return tag("section", tag("h2", "Steps"), tag("p", "What is left of each axis after each step, for one unit of the level. "
+    means = tag("pre", tag("code", c.kernel.computation.text.rstrip("\n")))
+    return tag("section", tag("h2", "Steps"), means, tag("p", "What is left of each axis after each step, for one unit of the level. "
                "A step lights the loops and the source lines that it became.", class_="lead"),
                table(heads, rows, class_="steps"), id="steps")  # fmt: skip
 
@@ -75,6 +78,9 @@ def remarks(c: Contents) -> Html:
             said.append(f"{move.cost:,} transactions where {move.least:,} would hold the bytes asked for")
         if move.buffer.memory == "shared" and move.cost:
             said.append(f"{move.cost:,} extra phases by bank conflicts in {move.count:,} requests")
+        element = move.touched[0]
+        if move.buffer.memory == "global" and not move.writes and element.size >= 2 * (different := distinct(element).size):
+            said.append(f"the block reads each element {element.size / different:.3g} times on average")
         if move.active < kernel.threads:
             said.append(f"{kernel.threads - move.active:,} of {kernel.threads:,} threads never take part")
         elif move.lanes < move.count * min(r.warp, kernel.threads):
@@ -108,6 +114,8 @@ def loops_section(c: Contents) -> Html:
         pictures = {s: c.figure_of[i] for i, m in enumerate(c.record.moves) if m.kernel == number for s in m.statements}
         grid = " x ".join(str(n) for n in kernel.grid if n != 1) or "1"
         about = f"{grid} {'block' if grid == '1' else 'blocks'} of {kernel.threads:,} {'thread' if kernel.threads == 1 else 'threads'}"
+        barriers = sum(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body))
+        about += f", {barriers} {'barrier' if barriers == 1 else 'barriers'}"
         parts.append(tag("h3", f"kernel {kernel.name}", tag("span", about, class_="quiet origin")))
         parts += [tag("p", shortened(note, c.names), class_="lead") for note in kernel.notes]
         parts.append(loops.section(number, kernel, source, places[number], pictures, c.names))
