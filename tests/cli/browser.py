@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -12,6 +13,8 @@ from types import TracebackType
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+
+SECONDS = 60  # that the browser may take for an answer
 
 
 def installed() -> str | None:
@@ -52,7 +55,11 @@ class Browser:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         os.close(self._write)
         self._process.terminate()
-        self._process.wait(20)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         os.close(self._read)
 
     def _call(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -72,8 +79,9 @@ class Browser:
 
     def _message(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            more = os.read(self._read, 1 << 16)
-            assert more, "the browser has ended"
+            ready, _, _ = select.select([self._read], [], [], SECONDS)
+            more = os.read(self._read, 1 << 16) if ready else b""
+            assert more, "the browser has ended" if ready else f"the browser says nothing for {SECONDS} seconds"
             self._rest += more
         first, self._rest = self._rest.split(b"\0", 1)
         message: dict[str, Any] = json.loads(first)

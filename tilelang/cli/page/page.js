@@ -151,8 +151,9 @@
       }
       if (mode === "block") {
         const block = this.get("block", i), x = d.grid[0];
-        if (d.grid[1] * d.grid[2] === 1) return gradient(hue(block % 3), (Math.floor(block / 3) % 4) / 4 + 0.1);
-        return gradient(hue(Math.floor(block / x) % 8), x > 1 ? (block % x) / (x - 1) : 0.35);
+        const place = block % x, row = Math.floor(block / x);
+        if (x > 12) return gradient(hue((place % 3) + 3 * (row % 4)), (Math.floor(place / 3) % 4) / 4 + 0.1);
+        return gradient(hue(row % 8), x > 1 ? place / (x - 1) : 0.35);
       }
       const [low, high] = this.range[mode];
       return ramp(high > low ? (this.get(mode, i) - low) / (high - low) : 0.35);
@@ -364,8 +365,7 @@
       } else if (mode === "content") {
         box.append(`colour: row of ${d.tensors.map((t) => t.name).join(" and ")}; shade: place in the row`);
       } else if (mode === "block") {
-        const [x, y, z] = d.grid;
-        box.append(y * z > 1 ? "colour: the block's row in the grid; shade: its place in the row" : "blocks in turn: three colours in four shades, again and again");
+        box.append(d.grid[0] > 12 ? "blocks in turn: three colours in four shades, again and again" : "colour: the block's row in the grid; shade: its place in the row");
       } else {
         const [low, high] = this.range[mode], one = { time: 1 }[mode] || 0;
         const name = { time: "request", touches: "touched", blocks: "blocks" }[mode];
