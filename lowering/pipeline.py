@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tilelang.computation import Computation
-from tilelang.errors import TileLangError
+from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.apart import keep_apart
@@ -51,6 +51,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     )
 
 
+@not_too_deep
 def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, options: Options | None = None) -> ir.Program:
     """Final kernel IR for a computation and a schedule's steps. Raises Refusal."""
     options = options or Options()

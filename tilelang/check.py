@@ -12,14 +12,13 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation
-from tilelang.errors import Refusal
+from tilelang.errors import Refusal, not_too_deep
 from tilelang.expr import INDEX, Expr, Var, free, index
 from tilelang.machine import Profile
 from tilelang.order import check_order, check_order_form, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.task import Task, Unplaced, make_task, placed_names, plan
-from tilelang.tensor import evaluate
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
 
@@ -44,7 +43,11 @@ def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: P
                     values[v] = profile is not None and profile.can(v.name.removeprefix("can(").removesuffix(")"))
                 elif isinstance(v, Var) and v.name not in extents:
                     raise _unknown_axis(step, v.name, tuple(extents))
-            chosen = evaluate(step.condition, values)
+            import numpy as np  # which a schedule without conditions does not need
+
+            from tilelang.numeric import evaluate
+
+            chosen = bool(evaluate(step.condition, {v: np.asarray(x) for v, x in values.items()}))
             out += resolve_when(step.then if chosen else step.otherwise, extents, profile)
         elif isinstance(step, Place) and step.steps is not None:
             out.append(step.replace(steps=resolve_when(step.steps, extents, profile)))
@@ -269,6 +272,7 @@ def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
     return plan(computation, placed_names(computation, steps))[-1]
 
 
+@not_too_deep
 def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
     """The spec before the first step and after each one. Raises the Refusal of the first step that contradicts its spec."""
     task = main_task(computation, steps)

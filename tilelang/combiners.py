@@ -14,6 +14,8 @@ from tilelang.dtype import DType
 from tilelang.errors import ComputationError
 from tilelang.expr import Axis, Binary, Call, Combiner, Expr, Pad, Read, Reduce, Select, Var, cast, const, rewrite, unique
 
+SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
+
 
 def state_type(t: DType) -> DType:
     """The type in which a reduction of values of nominal type t keeps its state."""

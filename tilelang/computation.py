@@ -12,13 +12,14 @@ import itertools
 import keyword
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
+from unicodedata import normalize
 
 from tilelang import dtype as dt
 from tilelang.access import check_reads
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
-from tilelang.errors import ComputationError, brief, caller_span
+from tilelang.errors import ComputationError, brief, caller_span, not_too_deep
 from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of, unique
 from tilelang.node import Node, node
 from tilelang.simplify import interval
@@ -188,8 +189,8 @@ def _axis(name: str, extent: Any) -> Axis:
 
 
 def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
-        message = f"{name!r} cannot name a tensor or an axis"
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or normalize("NFKC", name) != name:
+        message = f"{name!r} cannot name a tensor or an axis"  # Python takes names that are one after NFKC for one
         raise ComputationError("name", message, span=caller_span(), mend="a letter, then letters, digits and _")
 
 
@@ -261,7 +262,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     written = tuple(as_expr(e) for e in given)
     for n, e in zip(names, written, strict=True):
         _check_axes(n, e, axes)
-    tensors = _Builder(names, written, axes, licences, span).build()
+    tensors = not_too_deep(_Builder(names, written, axes, licences, span).build)()
     return tensors if several else tensors[0]
 
 

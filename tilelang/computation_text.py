@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from tilelang import dtype as dt
-from tilelang.combiners import argument, state_type
+from tilelang.combiners import SHIPPED, argument, state_type
 from tilelang.dtype import DType
 from tilelang.expr import (
     INDEX,
@@ -38,7 +38,6 @@ Tensor: TypeAlias = Any
 Definition: TypeAlias = Any
 Computation: TypeAlias = Any
 
-SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
 _TIGHTEST = 11  # of what binds closest: names, reads, calls
 
 

@@ -16,8 +16,8 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,6 +132,25 @@ def _window(text: str, column: int) -> tuple[str, int]:
     first = max(0, min(column - LONGEST // 2, len(text) - LONGEST))
     before, after = "..." * (first > 0), "..." * (first + LONGEST < len(text))
     return f"{before}{text[first : first + LONGEST]}{after}", column - first + len(before)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def not_too_deep(function: F) -> F:
+    """The function, with what is nested deeper than Python's stack as an error of ours."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except RecursionError:
+            mend = (
+                "fewer operations inside each other: compute some of the definitions in global, so that they are not substituted"
+            )
+            raise ComputationError("too-deep", "operations are nested too deeply", mend=mend) from None
+
+    return wrapped  # type: ignore[return-value]
 
 
 def in_words_of_text(text: str) -> str:

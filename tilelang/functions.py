@@ -13,7 +13,7 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import expr
-from tilelang.combiners import argument, check_combiner, extremum, restrict, state_type
+from tilelang.combiners import SHIPPED, argument, check_combiner, extremum, restrict, state_type
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
 from tilelang.expr import Axis, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast, several_of
@@ -112,7 +112,9 @@ def reduce(
         raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
     results = tuple(cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
-    made = Combiner(name or getattr(combiner, "__name__", "reduce").strip("<>"), left, right, results, constants)
+    called = name or getattr(combiner, "__name__", "reduce").strip("<>")
+    called += "_" * (called in SHIPPED)  # what goes by the names of the shipped ones must not meet another one
+    made = Combiner(called, left, right, results, constants)
     check_combiner(made, items)
     axes = _over(over)
     items, condition = restrict(items, _optional_condition(where), made)

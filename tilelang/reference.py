@@ -17,13 +17,14 @@ import numpy as np
 from tilelang.arguments import inputs
 from tilelang.bound import rounding
 from tilelang.computation import Computation, Tensor
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, not_too_deep
 from tilelang.evaluator import Evaluator
 from tilelang.exactness import amplitude, inexact
 
 Arrays = dict[str, Any]
 
 
+@not_too_deep
 def evaluate(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     """The outputs by name, in their types. arrays: the inputs by name, in theirs.
 
@@ -48,6 +49,7 @@ def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     return evaluate_and_bound(computation, arrays)[1]
 
 
+@not_too_deep
 def evaluate_and_bound(computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0) -> tuple[Arrays, Arrays]:
     """`evaluate` and `bound` in one run. error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units)."""
     evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilelang.errors import DeviceError, Span
+from tilelang.errors import DeviceError, Span, not_too_deep
 from tilelang.expr import Binary, Expr, Select, Var, const, free, index
 from tilelang.instruction import Instruction as InstructionRecord
 from tilelang.instruction import OperandText
@@ -57,6 +57,7 @@ ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
 INDENT = "    "
 
 
+@not_too_deep
 def emit(program: ir.Program, dialect: Dialect, lines: bool = False) -> str:
     """The source text of all kernels of a program.
 

@@ -282,3 +282,32 @@ def test_numbers_of_a_text_stay_small() -> None:
     for value in ("1 << 999999999", "*".join(["99999999999999999999"] * 9)):
         with pytest.raises(ParseError):
             parse(f"computation f(N = {value}) {{ output Y[] = 1.0 }}").computation()
+
+
+@pytest.mark.parametrize(
+    "condition, held",
+    [
+        ("not can(async_copy)", True), ("not i > 2", False), ("i > 2 and not can(x)", True), ("i > 1.5", True), ("inf > i", True),
+        ("~i < 3", True), ("abs(i) > 30", False), ("max(i, j) == 8", True), ("where(i > 2, i, j) > 3 or can(x)", True),
+    ],
+)  # fmt: skip
+def test_any_condition_on_extents_is_decided(condition: str, held: bool) -> None:
+    made = parse(steps(f"when {condition} {{ split j=2 }} else {{ split j=1 }}")).schedule()
+    assert made.specs[-1].axis("j").extent == (2 if held else 1)
+    assert tl.compile(made).check()
+
+
+@pytest.mark.parametrize("number", [250, 3000])
+def test_chains_of_definitions_are_an_error_of_ours(number: int) -> None:
+    chain = "".join(f"a{n + 1}[i] = a{n}[i] + 1.0\n" for n in range(number))
+    text = body(f"a0[i] = X[i, 0]\n{chain}output Y[i] = a{number}[i]")
+    try:
+        assert "Y" in tl.compile(parse(text).schedule(), tl.target("opencl", profile="pocl")).source
+    except TileLangError as error:
+        assert error.code == "too-deep"
+
+
+def test_names_that_python_takes_for_one_are_refused() -> None:
+    with pytest.raises(TileLangError) as found:
+        parse("computation f { input X: float32[i: 4] output \ufb01[i] = X[i] output fi[i] = X[i] }").computation()
+    assert found.value.code == "name"

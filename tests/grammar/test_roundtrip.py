@@ -1,5 +1,6 @@
 """Text and language are the same: printing and reading give back what was there, for whatever the random generators make."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,3 +103,13 @@ def test_all_steps_and_their_forms() -> None:
     )  # fmt: skip
     assert read_back(plan).text == plan.text
     assert read_back(plan.prefix(9).rest()).text == plan.prefix(9).rest().text
+
+
+def test_a_combiner_with_a_shipped_name_stays_its_own() -> None:
+    i, j = tl.axes(i=3, j=4)
+    X = tl.input("X", tl.float32, i, j)
+    own = tl.computation("Y", tl.define("Y", tl.reduce(lambda a, b: a * b, 1.0, X[i, j], over=j, name="sum"), i))
+    shipped = tl.computation("Y", tl.define("Y", tl.sum(X[i, j], over=j), i))
+    assert own.hash != shipped.hash and parse(own.text).computation().text == own.text
+    kernel = tl.compile(own)
+    assert kernel.check() and kernel(np.full((3, 4), 2, np.float32)).tolist() == [16, 16, 16]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilelang import reference
+from tilelang.combiners import SHIPPED
 from tilelang.computation import Computation
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
@@ -67,9 +68,6 @@ def draw_case(source: Source, names: tuple[str, ...] = (), profile: Profile | No
     if data == "infinite" and any(c not in SHIPPED for c in _combiners(made.computation)):
         data = "random"  # a person's combiner need only be one on finite states: inf * 0 is not 0
     return Case(recipe, made, data, source.integer(0, 999))
-
-
-SHIPPED = {"sum", "prod", "max", "min", "argmax", "argmin"}
 
 
 def _combiners(computation: Computation) -> set[str]:
