@@ -43,13 +43,19 @@ _INSIDE = tuple(
 
 
 def caller_span() -> Span | None:
-    """The nearest line outside this package that is being executed: where a schedule built in Python comes from."""
+    """The nearest line outside this package that is being executed: where a schedule built in Python comes from.
+
+    None under the command line, whose caller wrote no Python.
+    """
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):  # what the package says of itself while it is imported has no caller
             return None
-        made_here = frame.f_globals.get("__name__", "").startswith("tilelang.")  # what dataclasses write has no file
+        module = str(frame.f_globals.get("__name__", ""))
+        if module == "tilelang.cli" or module.startswith("tilelang.cli."):
+            return None
+        made_here = module.startswith("tilelang.")  # what dataclasses write has no file
         if not made_here and not name.startswith((_PACKAGE + os.sep, *_INSIDE, functools.__file__)):
             return Span(name, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]

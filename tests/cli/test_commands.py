@@ -237,3 +237,66 @@ def test_help_imports_little() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert "lark" not in found.stdout and "rich" not in found.stdout and "pyopencl" not in found.stdout
+
+
+PAIR = "computation f(N = 4) { input X: float32[i: N] output Y[i] = X[i] / 0.0 }\n"
+
+
+def test_files_are_written_through_links_and_pipes(tmp_path: Path) -> None:
+    path, real, link, pipe = (tmp_path / n for n in ("f.tile", "real", "link", "pipe"))
+    path.write_text(PAIR)
+    for arguments, start in ((["run", str(path), "-o"], b"\x93NUMPY"), (["explain", str(path), "--html"], b"<!DOCTYPE")):
+        real.write_bytes(b"before")
+        link.unlink(missing_ok=True)
+        link.symlink_to(real)
+        assert tilelang(*arguments, str(link)).exit_code == 0
+        assert link.is_symlink() and real.read_bytes().startswith(start)
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+            assert tilelang(*arguments, str(pipe)).exit_code == 0
+            assert reader.communicate(timeout=20)[0].startswith(start)
+        assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+@pytest.mark.parametrize("arguments", [("source", "GEMM", "-s", "simt"), ("--help",), ("run", "--help"), ("devices", "--json")])
+def test_a_full_standard_output_is_a_short_error(gemm: str, arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "tilelang", *(a.replace("GEMM", gemm) for a in arguments)],
+            stdout=full, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert found.returncode == 1 and found.stderr.startswith("error[output]: ") and found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, code",
+    [
+        (["run", "GEMM", "--bogus"], 2), (["run"], 2), (["source", "GEMM", "-s", "simt", "--until", "99"], 2), (["rnu"], 2),
+        (["run", "GEMM", "-s", "simt", "-o", "Q=x.npy"], 2), (["source", "GEMM", "-s", "simt", "--profile", "nope"], 2),
+        (["source", "GEMM", "-s", "simt", "--target", "cuda"], 1), (["run", "GEMM", "-s", "simt", "-o", "/no/where.npy"], 1),
+        (["run", "GEMM", "-s", "simt", "-S", "M=4000000000", "-S", "K=4000000000"], 1),
+    ],
+)  # fmt: skip
+def test_errors_about_the_request_are_json_and_have_no_place(gemm: str, arguments: list[str], code: int) -> None:
+    result = tilelang(*(a.replace("GEMM", gemm) for a in arguments), "--json")
+    (error,) = of_json(result)["errors"]
+    assert result.exit_code == code and error["message"] and error["file"] is None and error["line"] is None
+
+
+def test_no_device_is_json(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilelang.runtime.devices", lambda: ())
+    result = tilelang("run", gemm, "-s", "simt", "--json")
+    assert result.exit_code == 3 and of_json(result)["errors"][0]["code"] == "no-device"
+
+
+def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "f.tile"
+    path.write_text(PAIR)
+    np.save(tmp_path / "x.npy", np.array([0, 1, -1, 2], np.float32))
+    result = tilelang("run", str(path), "--json", "-i", f"X={tmp_path}/x.npy")
+    assert "NaN" not in result.stdout and of_json(result)["outputs"]["Y"]["mean"] == "nan"
+    empty = of_json(tilelang("run", str(path), "--json", "-S", "N=0"))["outputs"]["Y"]
+    assert empty["least"] is None and empty["mean"] is None and empty["greatest"] is None
+    assert tilelang("run", str(path), "-S", "N=0").exit_code == 0

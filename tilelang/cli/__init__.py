@@ -6,7 +6,9 @@ Exit codes: 0 right, 1 wrong or refused, 2 usage, 3 no device. `--json` prints o
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import os
+import sys
+from typing import Any, NoReturn
 
 import click
 
@@ -25,6 +27,23 @@ COMMANDS = {
 
 class Commands(click.Group):
     """The commands, each of which is imported when it is asked for."""
+
+    def main(
+        self, args: Any = None, prog_name: Any = None, complete_var: Any = None, standalone_mode: bool = True, **extra: Any
+    ) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        as_json = standalone_mode and "--json" in given
+        try:
+            code = super().main(given, prog_name, complete_var, standalone_mode and not as_json, **extra)
+        except click.ClickException as error:
+            if not as_json:
+                raise
+            _usage_as_json(error)
+        except OSError as error:
+            if not standalone_mode or error.filename is not None:
+                raise
+            _unwritten(error)
+        return code if not as_json else sys.exit(code if isinstance(code, int) else 0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -49,6 +68,22 @@ class Commands(click.Group):
             if near:
                 raise click.UsageError(f"{error.message.rstrip('.')} Did you mean '{near[0]}'?", ctx) from None
             raise
+
+
+def _usage_as_json(error: click.ClickException) -> NoReturn:
+    """A wrong command line, as the one object that --json promises."""
+    from tilelang.cli.common import emit, errors_of
+    from tilelang.errors import TileLangError
+
+    emit({"errors": errors_of(TileLangError("usage", error.format_message()))})
+    sys.exit(error.exit_code)
+
+
+def _unwritten(error: OSError) -> NoReturn:
+    """Ends where standard output takes no more, as on a full disk."""
+    click.echo(f"error[output]: standard output cannot be written: {error.strerror}", err=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held is not tried again
+    sys.exit(1)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

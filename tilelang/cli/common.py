@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import click
 
@@ -100,7 +103,7 @@ def reporting(command: F) -> F:
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     @functools.wraps(command)
     def wrapped(*arguments: Any, as_json: bool, **named: Any) -> Any:
-        click.get_current_context().meta["tilelang.json"] = as_json
+        click.get_current_context().meta["tilelang.json"] = as_json or named.get("form") == "json"
         try:
             return command(*arguments, **named)
         except TileLangError as error:
@@ -145,8 +148,39 @@ def errors_of(error: TileLangError) -> list[dict[str, Any]]:
 
 
 def emit(found: Mapping[str, Any]) -> None:
-    """One JSON object on standard output."""
-    click.echo(json.dumps({"schema": 1, **found}, indent=2, allow_nan=True))
+    """One JSON object on standard output; numbers that JSON lacks are texts, as "nan"."""
+    click.echo(json.dumps({"schema": 1, **_plain(found)}, indent=2, allow_nan=False))
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {name: _plain(part) for name, part in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(part) for part in found]
+    return str(found) if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        held = io.BytesIO()
+        write(held)
+        with open(target, "wb", buffering=0) as out:
+            rest = held.getbuffer()
+            while rest:
+                rest = rest[out.write(rest) :]
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(beside, "wb") as file:
+            write(file)
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:

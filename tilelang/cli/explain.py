@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working
+from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working, write_whole
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
 from tilelang.errors import ComputationError
@@ -57,13 +55,9 @@ def _write_page(kernel: Any, path: str) -> None:
 
     with working("simulating"):
         text = page(kernel)
-    target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.replace(target)
+        write_whole(path, lambda file: file.write(text.encode()))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
     if is_json():
         emit({"page": path, "bytes": len(text.encode())})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, emit, errors_of, exit_code, is_json, reporting
+from tilelang.cli.common import RIGHT, WRONG, emit, errors_of, exit_code, is_json, reporting, write_whole
 from tilelang.errors import ParseError, Span, TileLangError
 from tilelang.grammar import format_text
 from tilelang.grammar.scan import MOST_BYTES
@@ -62,14 +61,9 @@ def _formatted(name: str, only_check: bool, limit_bytes: int) -> bool:
 
 def _replaced(path: Path, text: str) -> None:
     """Writes a file whole, or leaves it as it was."""
-    path = path.resolve()  # what a link points to is written, not the link
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+        write_whole(str(path), lambda file: file.write(text.encode()))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise ParseError(
             "file", f"{path} cannot be written: {error.strerror}", span=Span(str(path), 0), mend="another place"
         ) from None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import NO_DEVICE, RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working
-from tilelang.errors import ComputationError
+from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working, write_whole
+from tilelang.errors import ComputationError, DeviceError
 
 if TYPE_CHECKING:
     from tilelang.runtime import Kernel
@@ -49,8 +49,7 @@ def command(asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool,
     from tilelang.runtime import compile, devices, target
 
     if not devices():
-        click.echo("no OpenCL device was found; `tilelang devices` says what is missing", err=True)
-        sys.exit(NO_DEVICE)
+        raise DeviceError("no-device", "no OpenCL device was found", mend="`tilelang devices` says what is missing")
     plan = asked.schedule(until)
     check_memory(plan.computation)
     with working("compiling"):
@@ -65,7 +64,8 @@ def command(asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool,
         facts = describe(array)
         found["outputs"][name] = facts
         rows.append(
-            (name, facts["type"], " x ".join(map(str, facts["shape"])) or "1", facts["least"], facts["mean"], facts["greatest"])
+            (name, facts["type"], " x ".join(map(str, facts["shape"])) or "1")
+            + tuple("" if facts[k] is None else facts[k] for k in ("least", "mean", "greatest"))
         )
     text = [table(("output", "type", "shape", "least", "mean", "greatest"), rows)]
     right = True
@@ -154,14 +154,9 @@ def save(results: dict[str, Any], outputs: Any) -> None:
                 raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(results)}")
         if name not in results:
             raise click.UsageError(f"there is no output `{name}`; there is {', '.join(results)}")
-        target = Path(path)
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            with open(beside, "wb") as file:
-                np.save(file, results[name], allow_pickle=False)
-            beside.replace(target)
+            write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
 
 
@@ -171,7 +166,8 @@ def describe(array: Any) -> dict[str, Any]:
 
     values = np.asarray(array)
     numbers = values.astype(np.float64) if values.size else None
-    facts = {"shape": list(values.shape), "type": str(values.dtype)}
-    for name, what in (("least", np.min), ("mean", np.mean), ("greatest", np.max)):
-        facts[name] = float(f"{what(numbers):.6g}") if numbers is not None else ""  # type: ignore[assignment]
+    facts: dict[str, Any] = {"shape": list(values.shape), "type": str(values.dtype)}
+    with np.errstate(all="ignore"):  # infinities have no mean
+        for name, what in (("least", np.min), ("mean", np.mean), ("greatest", np.max)):
+            facts[name] = float(f"{what(numbers):.6g}") if numbers is not None else None
     return facts
