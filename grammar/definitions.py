@@ -16,7 +16,7 @@ from tilelang.dtype import DType
 from tilelang.errors import Findings, TileLangError
 from tilelang.expr import Axis, as_expr
 from tilelang.grammar.parser import MOST_FINDINGS, Syntax
-from tilelang.grammar.values import Scope, Values, in_text, name_of, type_named
+from tilelang.grammar.values import Scope, Values, in_text, listed, name_of, type_named
 
 Parameters = Mapping[str, int | DType]
 
@@ -36,6 +36,8 @@ def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dic
         name = name_of(p.children[0])
         if name in scope.values:
             raise scope.fail(p, "parameter-twice", f"{where} has two parameters `{name}`", "name them apart")
+        if p.data == "launch_parameter":
+            _check_launch(scope, p)
         if name in given:
             scope.values[name] = given[name]
         elif p.data == "launch_parameter":
@@ -51,6 +53,15 @@ def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dic
                 f"give one, as in --size {name}=1024, or a default",
             )
     return scope.values
+
+
+def _check_launch(scope: Scope, p: Any) -> None:
+    """Refuses what is known of a launch parameter but that it is a multiple."""
+    _, *known = p.children
+    if known and (str(known[2]) != "==" or int(known[3]) != 0):
+        told = " ".join(str(k) for k in known)
+        mend = f"as in `{name_of(p.children[0])} at launch % {known[1]} == 0`"
+        raise scope.fail(p, "launch-multiple", f"of a number at launch only a divisor is known, not `{told}`", mend)
 
 
 def _default(scope: Scope, tree: Any) -> Any:
@@ -85,11 +96,22 @@ class _Definitions:
             )
         if self.errors:
             raise self.errors[0] if len(self.errors) == 1 else Findings(self.errors)
-        outputs = tuple(self.outputs) if self.order is None else tuple(self.scope.tensors[n] for n in self.order)
         try:
+            outputs = self._ordered()
             return make_computation(self.name, outputs)
         except TileLangError as error:
             raise in_text(error, self.scope.span(self.tree.children[0])) from None
+
+    def _ordered(self) -> tuple[Tensor, ...]:
+        """The outputs in their order. Refuses a list of them that leaves one out."""
+        if self.order is None:
+            return tuple(self.outputs)
+        for t in self.outputs:
+            if t.name not in self.order:
+                (tree,) = [d for d in self.declarations if d.data == "outputs"]
+                message = f"{t.name} is marked `output`, and is not among the outputs listed"
+                raise self.scope.fail(tree, "output-not-listed", message, "list it too, or leave out its `output`")
+        return tuple(self.scope.tensors[n] for n in self.order)
 
     def _axes_first(self) -> Iterator[Any]:
         """The declarations, extents of axes and combiners before what uses them."""
@@ -103,7 +125,7 @@ class _Definitions:
             error = in_text(error, self.scope.span(d))
             if not any(f"`{n}`" in error.message for n in self.broken):
                 self.errors.append(error)
-            self.broken |= set(_declared(d))
+            self.broken |= {n for n in _declared(d) if not isinstance(self.scope.values.get(n), Axis)}
 
     # ------------------------------------------------------------ declarations
 
@@ -158,9 +180,7 @@ class _Definitions:
     def _combiner(self, d: Any) -> None:
         name, left, right, results, identity = d.children
         sides = [[name_of(m.children[0]) for m in side.children] for side in (left, right)]
-        for side in (left, right):
-            for m in side.children:
-                type_named(self.scope, m.children[1])
+        types, others = ([type_named(self.scope, m.children[1]) for m in side.children] for side in (left, right))
         names = [*sides[0], *sides[1]]
         if len(sides[0]) != len(sides[1]) or len(set(names)) != len(names):
             message = "both states of a combiner have the same number of members, each with its own name"
@@ -169,6 +189,9 @@ class _Definitions:
             counts = f"{len(results.children)} results and {len(identity.children)} identities"
             message = f"{name_of(name)} has {len(sides[0])} members, {counts}"
             raise self.scope.fail(d, "reduce-members", message, "one result and one identity per member")
+        if types != others:
+            message = f"one state of {name_of(name)} is of ({listed(types)}), the other of ({listed(others)})"
+            raise self.scope.fail(d, "combiner-types", message, "the same types in both")
         neutral = [Values(self.scope).value(t) for t in identity.children]
 
         def combine(a: Any, b: Any) -> Any:
@@ -178,9 +201,11 @@ class _Definitions:
             made = tuple(inner.value(t) for t in results.children)
             return made if many else made[0]
 
-        self.scope.combiners[name_of(name)] = (combine, neutral)
+        self.scope.combiners[name_of(name)] = (combine, neutral, types)
 
     def _outputs(self, d: Any) -> None:
+        if self.order is not None:
+            raise self.scope.fail(d, "outputs-twice", "`outputs` stands twice", "one list of all outputs")
         self.order = [name_of(n) for n in d.children]
         for name, tree in zip(self.order, d.children, strict=True):
             if name not in self.scope.tensors and name not in self.broken:
@@ -232,4 +257,6 @@ def _declared(d: Any) -> list[str]:
     """The names that a declaration would have made."""
     if d.data == "definition":
         return [name_of(t.children[0]) for t in d.children if t.data == "target"]
-    return [name_of(d.children[0])] if d.data in ("input", "axis", "combiner") else []
+    if d.data == "input":
+        return [name_of(d.children[0]), *(name_of(t.children[0]) for t in d.children if t.data == "dimension")]
+    return [name_of(d.children[0])] if d.data in ("axis", "combiner") else []

@@ -245,7 +245,7 @@ def read(path: str | Path, *, limit_bytes: int = MOST_BYTES) -> Document:
     try:
         with open(path, "rb") as file:
             raw = file.read(limit_bytes + 1)
-        return parse(raw.decode("utf-8"), name, limit_bytes=limit_bytes)
+        return parse(raw.decode("utf-8-sig"), name, limit_bytes=limit_bytes)
     except OSError as error:
         raise ParseError(
             "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"

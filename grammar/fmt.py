@@ -1,14 +1,14 @@
 """A file's one layout: indentation by braces, one space between words, lines and comments where they were.
 
 It works on words, not on the tree, so that expressions stay as they were written. Line breaks are the author's; runs of empty lines
-become one, and spaces before a comment that ends a line become two.
+become one, and spaces before a comment that ends a line become two. Lines end as the first one does, with CRLF or LF.
 """
 
 from __future__ import annotations
 
 import re
 
-from tilelang.grammar.parser import parse_tree
+from tilelang.grammar.parser import BYTE_ORDER_MARK, parse_tree
 from tilelang.grammar.scan import MOST_BYTES
 
 _WORD = re.compile(
@@ -33,6 +33,8 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
     }
     """
     parse_tree(text, file, limit_bytes)
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"  # of all lines as of the first
     lines: list[str] = []
     depth = 0
     for words in _lines(text):
@@ -48,7 +50,7 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
         depth += sum((w in ("{", "(", "[")) - (w in ("}", ")", "]")) for k, w in words if k == "mark")
     while lines and not lines[-1]:
         lines.pop()
-    return "".join(line + "\n" for line in lines)
+    return "".join(line + end for line in lines)
 
 
 def _lines(text: str) -> list[list[tuple[str, str]]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Syntax: TypeAlias = Any  # a tree of Lark's: a rule's name, children, and where it stands; or a word
 
+BYTE_ORDER_MARK = "\ufeff"  # that some editors put first
 MOST_FINDINGS = 20  # more are seldom read
 
 
@@ -54,6 +55,7 @@ def lark() -> Lark:
 
 def parse_tree(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) -> Syntax:
     """The syntax tree of a text. Raises ParseError, or Findings where several items have faults."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
     remember(text, file)
     items = scan(text, file, limit_bytes)
     try:

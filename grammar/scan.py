@@ -15,6 +15,8 @@ DEEPEST = 200
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _PIECES = re.compile(r"#[^\n]*|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]")
+_VERSION = re.compile(r"(?:\s|#[^\n]*\n)*(tilelang(?:\s|#[^\n]*\n)+(\d+))")
+VERSION = "1"  # of the language, that is read here
 _ITEMS = ("computation", "schedule", "use", "when")
 
 
@@ -31,8 +33,8 @@ class Piece:
 def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     """The top-level items of a text.
 
-    Raises ParseError where the text is larger than `most_bytes`, nested deeper than DEEPEST, where a bracket has no partner, or a
-    character means nothing in the language.
+    Raises ParseError where the text is larger than `most_bytes`, of another version, nested deeper than DEEPEST, where a
+    bracket has no partner, or a character means nothing in the language.
     """
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > most_bytes:
@@ -42,6 +44,7 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
             span=Span(file, 1),
             mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
         )
+    _check_version(text, file)
     starts: list[Piece] = []
     open_brackets: list[tuple[str, int, int]] = []
     line, line_begin = 1, 0
@@ -79,6 +82,19 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
         )
     ends = [*(s.begin for s in starts[1:]), len(text)][: len(starts)]
     return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
+
+
+def _check_version(text: str, file: str) -> None:
+    """Refuses a text of another version before anything else is said of it."""
+    found = _VERSION.match(text)
+    if found is not None and found[2].lstrip("0") != VERSION:
+        line, column = text.count("\n", 0, found.start(2)) + 1, found.start(2) - text.rfind("\n", 0, found.start(2))
+        raise ParseError(
+            "unknown-version",
+            f"this reads version {VERSION} of the language, not version {found[2]}",
+            span=Span(file, line, column, column + len(found[2])),
+            mend=f"`tilelang {VERSION}`, or a newer tilelang",
+        )
 
 
 def _begins_an_item(text: str, at: int, starts: list[Piece]) -> bool:

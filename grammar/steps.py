@@ -110,7 +110,11 @@ class Steps:
         return step
 
     def _split(self, tree: Any) -> Step:
-        how = [str(t.children[0]) for t in tree.children if t.data == "how"]
+        how: dict[str, Any] = {}
+        for t in (t for t in tree.children if t.data == "how"):
+            if str(t.children[0]) in how:
+                raise self.scope.fail(t, "modifier-twice", f"`{t.children[0]}` stands twice", "leave one of them out")
+            how[str(t.children[0])] = t
         of = self._of(tree, "of")
         named = tuple(name_of(n) for n in of.children) if of is not None else ()
         extra = {"of": named} if named else {}

@@ -6,6 +6,7 @@ extent, an index, a layout), `/` is the division that rounds down.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from tilelang import dtype as dt
 from tilelang import expr
 from tilelang import functions as F
+from tilelang.combiners import state_type
 from tilelang.errors import ParseError, Span, TileLangError
 from tilelang.expr import Expr
 from tilelang.grammar.parser import Syntax, nearest
@@ -101,6 +103,10 @@ class Values:
             if len(text) > MOST_BITS // 3:
                 raise self.scope.fail(tree, "number-out-of-range", f"a number of {len(text)} digits", "a smaller one")
             return int(text)
+        if math.isinf(float(text)):
+            raise self.scope.fail(
+                tree, "number-out-of-range", f"`{text}` is larger than any number", "write `inf`, or a smaller one"
+            )
         return float(text)
 
     def _truth(self, tree: Any) -> bool:
@@ -257,10 +263,15 @@ class Values:
             name = name_of(reducer.children[0])
             if name not in self.scope.combiners:
                 raise self._unknown(reducer, name, "combiner", tuple(self.scope.combiners))
-            combine, identity = self.scope.combiners[name]
+            combine, identity, types = self.scope.combiners[name]
             if len(identity) != len(values):
                 message = f"`{name}` combines {len(identity)} values, not {len(values)}"
                 raise self.scope.fail(tree, "reduce-members", message, "one value per member of its state")
+            values = [expr.as_expr(v) for v in values]
+            met = [state_type(v.dtype) for v in values]
+            if met != types:
+                message = f"the state of `{name}` is of ({listed(types)}), and here it is of ({listed(met)})"
+                raise self.scope.fail(tree, "combiner-types", message, f"declare ({listed(met)}), or cast the values")
             if several:
                 return F.reduce(combine, tuple(identity), tuple(values), over, where, name)
             return F.reduce(combine, identity[0], values[0], over, where, name)
@@ -284,6 +295,11 @@ class Values:
                 tree, "reduce-members", f"there is no member {number}", "0 is the first member of a reduction's state"
             )
         return found[int(number)]
+
+
+def listed(types: list[dt.DType]) -> str:
+    """Types, parted by commas."""
+    return ", ".join(str(t) for t in types)
 
 
 def _indexes(value: Any) -> bool:

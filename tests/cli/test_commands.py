@@ -131,6 +131,9 @@ def test_fmt(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
     assert tilelang("fmt", "--check", str(path)).exit_code == 0
     assert tilelang("fmt", "-", input="use   opencl_mad4\n").stdout == "use opencl_mad4\n"
+    path.write_bytes(b"\xef\xbb\xbfuse   opencl_mad4\r\n\r\n# end\r\n")
+    assert tilelang("fmt", str(path)).exit_code == 0
+    assert path.read_bytes() == b"use opencl_mad4\r\n\r\n# end\r\n"
     steps = "schedule s(`A` = (2 + 1) / 2) for f {\n  tile i=(A + 1) / 2 -> block (A / 2) order (i)\n"
     steps += "  load X in shared layout (i) pad (A) ahead (A + 1) / 2 { tile i=1 -> thread (8) }\n}\n"
     assert tilelang("fmt", "-", input=steps).stdout == steps

@@ -180,6 +180,19 @@ MEANING = [
         61,
         "",
     ),
+    (body("combiner w(a: float32; b: int8) { a + b identity 0.0 } output Y[i] = X[i, 0]"), "combiner-types", 3, "the same types"),
+    (
+        body("combiner w(a: float64; b: float64) { a + b identity 0.0 } output Y[i] = reduce w[j] X[i, j]"),
+        "combiner-types",
+        75,
+        "declare (float32)",
+    ),
+    (body("output Y[i] = 1e999 * X[i, 0]"), "number-out-of-range", 17, "`inf`"),
+    (body("output a[i] = 1.0 outputs a outputs a"), "outputs-twice", 31, "one list"),
+    (body("output b[i] = 1.0 output a[i] = 1.0 outputs a"), "output-not-listed", 39, "list it too"),
+    (body("input W: flaot32[w: 4] output a[w] = W[w]"), "unknown-type", 12, "float32"),
+    (body("input W: int8[w: 4] in 0 .. 999 output a[w] = 1.0"), "range", 3, ""),
+    (body("input W: float32[w: Q] input V: int8[w] output a[w] = 1.0"), "unknown-name", 23, ""),
     (body("output a[i], b[j] = 1.0, 2.0"), "define-members", 3, ""),
     (body("output a[i], b[i] = 1.0"), "define-members", 3, "one name per expression"),
     (body("output X[i] = 1.0"), "name-twice", 10, "another name"),
@@ -194,6 +207,7 @@ MEANING = [
     (steps("tile i=4 -> blok"), "level-not-here", 3, "did you mean `block`?"),
     (steps("tile i=2.5 -> block"), "not-a-number", 10, ""),
     (steps("tile i=0 -> block"), "bad-size", 3, ""),
+    (steps("split i=4 unroll unroll"), "modifier-twice", 20, "leave one"),
     (steps("tile i=4 i=2 -> block"), "axis-twice", 12, ""),
     (steps("load X[i, 0] in shared"), "unknown-read", 8, "one of X[i, j]"),
     (steps("load Z[i] in shared"), "unknown-tensor", 8, "one of X, Y"),
@@ -252,6 +266,13 @@ FILES = [
         "not-lowered-yet",
         {"computation": "f"},
     ),
+    ("tilelang 2 anything { }", "unknown-version", {}),
+    ("# text\ntilelang # of\n 22\n", "unknown-version", {}),
+    (
+        "computation f(N at launch % 8 != 3) { input X: float32[i: N] output Y[i] = X[i] }",
+        "launch-multiple",
+        {"computation": "f"},
+    ),
     ("computation f(t = flaot32) { input X: t[i: 4] output Y[i] = X[i] }", "unknown-type", {"computation": "f"}),
     ("when 4 { schedule s for f { } } computation f { output Y[] = 1.0 }", "not-a-condition", {}),
 ]
@@ -275,6 +296,12 @@ def test_independent_faults_of_a_computation_are_told_together() -> None:
     with pytest.raises(Findings) as found:
         parse(text, "f.tile").computation()
     assert [e.code for e in found.value.errors] == ["rank", "unknown-function"]
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "marked.tile"
+    path.write_text("\ufeff" + MATMUL)
+    assert read(path).computation(M=2, N=2) is not None and parse("\ufeff" + MATMUL).computations
 
 
 def test_numbers_of_a_text_stay_small() -> None:

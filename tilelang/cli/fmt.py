@@ -21,7 +21,7 @@ from tilelang.grammar.scan import MOST_BYTES
 )
 @reporting
 def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
-    """Lay FILES out in the one form: indentation, spaces; words, comments and line ends stay. `-` reads standard input and prints."""
+    """Lay FILES out in the one form: indentation, spaces; words, comments, and CRLF or LF stay. `-` reads standard input and prints."""
     code, changed, errors = RIGHT, [], []
     for name in files:
         try:
@@ -44,7 +44,7 @@ def _formatted(name: str, only_check: bool, limit_bytes: int) -> bool:
     """Lays one file out; whether it was otherwise before."""
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise ParseError(
             "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"
