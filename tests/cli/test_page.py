@@ -225,6 +225,13 @@ def test_a_large_launch_is_cut_and_says_so() -> None:
     assert "The launch is too large to be simulated whole" in found
 
 
+def test_a_launch_without_blocks_shows_no_block() -> None:
+    i = tl.axes(i=0)
+    made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to("block").tile(i=2).to("thread")
+    text = page(tl.compile(made, tl.target("opencl", profile="simulated")))
+    assert "There is no block" in text and "too large to be simulated" not in text and "threads never take part" not in text
+
+
 def test_without_a_source_the_page_says_why(only_shipped_instructions: None) -> None:
     n = tl.axes(n=4)
     A, C = operand("A", tl.float32, "register"), operand("C", tl.float32, "register", n)

@@ -150,6 +150,8 @@ def units_section(c: Contents) -> Html:
 def _no_spread(c: Contents, step: Tile) -> str:
     if step.level != "block":
         return "The first block stores no output."
+    if all(0 in k.grid for k in c.kernel.program.kernels):
+        return "There is no block: nothing is to be computed."
     if all(math.prod(k.grid) == 1 for k in c.kernel.program.kernels):
         return "There is one block: it has everything."
     return "The launch is too large to be simulated whole."

@@ -137,7 +137,8 @@ def record(kernel: Kernel) -> Record:
         "bank_bytes": shared.bank_bytes,
         "transaction_bytes": memory.transaction_bytes or 128,
     }
-    alone = kernel.program.replace(kernels=tuple(k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels))
+    first = tuple(k if 0 in k.grid else k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels)
+    alone = kernel.program.replace(kernels=first)
     arrays = random_arrays(kernel.computation)
     watch = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
     cut = False
