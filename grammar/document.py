@@ -111,6 +111,14 @@ class Document:
         values |= parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule")
         return computation, Steps(Scope(self.file, values), computation).steps(entry.tree.children[-1])
 
+    def place(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Span:
+        """Where the schedule that `steps` takes is named, or the computation that has none. Raises as `steps` does."""
+        return self.place_of(self._schedule(name, sizes, profile) or self._computation(None, sizes, profile))
+
+    def place_of(self, entry: Entry) -> Span:
+        """Where an entry is named; of a schedule without a name, its computation's."""
+        return self._scope.span(next(t for t in entry.tree.children if t.data == "name"))
+
     def parameters(self, entry: Entry) -> tuple[str, ...]:
         """The names of an entry's parameters."""
         return tuple(name_of(p.children[0]) for p in parameters(entry.tree))

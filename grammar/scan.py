@@ -36,11 +36,10 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     Raises ParseError where the text is larger than `most_bytes`, of another version, nested deeper than DEEPEST, where a
     bracket has no partner, or a character means nothing in the language.
     """
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > most_bytes:
+    if len(text.encode("utf-8", "surrogatepass")) > most_bytes:
         raise ParseError(
             "too-large",
-            f"{file} has {size} bytes, more than {most_bytes}",
+            f"{file} has more than {most_bytes} bytes",
             span=Span(file, 1),
             mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
         )

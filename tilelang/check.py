@@ -12,7 +12,7 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation
-from tilelang.errors import Refusal, not_too_deep
+from tilelang.errors import Refusal, TileLangError, at_step, not_too_deep
 from tilelang.expr import INDEX, Expr, Var, free, index
 from tilelang.machine import Profile
 from tilelang.order import check_order, check_order_form, order_extents
@@ -296,7 +296,10 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
         leaf = step if isinstance(step, (Vectorize, Do)) else None
         if isinstance(step, Place) and step.steps:
             _check_braces(computation, spec, step, placed)
-        spec = advance(spec, step, task, kinds)
+        try:
+            spec = advance(spec, step, task, kinds)
+        except TileLangError as error:
+            raise at_step(error, step) from None
         specs.append(spec)
     return tuple(specs)
 

@@ -62,6 +62,14 @@ def caller_span() -> Span | None:
     return None
 
 
+def at_step(error: TileLangError, step: Any) -> TileLangError:
+    """An error at the place of a step, unless it has one in the same file already."""
+    span = getattr(step, "span", None)
+    if span is not None and (error.span is None or error.span.file != span.file):
+        error.span = span
+    return error
+
+
 def brief(value: Any) -> str:
     """A value on one line, cut where it is long; texts in quotes."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tilelang.check import advance, advance_all, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
-from tilelang.errors import Refusal
+from tilelang.errors import Refusal, at_step
 from tilelang.expr import Axis, Call, Expr, Read, Reduce, index, unique
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
@@ -224,7 +224,7 @@ class _Assembly:
             count = self._derived(steps, dict(sizes))
             why = f"the spreads below block multiply to {count}"
         else:
-            count = said.teams[0].count * (self.profile.level(said.teams[0].level).threads or 1)
+            count = said.teams[0].count * self._unit_threads(said)
             why = f"{said.teams[0].count} {said.teams[0].level}s of {count // said.teams[0].count} threads each"
         most = self.profile.max_block_threads
         if count > most:
@@ -232,6 +232,13 @@ class _Assembly:
             raise refuse(worst, "too-many-threads", f"a block of {count} threads; the profile `{self.profile.name}` has at most {most}",
                          "larger tiles per thread, or a count: -> thread N", why)  # fmt: skip
         return max(1, count)
+
+    def _unit_threads(self, step: Units) -> int:
+        """The threads of each unit that a block is said to have."""
+        try:
+            return self.profile.level(step.teams[0].level).threads or 1
+        except Refusal as error:
+            raise at_step(error, step) from None
 
     def _check_level(self, step: Tile) -> None:
         if not self.profile.has_level(step.level):

@@ -303,3 +303,32 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
     empty = of_json(tilelang("run", str(path), "--json", "-S", "N=0"))["outputs"]["Y"]
     assert empty["least"] is None and empty["mean"] is None and empty["greatest"] is None
     assert tilelang("run", str(path), "-S", "N=0").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "type, steps, code, place",
+    [
+        ("float32", "{ tile i=9999999999999999999999 -> block }", "number-out-of-range", (2, 20)),
+        ("float32", "{ units block = 8 wrp tile i=4 -> block }", "unknown-level", (2, 20)),
+        ("float8_e4m3", "{ tile i=4 -> block }", "not-lowered-yet", (2, 10)), ("float8_e4m3", "", "not-lowered-yet", (1, 13)),
+    ],
+)  # fmt: skip
+def test_faults_in_a_file_have_their_place_in_it(
+    tmp_path: Path, type: str, steps: str, code: str, place: tuple[int, int]
+) -> None:
+    path = tmp_path / "f.tile"
+    text = f"computation f {{ input X: {type}[i: 8] output Y[i] = X[i] }}\n"
+    path.write_text(text + (f"schedule s for f {steps}\n" if steps else ""))
+    for command in ("check", "source", "run"):
+        result = tilelang(command, str(path), "--json")
+        (error,) = of_json(result)["errors"]
+        assert result.exit_code == 1 and (error["code"], error["file"]) == (code, str(path))
+        assert (error["line"], error["column"]) == place
+
+
+def test_diff_refuses_sizes_that_neither_file_has_and_large_files(gemm: str) -> None:
+    result = tilelang("diff", f"{gemm}:simt", f"{gemm}:plain", "-S", "Q=16")
+    assert result.exit_code == 2 and "has a parameter `Q`" in result.stderr
+    for command in (["diff", f"{gemm}:simt", f"{gemm}:plain"], ["check", gemm]):
+        large = tilelang(*command, "--limit-bytes", "10")
+        assert large.exit_code == 1 and "has more than 10 bytes" in large.stderr

@@ -9,6 +9,7 @@ import click
 
 from tilelang.cli.common import RIGHT, Asked, emit, errors_of, exit_code, is_json, of_a_file, show
 from tilelang.errors import Findings, TileLangError
+from tilelang.grammar.document import Entry
 from tilelang.schedule import Schedule
 
 
@@ -47,10 +48,12 @@ def findings(asked: Asked) -> list[TileLangError]:
     profile = asked.profile or load_profile("pocl")
     document, errors = asked.document, list[TileLangError]()
 
-    def tried(action: Any) -> None:
+    def tried(action: Any, entry: Entry | None = None) -> None:
         try:
             action()
         except TileLangError as error:
+            if entry is not None and error.span is None:
+                error.span = document.place_of(entry)
             errors.extend(error.errors if isinstance(error, Findings) else (error,))
 
     if asked.schedule_name is not None:
@@ -65,11 +68,11 @@ def findings(asked: Asked) -> list[TileLangError]:
     for name, entry in document.computations.items():
         own = {n: v for n, v in sizes.items() if n in document.parameters(entry)}
         if document.holds(entry, own, profile) and not document.schedules_of(name, own, profile):
-            tried(lambda name=name, own=own: document.computation(name, profile=profile, **own))
+            tried(lambda name=name, own=own: Schedule(document.computation(name, profile=profile, **own)).check(profile), entry)
     for entry in document.schedules:
         if not document.holds(entry, sizes, profile):
             continue
-        tried(lambda entry=entry: Schedule(*document.built(entry, sizes)).check(profile))
+        tried(lambda entry=entry: Schedule(*document.built(entry, sizes)).check(profile), entry)
     return errors
 
 

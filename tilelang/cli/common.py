@@ -18,7 +18,7 @@ import click
 from tilelang import dtype as dt
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import Findings, TileLangError
+from tilelang.errors import Findings, Refusal, TileLangError
 from tilelang.grammar import Document, read
 from tilelang.grammar.scan import MOST_BYTES
 from tilelang.machine import Profile
@@ -92,7 +92,12 @@ def of_a_file(command: F) -> F:
 
         facts = load_profile(profile) if profile is not None else None
         asked = Asked(file, read(file, limit_bytes=limit_bytes), schedule_name, dict(sizes), facts)
-        return command(asked, **more)
+        try:
+            return command(asked, **more)
+        except Refusal as error:
+            if error.span is None:
+                error.span = asked.document.place(schedule_name, profile=facts, **asked.sizes)
+            raise
 
     return reporting(wrapped)  # type: ignore[return-value]
 

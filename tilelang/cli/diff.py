@@ -11,7 +11,8 @@ import click
 from tilelang.cli.common import RIGHT, WRONG, Asked, Size, emit, is_json, reporting, show, table
 from tilelang.cli.source import without_a_device
 from tilelang.grammar import read
-from tilelang.machine import load_profile
+from tilelang.grammar.scan import MOST_BYTES
+from tilelang.machine import Profile, load_profile
 
 
 @click.command("diff")
@@ -19,13 +20,20 @@ from tilelang.machine import load_profile
 @click.argument("second", metavar="FILE[:SCHEDULE]")
 @click.option("--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable.")
 @click.option("--profile", "-p", metavar="NAME", help="The device profile for which both are lowered. Default: pocl.")
+@click.option(
+    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
+)
 @reporting
-def command(first: str, second: str, sizes: Any, profile: str | None) -> None:
+def command(first: str, second: str, sizes: Any, profile: str | None, limit_bytes: int) -> None:
     """Compare two schedules: their steps aligned, and what differs in bytes per memory, registers and threads.
 
     Exits with 0 where they are the same, else with 1.
     """
-    kernels = [without_a_device(_asked(name, dict(sizes), profile)) for name in (first, second)]
+    facts = load_profile(profile) if profile is not None else None
+    asked = [_asked(name, dict(sizes), facts, limit_bytes) for name in (first, second)]
+    if lost := [n for n in dict(sizes) if not any(n in a.sizes for a in asked)]:
+        raise click.UsageError(f"neither {first} nor {second} has a parameter `{lost[0]}`")
+    kernels = [without_a_device(a) for a in asked]
     steps = [[str(s) for s in k.schedule.steps] for k in kernels]
     used = [usage(k) for k in kernels]
     computations = [k.computation.text for k in kernels]
@@ -43,13 +51,12 @@ def command(first: str, second: str, sizes: Any, profile: str | None) -> None:
     sys.exit(RIGHT if same else WRONG)
 
 
-def _asked(name: str, sizes: dict[str, Any], profile: str | None) -> Asked:
+def _asked(name: str, sizes: dict[str, Any], profile: Profile | None, limit_bytes: int) -> Asked:
     """FILE:SCHEDULE, with the sizes that the schedule has."""
     path, _, schedule = name.rpartition(":") if ":" in name and not name.endswith(".tile") else (name, "", "")
-    document = read(path)
+    document = read(path, limit_bytes=limit_bytes)
     known = {n for e in (*document.computations.values(), *document.schedules) for n in document.parameters(e)}
-    facts = load_profile(profile) if profile is not None else None
-    return Asked(path, document, schedule or None, {n: v for n, v in sizes.items() if n in known}, facts)
+    return Asked(path, document, schedule or None, {n: v for n, v in sizes.items() if n in known}, profile)
 
 
 def usage(kernel: Any) -> dict[str, int]:
