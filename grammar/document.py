@@ -40,7 +40,8 @@ class Document:
 
     def __init__(self, tree: Syntax, file: str) -> None:
         self.tree, self.file = tree, file
-        self.computations: dict[str, Entry] = {}
+        self.computations: dict[str, Entry] = {}  # the first of each name
+        self.alternatives: dict[str, list[Entry]] = {}  # all of each name, under different conditions
         self.schedules: list[Entry] = []
         self._scope = Scope(file, {})
         errors: list[TileLangError] = []
@@ -57,12 +58,24 @@ class Document:
             self._use(item)
         elif item.data == "computation":
             name = name_of(item.children[0])
-            if name in self.computations:
-                raise self._scope.fail(item.children[0], "name-twice", f"two computations are named {name}", "name them apart")
-            self.computations[name] = Entry(name, item, under=under)
+            made = Entry(name, item, under=under)
+            self._check_apart(made, self.alternatives.get(name, []))
+            self.alternatives.setdefault(name, []).append(made)
+            self.computations.setdefault(name, made)
         else:
             names = [name_of(t) for t in item.children if t.data == "name"]
-            self.schedules.append(Entry(names[0] if len(names) > 1 else "", item, names[-1], under))
+            made = Entry(names[0] if len(names) > 1 else "", item, names[-1], under)
+            self._check_apart(made, [e for e in self.schedules if made.name and (e.name, e.of) == (made.name, made.of)])
+            self.schedules.append(made)
+
+    def _check_apart(self, made: Entry, others: list[Entry]) -> None:
+        """Refuses an entry of which another has the name, under the same conditions."""
+        if any(e.under == made.under for e in others):
+            what = f"schedules for {made.of}" if made.of else "computations"
+            tree = made.tree.children[0]
+            raise self._scope.fail(
+                tree, "name-twice", f"two {what} are named {made.name}", "name them apart, or part them by `when`"
+            )
 
     def _use(self, item: Any) -> None:
         from tilelang.instruction import use
@@ -99,12 +112,12 @@ class Document:
         entry = self._schedule(name, sizes, profile)
         if entry is None:
             return self.computation(None, profile=profile, **sizes), ()
-        self._check_sizes(self._computation_of(entry), sizes, entry)
-        return self.built(entry, sizes)
+        self._check_sizes(self._computation_of(entry, sizes, profile), sizes, entry)
+        return self.built(entry, sizes, profile)
 
-    def built(self, entry: Entry, sizes: Parameters) -> tuple[Computation, tuple[Step, ...]]:
+    def built(self, entry: Entry, sizes: Parameters, profile: Profile | None = None) -> tuple[Computation, tuple[Step, ...]]:
         """The steps of an entry, with those of the sizes that are its parameters or its computation's. Raises as `schedule`."""
-        of = self._computation_of(entry)
+        of = self._computation_of(entry, sizes, profile)
         computation = self._built(of, sizes)
         self._check_names(entry, computation)
         values = parameters_of(of.tree, self.file, sizes, of.name)
@@ -118,6 +131,10 @@ class Document:
     def place_of(self, entry: Entry) -> Span:
         """Where an entry is named; of a schedule without a name, its computation's."""
         return self._scope.span(next(t for t in entry.tree.children if t.data == "name"))
+
+    def entries(self) -> list[Entry]:
+        """Every computation, those of one name under different conditions too, and every schedule."""
+        return [*(e for each in self.alternatives.values() for e in each), *self.schedules]
 
     def parameters(self, entry: Entry) -> tuple[str, ...]:
         """The names of an entry's parameters."""
@@ -148,7 +165,8 @@ class Document:
         return build_computation(entry.tree, self.file, {n: v for n, v in sizes.items() if n in own})
 
     def _computation(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry:
-        found = {n: e for n, e in self.computations.items() if name in (None, n) and self.holds(e, sizes, profile)}
+        asked = self.computations if name is None else [n for n in self.computations if n == name]
+        found = {n: e for n in asked if (e := self.chosen(n, sizes, profile)) is not None}
         if name is None and len(found) != 1:
             none = "the conditions around its computations do not hold" if self.computations else "there is no computation in it"
             wanted = "it has several computations" if found else none
@@ -157,9 +175,19 @@ class Document:
             raise self._unknown("computation", name or "", self.computations)
         return next(iter(found.values()))
 
-    def _computation_of(self, entry: Entry) -> Entry:
+    def chosen(self, name: str, sizes: Parameters, profile: Profile | None = None) -> Entry | None:
+        """The computation of a name whose conditions hold; of several, the text does not say which is meant. Raises ParseError."""
+        found = [e for e in self.alternatives.get(name, ()) if self.holds(e, sizes, profile)]
+        if len(found) > 1:
+            message = f"the conditions of two computations named {name} hold"
+            raise self._scope.fail(
+                found[1].tree.children[0], "name-twice", message, "conditions of which one holds, as by `else`"
+            )
+        return found[0] if found else None
+
+    def _computation_of(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> Entry:
         if entry.of in self.computations:
-            return self.computations[entry.of]
+            return self.chosen(entry.of, sizes, profile) or self.computations[entry.of]
         near = nearest(entry.of, self.computations)
         mend = f"did you mean `{near}`?" if near else self._names(self.computations)
         tree = [t for t in entry.tree.children if t.data == "name"][-1]
@@ -180,11 +208,11 @@ class Document:
 
     def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
         """Whether the conditions around an entry hold, and those around a schedule's computation."""
-        if entry.of in self.computations and not self.holds(self.computations[entry.of], sizes, profile):
+        of = self.chosen(entry.of, sizes, profile) if entry.of else entry
+        if of is None and entry.of in self.computations:
             return False
         if not entry.under:
             return True
-        of = self.computations.get(entry.of or entry.name)
         values = parameters_of(of.tree, self.file, sizes, of.name) if of is not None else {}
         scope = Scope(self.file, values, can=lambda n: profile is not None and profile.can(n))
         for tree, wanted in entry.under:

@@ -34,7 +34,7 @@ _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "|": operator.or_, "^": operator.xor, "&": operator.and_, "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq,
     "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "and": lambda a, b: a and b,
-    "or": lambda a, b: a or b,
+    "or": lambda a, b: a or b, "max": max, "min": min, "pow": pow,
 }  # fmt: skip
 # How tightly operators between two values bind; `not` stands below comparisons, `-` and `~` before a value above all.
 RANKS = {**expr.PRECEDENCE, ">": expr.PRECEDENCE["<"], ">=": expr.PRECEDENCE["<"]}
@@ -156,11 +156,14 @@ class Values:
     def _of_numbers(self, op: str, left: Any, right: Any, tree: Any) -> Any:
         op = "//" if op == "/" and self.whole else op
         try:
-            if op == "<<" and right > MOST_BITS:
+            if op == "<<" and right > MOST_BITS or op == "pow" and _too_large(left, right):
                 raise OverflowError
             found = _NUMBERS[op](left, right)
+            if isinstance(found, complex):
+                raise ValueError("no real number")
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise self.scope.fail(tree, "number", f"`{left} {op} {right}`: {error or 'too large'}", "other numbers") from None
+            asked = f"{op}({left}, {right})" if op.isidentifier() and op not in expr.LOGICAL else f"{left} {op} {right}"
+            raise self.scope.fail(tree, "number", f"`{asked}`: {str(error) or 'too large'}", "other numbers") from None
         if isinstance(found, int) and found.bit_length() > MOST_BITS:
             raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
         return found
@@ -226,7 +229,10 @@ class Values:
         if not least <= len(arguments) <= most:
             wants = f"{least}" if least == most else f"{least} or {most}"
             raise self.scope.fail(tree, "arguments", f"{name} takes {wants} values, not {len(arguments)}", _form(name))
-        return FUNCTIONS[name](*(self.value(a) for a in arguments))
+        values = [self.value(a) for a in arguments]
+        if self.whole and name in ("max", "min", "pow", "abs") and all(type(v) in (int, float) for v in values):
+            return abs(values[0]) if name == "abs" else self._of_numbers(name, values[0], values[1], tree)
+        return FUNCTIONS[name](*values)
 
     def _cast(self, tree: Any, arguments: Any) -> Any:
         if len(arguments) != 2 or arguments[1].data != "variable":
@@ -295,6 +301,11 @@ class Values:
                 tree, "reduce-members", f"there is no member {number}", "0 is the first member of a reduction's state"
             )
         return found[int(number)]
+
+
+def _too_large(base: Any, power: Any) -> bool:
+    """Whether a power of whole numbers has more bits than a text may compute."""
+    return isinstance(base, int) and isinstance(power, int) and (abs(base).bit_length() - 1) * power > MOST_BITS
 
 
 def listed(types: list[dt.DType]) -> str:

@@ -120,6 +120,13 @@ def test_check_tells_syntax_errors_together(tmp_path: Path) -> None:
     assert result.exit_code == 1 and result.stderr.count("error[") == 2
 
 
+def test_check_of_computations_under_conditions(tmp_path: Path) -> None:
+    path = tmp_path / "a.tile"
+    text = "computation f(N) {{ input X: float32[i: N] output Y[i] = X[i{}] }}".format
+    path.write_text(f"when N < 8 {{ {text('')} }} else {{ {text(' + 1')} }}\n")
+    assert [tilelang("check", str(path), "-S", f"N={n}").exit_code for n in (4, 8)] == [0, 1]
+
+
 def test_fmt(tmp_path: Path) -> None:
     path = tmp_path / "a.tile"
     path.write_text("computation f(N){input X:float32[i:N]   # rows\noutput Y[i]=X[i]*2.0}\n")

@@ -92,6 +92,25 @@ def test_conditions_choose_computations() -> None:
         asked.computation(M=8)
 
 
+def test_computations_of_one_name_under_conditions() -> None:
+    one, two = (f"computation f(N) {{ input X: float32[i: N] output Y[i] = X[i] + {v} }}" for v in ("1.0", "2.0"))
+    document = parse(f"when N < 8 {{ {one} }} else {{ {two} }} schedule s for f {{ tile i=4 -> block }}", "f.tile")
+    for n, value in ((4, "1.0"), (8, "2.0")):
+        assert document.computation(N=n).text.endswith(f"X[i] + {value}\n}}\n")
+        assert document.schedule("s", N=n).computation.hash == document.computation("f", N=n).hash
+    parse(f"{one} when N < 8 {{ schedule s for f {{ }} }} else {{ schedule s for f {{ tile i=4 -> block }} }}").schedule("s", N=8)
+
+
+def test_functions_of_numbers_in_parameters_and_sizes() -> None:
+    text = "computation f(N = max(2, 3), P = pow(2, 3)) { input X: float32[i: N + abs(-P)] output Y[i] = X[i] }"
+    made = parse(text + "schedule s for f { tile i=min(N, 4) -> block }").schedule()
+    assert made.computation.inputs[0].shape == (11,) and str(made.steps[0]) == "tile i=3 -> block"
+    for value in ("pow(3, 999999999)", "pow(0, -1)", "pow(-8.0, 0.5)", "pow(1e300, 2.0)"):
+        with pytest.raises(ParseError, match="pow") as found:
+            parse(f"computation f(N = {value}) {{ output Y[] = 1.0 }}").computation()
+        assert found.value.code == "number"
+
+
 def test_a_schedule_is_there_where_its_computation_is() -> None:
     """What stands outside of the condition around its computation goes with it."""
     text = "when M < 8 { computation f(M) { input X: float32[i: M] output Y[i] = X[i] } } schedule s for f { tile i=4 -> block }"
@@ -166,6 +185,7 @@ MEANING = [
     (body("output Y[i, j] = X[i, j] and true"), "operand-type", 20, "compare first"),
     (body("output Y[i] = ids[i] << 99"), "number-out-of-range", 17, ""),
     (body("output Y[i] = 1 << 4096"), "number", 17, ""),
+    (body("output Y[i] = ids[i] + (1 << 4096)"), "number", 27, ""),
     (body(f"output Y[i] = {'9' * 60}"), "number-out-of-range", 17, ""),
     (body("output Y[i] = 1 / 0"), "number", 17, ""),
     (body(f"output Y[i] = {'-' * 250}1.0"), "too-deep", None, ""),
@@ -240,6 +260,13 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
 
 FILES = [
     ("computation f { } computation f { }", "name-twice", {}),
+    (MATMUL + "schedule rows for matmul { }", "name-twice", {}),
+    ("when true { computation f { } computation f { } }", "name-twice", {}),
+    (
+        "when N < 8 { computation f(N) { output Y[] = 1.0 } } computation f(N) { output Y[] = 2.0 }",
+        "name-twice",
+        {"computation": "f", "N": 4},
+    ),
     ("computation f { a[] = 1.0 }", "output", {"computation": "f"}),
     ("use no_such_instruction", "unknown-instruction", {}),
     (MATMUL, "parameter-without-value", {"schedule": "rows", "M": 4}),

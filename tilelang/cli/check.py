@@ -59,20 +59,22 @@ def findings(asked: Asked) -> list[TileLangError]:
     if asked.schedule_name is not None:
         tried(lambda: asked.schedule().check(profile))
         return errors
-    known = {name for e in (*document.computations.values(), *document.schedules) for name in document.parameters(e)}
+    known = {name for e in document.entries() for name in document.parameters(e)}
     sizes = {n: v for n, v in asked.sizes.items() if n in known}
-    first = next((n for n, e in document.computations.items() if document.holds(e, sizes, profile)), None)
-    of = {n: v for n, v in sizes.items() if first is not None and n in document.parameters(document.computations[first])}
+    computations = [e for e in document.entries() if not e.of]
+    first = next((e for e in computations if document.holds(e, sizes, profile)), None)
+    of = {n: v for n, v in sizes.items() if first is not None and n in document.parameters(first)}
     for name in set(asked.sizes) - known:
-        tried(lambda name=name: document.computation(first, profile, **of, **{name: 0}))
-    for name, entry in document.computations.items():
+        tried(lambda name=name: document.computation(first.name if first is not None else None, profile, **of, **{name: 0}))
+    for entry in computations:
+        name = entry.name
         own = {n: v for n, v in sizes.items() if n in document.parameters(entry)}
         if document.holds(entry, own, profile) and not document.schedules_of(name, own, profile):
             tried(lambda name=name, own=own: Schedule(document.computation(name, profile=profile, **own)).check(profile), entry)
     for entry in document.schedules:
         if not document.holds(entry, sizes, profile):
             continue
-        tried(lambda entry=entry: Schedule(*document.built(entry, sizes)).check(profile), entry)
+        tried(lambda entry=entry: Schedule(*document.built(entry, sizes, profile)).check(profile), entry)
     return errors
 
 

@@ -55,7 +55,7 @@ def _asked(name: str, sizes: dict[str, Any], profile: Profile | None, limit_byte
     """FILE:SCHEDULE, with the sizes that the schedule has."""
     path, _, schedule = name.rpartition(":") if ":" in name and not name.endswith(".tile") else (name, "", "")
     document = read(path, limit_bytes=limit_bytes)
-    known = {n for e in (*document.computations.values(), *document.schedules) for n in document.parameters(e)}
+    known = {n for e in document.entries() for n in document.parameters(e)}
     return Asked(path, document, schedule or None, {n: v for n, v in sizes.items() if n in known}, profile)
 
 
