@@ -65,6 +65,10 @@ class _Planner:
     def extent(self, axis: str) -> int:
         return self.spec.axis(axis).extent
 
+    def tiles(self, sizes: dict[str, int]) -> int:
+        """How many tiles of these sizes there are."""
+        return math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items())
+
     def cut(self, axis: str, least_size: int = 1) -> int:
         """A tile's size along an axis: a small number, the extent itself, or more than there is."""
         n = self.extent(axis)
@@ -413,9 +417,9 @@ class _Planner:
         if not sizes:
             return
         for axis in sizes:
-            while math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items()) > BLOCK_THREADS:
+            while sizes[axis] < self.extent(axis) and self.tiles(sizes) > BLOCK_THREADS:
                 sizes[axis] *= 2
-        tiles = math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items())
+        tiles = self.tiles(sizes)
         count = None
         if tiles > 1 and self.source.chance(15):
             rest = math.prod([max(1, -(-self.extent(a) // t)) for a, t in sizes.items()][1:])
