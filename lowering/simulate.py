@@ -28,8 +28,10 @@ from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, sum
 from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, Watched, blocks_together
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.lowering.shadow_memory import Shadow, poison
+from tilelang.simplify import interval
 
 Array = npt.NDArray[Any]
+MOST_EXECUTIONS = 2_000_000  # statements, each for one batch of blocks, that `check_work` lets pass
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,30 @@ def run(
         recorder.transactions.result(),
         recorder.conflicts.result(),
     )
+
+
+def executions(program: ir.Program, watched: int | None = None) -> int:
+    """At most how many statements `run` executes, each for one batch of blocks, as far as the ends of loops are known.
+
+    watched: loops that touch global or shared memory count this many rounds at most, for a watcher that ends the run.
+    """
+    return sum(_executed(k.body, watched) * -(-math.prod(k.grid) // blocks_together(k)) for k in program.kernels)
+
+
+def _executed(stmt: ir.Stmt, watched: int | None) -> int:
+    rounds = (interval(stmt.extent)[1] or 1) if isinstance(stmt, ir.For) else 1
+    if watched is not None and rounds > watched:
+        seen = any(b.memory in ("global", "shared") for s in ir.statements(stmt) for b, _ in ir.touched(s))
+        rounds = watched if seen else rounds
+    return 1 + int(rounds) * sum(_executed(part, watched) for part in ir.parts(stmt))
+
+
+def check_work(program: ir.Program, watched: int | None = None) -> None:
+    """Refuses programs that `run` would be busy with for minutes, before anything runs. watched: as for `executions`."""
+    count = executions(program, watched)
+    if count > MOST_EXECUTIONS:
+        message = f"{count:,} statements would be simulated, each for some thousand threads; at most {MOST_EXECUTIONS:,} are"
+        raise ComputationError("too-much-to-simulate", message, mend="smaller sizes: --size NAME=VALUE")
 
 
 def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:

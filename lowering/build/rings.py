@@ -8,11 +8,12 @@ it drains and is filled again; `explain` says why.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 
 from tilelang.expr import INDEX, Expr, Read, Var, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part
+from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.frame import Frame, Walk
 from tilelang.lowering.build.regions import Use
@@ -21,6 +22,9 @@ from tilelang.simplify import simplify
 from tilelang.steps import Place, Split
 
 At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
+
+MOST_AHEAD = 1024  # rounds; the moves before the walk are written out
+UNKNOWN_BYTES = 1 << 24  # of a memory whose profile says nothing
 
 
 class Rings(Part):
@@ -42,6 +46,8 @@ class Rings(Part):
             return self.walked(elsewhere(frame, outer), sizes, indices, [own])
 
         places = {place: frame.steps.index(place, i + 1) for place in ahead}
+        for place, k in places.items():
+            self._check_room(at({}), k, place)
         rounds = {place: self._unbroken(frame, at, k, place, own) for place, k in places.items()}
         for place, k in places.items():
             self.choose_copies(at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
@@ -69,6 +75,35 @@ class Rings(Part):
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
         return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
+
+    def _check_room(self, frame: Frame, k: int, place: Place) -> None:
+        """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
+        count = place.ahead + 1
+        each = self._buffer_bytes(frame, k, place)
+        capacity = self.build.profile.memory(place.memory).capacity_bytes or UNKNOWN_BYTES
+        if count * each > capacity:
+            message = (
+                f"`{place}`: the {count} buffers of its ring take {count * each} bytes of {place.memory}, there are {capacity}"
+            )
+            most = min(MOST_AHEAD, max(0, capacity // each - 1))
+            raise refuse(place, "memory-over-capacity", message, f"at most `ahead {most}`, or smaller tiles")
+        if place.ahead > MOST_AHEAD:
+            message = f"`{place}`: the moves of the first {place.ahead} rounds would each be written out before the walk"
+            raise refuse(place, "ring-too-long", message, f"at most `ahead {MOST_AHEAD}`")
+
+    def _buffer_bytes(self, frame: Frame, k: int, place: Place) -> int:
+        """At least how many bytes one buffer of a ring takes, in registers of one thread."""
+        if place.verb == "compute":
+            stage = self.stage_frame(frame, k, k, place)
+            points = math.prod(max(1, a.extent) for a in stage.spec.axes if not a.reduction)
+            points = points if place.memory == "shared" else max(1, points // self.build.threads)
+            return points * sum(t.dtype.bytes for t in stage.task.outputs)
+        region, uses = self.region(frame, k, place)
+        (tensor,) = region.task.outputs
+        if place.memory == "shared":
+            return math.prod(max(1, a.extent) for a in region.spec.axes) * tensor.dtype.bytes
+        with self.build.dropped():
+            return self.share_of(frame, k, place, region, uses).buffer.bytes
 
     def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
               awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip

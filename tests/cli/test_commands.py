@@ -339,3 +339,27 @@ def test_diff_refuses_sizes_that_neither_file_has_and_large_files(gemm: str) -> 
     for command in (["diff", f"{gemm}:simt", f"{gemm}:plain"], ["check", gemm]):
         large = tilelang(*command, "--limit-bytes", "10")
         assert large.exit_code == 1 and "has more than 10 bytes" in large.stderr
+
+
+def test_what_would_be_simulated_for_minutes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "walk.tile"
+    path.write_text("computation f { axis i: 10000000000 output Y = sum[i] 1.0 }\n")
+    explained = tilelang("explain", str(path))
+    assert explained.exit_code == 0 and "smaller sizes are simulated" in explained.stdout
+    for arguments in (("simulate",), ("bisect", "--on", "simulator"), ("explain", "--html", f"{tmp_path}/page.html")):
+        result = tilelang(*arguments, str(path))
+        assert result.exit_code == 1 and "error[too-much-to-simulate]" in result.stderr
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+@pytest.mark.parametrize("place", ["load X in", "compute Z in"])
+def test_rings_larger_than_the_memory_are_refused_before_they_are_made(tmp_path: Path, memory: str, place: str) -> None:
+    path = tmp_path / "ring.tile"
+    for ahead, code in ((99999999, "memory-over-capacity"), (1025, "ring-too-long")):
+        path.write_text(
+            "computation f(N = 8, K = 4) {\n  input X: int8[i: N, k: K]\n  Z[i, k] = X[i, k] + X[i, k]\n"
+            "  output Y[i] = sum[k] Z[i, k]\n}\n"
+            f"schedule s for f {{\n  tile i=1 -> block\n  split k=1\n  {place} {memory} ahead {ahead}\n}}\n"
+        )
+        result = tilelang("check", str(path))
+        assert result.exit_code == 1 and f"error[{code}]" in result.stderr and f"{path}:9:3" in result.stderr

@@ -70,6 +70,7 @@ def _report(found: dict[str, object], text: str) -> None:
 def _fault(computation: Computation, steps: tuple[Step, ...], asked: Asked, where: str, seed: int) -> str | None:
     """What is wrong with the schedule of these steps; None where it is right."""
     from tilelang import reference
+    from tilelang.lowering.simulate import check_work
     from tilelang.runtime import compile, devices, simulate, target
 
     try:
@@ -80,6 +81,7 @@ def _fault(computation: Computation, steps: tuple[Step, ...], asked: Asked, wher
         if where == "device":
             found = kernel.check(seed)
             return None if found else str(found)
+        check_work(kernel.program)
         given = reference.random_arrays(plan.computation, seed)
         report = simulate(kernel, **given)
         compared = reference.compare(plan.computation, given, report.outputs, error_ulps=plan.error_ulps)
@@ -87,6 +89,6 @@ def _fault(computation: Computation, steps: tuple[Step, ...], asked: Asked, wher
     except Refusal as refusal:
         return refusal.render()
     except TileLangError as error:
-        if error.code in ("no-device", "no-driver"):
+        if error.code in ("no-device", "no-driver", "too-much-to-simulate"):
             raise
         return error.render()

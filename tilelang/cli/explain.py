@@ -24,9 +24,9 @@ MOST_THREADS = 1 << 18  # that are simulated for the counts
 def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -> None:
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
-    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads they are left
-    out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and the loops beside the
-    source.
+    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads or rounds they
+    are left out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and the loops
+    beside the source.
     """
     kernel = without_a_device(asked, until=until)
     if html is not None:
@@ -42,7 +42,7 @@ def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -
     if barriers:
         parts += [*barrier_lines(kernel), ""]
     if report is None:
-        parts.append(f"more than {MOST_THREADS} threads: smaller sizes are simulated for transactions and bank conflicts")
+        parts.append("too many threads or rounds: smaller sizes are simulated for transactions and bank conflicts")
     else:
         parts += access_tables(report)
     show("\n".join(parts).rstrip())
@@ -66,11 +66,12 @@ def _write_page(kernel: Any, path: str) -> None:
 
 
 def _counted(kernel: Any) -> Any:
-    """The simulator's report; None where there are too many threads."""
+    """The simulator's report; None where there are too many threads, or too long walks."""
+    from tilelang.lowering.simulate import MOST_EXECUTIONS, executions
     from tilelang.runtime import simulate
 
     threads = sum(r.grid[0] * r.grid[1] * r.grid[2] * r.threads for r in kernel.resources)
-    return simulate(kernel) if threads <= MOST_THREADS else None
+    return simulate(kernel) if threads <= MOST_THREADS and executions(kernel.program) <= MOST_EXECUTIONS else None
 
 
 def buffer_table(kernel: Any) -> str:

@@ -23,9 +23,11 @@ def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     Every thread is run, so take small sizes: --size. Exits with 1 where something is found.
     """
     from tilelang import reference
+    from tilelang.lowering.simulate import check_work
     from tilelang.runtime import simulate
 
     kernel = without_a_device(asked, until=until)
+    check_work(kernel.program)
     check_memory(kernel.computation)
     given = reference.random_arrays(kernel.computation, seed)
     with working("simulating"):

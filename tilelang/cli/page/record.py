@@ -18,10 +18,9 @@ import numpy.typing as npt
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Touch, Watched
-from tilelang.lowering.simulate import Report, run
+from tilelang.lowering.simulate import Report, check_work, executions, run
 from tilelang.reference import random_arrays
 from tilelang.runtime import Kernel
-from tilelang.simplify import interval
 
 Array = npt.NDArray[Any]
 
@@ -139,6 +138,7 @@ def record(kernel: Kernel) -> Record:
     }
     first = tuple(k if 0 in k.grid else k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels)
     alone = kernel.program.replace(kernels=first)
+    check_work(alone, ACCESSES)
     arrays = random_arrays(kernel.computation)
     watch = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
     cut = False
@@ -148,23 +148,13 @@ def record(kernel: Kernel) -> Record:
         cut = True
     holds = _holds(alone, kernel, arrays, watch, numbers) if any(k.shared for k in alone.kernels) else {}
     divided, report = _Divisions(kernel.program), None
-    if sum(_executions(k.body) * _batches(k) for k in kernel.program.kernels) <= EXECUTIONS:
+    if executions(kernel.program) <= EXECUTIONS:
         try:
             report = run(kernel.program, arrays, watch=divided, **numbers)
         except Enough:
             report = None
     moves = tuple(watch.moves.values())
     return Record(moves, divided.result() if report is not None else (), holds, report, cut, **numbers)
-
-
-def _executions(stmt: ir.Stmt) -> int:
-    """At most how many statements a thread executes (where a loop's end is known)."""
-    rounds = (interval(stmt.extent)[1] or 1) if isinstance(stmt, ir.For) else 1
-    return 1 + int(rounds) * sum(_executions(part) for part in ir.parts(stmt))
-
-
-def _batches(kernel: ir.Kernel) -> int:
-    return -(-math.prod(kernel.grid) * kernel.threads // 4096)
 
 
 def _numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
