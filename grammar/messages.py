@@ -7,6 +7,7 @@ message. What no example covers is told by the words that could stand there.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from tilelang.errors import ParseError, Span
@@ -157,26 +158,21 @@ NAMED = {
     "AMPERSAND": "`&`", "COMPARE": "a comparison", "INVERT": "`~`", "BAR": "`|`", "CARET": "`^`", "SHIFT": "`<<`",
     "PLUS": "`+`", "MINUS": "`-`", "TIMES": "`*`", "DIVIDE": "`/`", "MODULO": "`%`",
 }  # fmt: skip
-_OPERATORS = {
-    "COMPARE",
-    "SAME",
-    "SHIFT",
-    "PLUS",
-    "MINUS",
-    "TIMES",
-    "DIVIDE",
-    "MODULO",
-    "VBAR",
-    "AMPERSAND",
-    "CIRCUMFLEX",
-    "AND",
-    "OR",
-}
+_OPERATORS = {"OR", "AND", "COMPARE", "BAR", "CARET", "AMPERSAND", "SHIFT", "PLUS", "MINUS", "TIMES", "DIVIDE", "MODULO"}
+_VALUES = {"INT", "NUMBER", "LPAR", "NAME", "QUOTED", "TRUE", "FALSE", "INFINITY", "NOT_A_NUMBER"}
+_DECLARING = ("input", "output", "outputs", "axis", "combiner", "allow", "only")
+MISSING, OPERATORS = (
+    "a value follows a value, without an operator between them",
+    "as in `a * b`; each definition begins a line of its own",
+)
 MOST_WORDS = 6  # that are listed as what could stand there
 
 
-def explain(error: Any, word: str, span: Span) -> ParseError:
-    """The error for a failure of the parser at a word (empty: the end of the text)."""
+def explain(error: Any, word: str, span: Span, place: Callable[[Any], Span]) -> ParseError:
+    """The error for a failure of the parser at a word (empty: the end of the text). place: of a part of the tree, in the file."""
+    slip = _slip(error, place)
+    if slip is not None:
+        return slip
     keyword = _meant(error, word)
     if keyword is not None:
         return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=f"did you mean `{keyword}`?")
@@ -186,8 +182,56 @@ def explain(error: Any, word: str, span: Span) -> ParseError:
     if known is not None:
         code, message, mend, _ = MESSAGES[known]
         return ParseError(code, message, span=span, mend=mend)
+    if getattr(getattr(error, "token", None), "type", "") in _VALUES and _OPERATORS & _accepted(error):
+        return ParseError("operator-missing", MISSING, span=span, mend=OPERATORS)
     found = f"`{word}` cannot stand here" if word else "the text ends too early"
     return ParseError("unexpected", found, span=span, mend=f"expected {_expected(error)}")
+
+
+def _slip(error: Any, place: Callable[[Any], Span]) -> ParseError | None:
+    """What was wrong before the word at which a declaration failed: a misspelt keyword, or a value right after another.
+
+    Both read as the target of a definition, which only what follows them shows to be none.
+    """
+    stack = list(getattr(error.state, "value_stack", ()))
+    done = next((n for n in reversed(range(len(stack))) if _kind(stack[n]).startswith(("__computation_star", "LBRACE"))), None)
+    if done is None or len(stack) < done + 2 or _kind(stack[done + 1]) != "name":
+        return None
+    first, name = stack[done + 1], str(stack[done + 1].children[0])
+    if len(stack) == done + 2 and {"EQUAL", "LSQB", "COMMA"} <= _accepted(error):
+        meant = nearest(name, _DECLARING)
+        if meant is not None:
+            return ParseError(
+                "unknown-word", f"`{name}` cannot stand here", span=place(first.meta), mend=f"did you mean `{meant}`?"
+            )
+    last = stack[done].children[-1] if _kind(stack[done]) != "LBRACE" else None
+    if (
+        last is None
+        or _kind(last) != "definition"
+        or last.meta.end_line != first.meta.line
+        or _kind(last.children[-1]) != "expressions"
+    ):
+        return None
+    value = last.children[-1].children[-1]
+    return ParseError("operator-missing", MISSING, span=place(first.meta), mend=_instead(value, name))
+
+
+def _instead(value: Any, name: str) -> str:
+    """What was probably meant by a value, right after which another begins with a name."""
+    from tilelang.grammar.values import FUNCTIONS, REDUCERS
+
+    if _kind(value) == "read":
+        meant = nearest(str(value.children[0].children[0]), REDUCERS)
+        if meant is not None:
+            return f"did you mean `{meant}[...] {name}`?"
+    if _kind(value) == "variable" and str(value.children[0]) in FUNCTIONS:
+        return f"a function takes its values in parentheses: `{value.children[0]}({name}...)`"
+    return OPERATORS
+
+
+def _kind(part: Any) -> str:
+    """The rule of a tree, or the terminal of a word."""
+    return str(getattr(part, "data", None) or getattr(part, "type", ""))
 
 
 def _place(error: Any) -> tuple[int, str]:

@@ -107,7 +107,13 @@ def _explained(error: Any, text: str, file: str, lines: int, columns: int) -> Pa
     column = at - text.rfind("\n", 0, at)
     span = Span(file, line + lines, column + (columns if line == 1 else 0), 0)
     span = Span(file, span.line, span.column, span.column + max(1, len(word)))
-    return explain(error, word, span)
+
+    def place(part: Any) -> Span:
+        """Where a part of the text stands in its file."""
+        shift = columns if part.line == 1 else 0
+        return Span(file, part.line + lines, part.column + shift, part.end_column + shift)
+
+    return explain(error, word, span, place)
 
 
 def _found(error: Any, text: str) -> tuple[str, int]:

@@ -48,6 +48,30 @@ def test_a_misspelt_verb(word: str, meant: str) -> None:
     assert text.startswith("error[unknown-word]") and f"did you mean `{meant}`?" in text
 
 
+@pytest.mark.parametrize(
+    "text, code, column, mend",
+    [
+        ("outpt Y[i] = A[i]", "unknown-word", 3, "did you mean `output`?"), ("inptu B: float32[i]", "unknown-word", 3, "`input`?"),
+        ("Y[i] = A[i] alow tf32", "unknown-word", 15, "did you mean `allow`?"),
+        ("output Y[i] = sun[i] A[i]\n  output Z[i] = A[i]", "operator-missing", 24, "did you mean `sum[...] A`?"),
+        ("output Y[i] = exp A[i]", "operator-missing", 21, "exp(A...)"),
+        ("output Y[i] = A[i] 2.0", "operator-missing", 22, "a * b"), ("output Y[i] = 2.0 A[i]", "operator-missing", 21, "a * b"),
+        ("output Y[i] A[i]", "expected-equals", 15, ""),
+    ],
+)  # fmt: skip
+def test_a_slip_is_shown_where_it_is(text: str, code: str, column: int, mend: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse_tree(f"computation f {{\n  input A: float32[i: 4]\n  {text}\n}}")
+    error = found.value
+    assert error.code == code and error.span is not None and (error.span.line, error.span.column) == (3, column), error
+    assert mend in (error.mend or "")
+
+
+def test_declarations_may_be_parted_by_semicolons() -> None:
+    one = "computation f {{ input A: float32[i: 4]{0} output Y[i] = A[i]{0} output Z[i] = A[i]{0} }}"
+    assert parse_tree(one.format(";")) == parse_tree(one.format(""))
+
+
 def test_the_end_of_a_text_is_that_of_its_last_word() -> None:
     text = failure("use  # an instruction\n\n")
     assert "gemm.tile:1:4" in text and "the text ends too early" in text
