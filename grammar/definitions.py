@@ -207,7 +207,9 @@ class _Definitions:
         if self.order is not None:
             raise self.scope.fail(d, "outputs-twice", "`outputs` stands twice", "one list of all outputs")
         self.order = [name_of(n) for n in d.children]
-        for name, tree in zip(self.order, d.children, strict=True):
+        for k, (name, tree) in enumerate(zip(self.order, d.children, strict=True)):
+            if name in self.order[:k]:
+                raise self.scope.fail(tree, "name-twice", f"`{name}` stands twice among the outputs", "each output once")
             if name not in self.scope.tensors and name not in self.broken:
                 raise self.scope.fail(tree, "unknown-tensor", f"there is no tensor `{name}`", "outputs are definitions above")
 

@@ -167,15 +167,33 @@ def not_too_deep(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+# What Python's forms are called in a file's text; the first come first.
+_OF_TEXT = [
+    (r"\.?tile\(\.\.\.\)\.to\(tl\.(\w+)\)", r"tile ... -> \1"),
+    (r"\.to\(tl\.(\w+)\)", r"-> \1"),
+    (r"-> (\w+) count=(-?\d+)", r"-> \1 \2"),
+    (r'tl\.input\("(\w+)", \.\.\., range=\((\S+), (\S+)\)\)', r"input \1: ... in \2 .. \3"),
+    (r"\brange=\((\S+), (\S+)\)", r"in \1 .. \2"),
+    (r"the range \((-?\d+), (-?\d+)\)", r"the range \1 .. \2"),
+    (r"over=k, or over=\(k, l\)", "as in sum[k], or sum[k, l]"),
+    (r"outputs=\(([^()]*)\)", r"outputs \1"),
+    (r"as in lambda [^:]*: \(", "as in layout ("),
+    (r"the function's parameters", "the dimensions' names"),
+    (r"of the parameters and whole numbers", "of the dimensions' names and whole numbers"),
+    (r"\bor (?:tl\.)?hole$", "or `?`"),
+    (r"\btl\.(\w)", r"\1"),
+]
+
+
 def in_words_of_text(text: str) -> str:
     """What is said of a file's text, which has a column: `tl.where(x)` is written `where(x)` there.
 
     >>> in_words_of_text("give tiles to blocks: .tile(...).to(tl.block), not tl.shared")
     'give tiles to blocks: tile ... -> block, not shared'
     """
-    text = re.sub(r"\.?tile\(\.\.\.\)\.to\(tl\.(\w+)\)", r"tile ... -> \1", text)
-    text = re.sub(r"\.to\(tl\.(\w+)\)", r"-> \1", text)
-    return re.sub(r"\btl\.(\w)", r"\1", text)
+    for form, said in _OF_TEXT:
+        text = re.sub(form, said, text)
+    return text
 
 
 def _rebuild(cls: type[TileLangError], state: dict[str, Any]) -> TileLangError:

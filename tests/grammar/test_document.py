@@ -258,6 +258,27 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
     assert mend in (error.mend or "") and "tl." not in str(error)
 
 
+# text, what its error says, in the text's words
+WORDS = [
+    (steps("tile i=4 -> block 0"), "`tile ... -> block 0`: 0 is no size"),
+    (steps("split i=0"), "a whole number of at least 1, or `?`"),
+    (steps("load X in shared layout (1.5)"), "of the dimensions' names and whole numbers, as in layout (m, k // 8, k % 8)"),
+    (body("output Y[i] = sum[j, j] X[i, j]"), "help: as in sum[k], or sum[k, l]"),
+    (body("input V: int8[i] in 9 .. 3 output Y[i] = 1.0"), "V cannot have the range 9 .. 3"),
+    (body("input V: int8[i] in 9 .. 3 output Y[i] = 1.0"), "help: in low .. high, which an integer type holds"),
+    (body("input V: int32[i] output Y[i] = X[V[i], 0]"), "help: state their range: input V: ... in 0 .. 8"),
+    (body("output a[i] = 1.0 outputs a, a"), "`a` stands twice among the outputs"),
+]
+
+
+@pytest.mark.parametrize("text, said", WORDS)
+def test_errors_of_texts_use_its_words(text: str, said: str) -> None:
+    with pytest.raises(TileLangError) as found:
+        document = parse(text, "f.tile")
+        document.schedule().check() if document.schedules else document.computation()
+    assert said in str(found.value)
+
+
 FILES = [
     ("computation f { } computation f { }", "name-twice", {}),
     (MATMUL + "schedule rows for matmul { }", "name-twice", {}),
