@@ -16,7 +16,7 @@ from tilelang.dtype import DType
 from tilelang.errors import Findings, TileLangError
 from tilelang.expr import Axis, as_expr
 from tilelang.grammar.parser import MOST_FINDINGS, Syntax
-from tilelang.grammar.values import Scope, Values, in_text, listed, name_of, type_named
+from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
 
 Parameters = Mapping[str, int | DType]
 
@@ -58,6 +58,9 @@ def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dic
 def _check_launch(scope: Scope, p: Any) -> None:
     """Refuses what is known of a launch parameter but that it is a multiple."""
     _, *known = p.children
+    for k in known[1::2]:
+        if len(str(k)) > MOST_DIGITS:
+            raise scope.fail(p, "number-out-of-range", f"a number of {len(str(k))} digits", "a smaller one")
     if known and (str(known[2]) != "==" or int(known[3]) != 0):
         told = " ".join(str(k) for k in known)
         mend = f"as in `{name_of(p.children[0])} at launch % {known[1]} == 0`"

@@ -168,9 +168,9 @@ MISSING, OPERATORS = (
 MOST_WORDS = 6  # that are listed as what could stand there
 
 
-def explain(error: Any, word: str, span: Span, place: Callable[[Any], Span]) -> ParseError:
+def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any], Span]) -> ParseError:
     """The error for a failure of the parser at a word (empty: the end of the text). place: of a part of the tree, in the file."""
-    slip = _slip(error, place)
+    slip = _slip(error, text, place)
     if slip is not None:
         return slip
     keyword = _meant(error, word)
@@ -188,7 +188,7 @@ def explain(error: Any, word: str, span: Span, place: Callable[[Any], Span]) -> 
     return ParseError("unexpected", found, span=span, mend=f"expected {_expected(error)}")
 
 
-def _slip(error: Any, place: Callable[[Any], Span]) -> ParseError | None:
+def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | None:
     """What was wrong before the word at which a declaration failed: a misspelt keyword, or a value right after another.
 
     Both read as the target of a definition, which only what follows them shows to be none.
@@ -211,6 +211,8 @@ def _slip(error: Any, place: Callable[[Any], Span]) -> ParseError | None:
         or last.meta.end_line != first.meta.line
         or _kind(last.children[-1]) != "expressions"
     ):
+        return None
+    if text[last.meta.end_pos : first.meta.start_pos].strip():
         return None
     value = last.children[-1].children[-1]
     return ParseError("operator-missing", MISSING, span=place(first.meta), mend=_instead(value, name))

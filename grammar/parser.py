@@ -113,7 +113,7 @@ def _explained(error: Any, text: str, file: str, lines: int, columns: int) -> Pa
         shift = columns if part.line == 1 else 0
         return Span(file, part.line + lines, part.column + shift, part.end_column + shift)
 
-    return explain(error, word, span, place)
+    return explain(error, word, span, text, place)
 
 
 def _found(error: Any, text: str) -> tuple[str, int]:

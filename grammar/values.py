@@ -21,6 +21,7 @@ from tilelang.grammar.parser import Syntax, nearest
 
 DEEPEST = 200  # operations inside each other
 MOST_BITS = 128  # of a number that a text computes
+MOST_DIGITS = MOST_BITS // 3  # of one that it writes
 
 REDUCERS: dict[str, Callable[..., Any]] = {
     "sum": F.sum, "prod": F.prod, "max": F.max, "min": F.min, "argmax": F.argmax, "argmin": F.argmin, "any": F.any, "all": F.all,
@@ -100,7 +101,7 @@ class Values:
     def _number(self, tree: Any) -> int | float:
         text = str(tree.children[0])
         if tree.children[0].type == "INT":
-            if len(text) > MOST_BITS // 3:
+            if len(text) > MOST_DIGITS:
                 raise self.scope.fail(tree, "number-out-of-range", f"a number of {len(text)} digits", "a smaller one")
             return int(text)
         if math.isinf(float(text)):
@@ -162,8 +163,9 @@ class Values:
             if isinstance(found, complex):
                 raise ValueError("no real number")
         except (ArithmeticError, TypeError, ValueError) as error:
+            said = "too large" if isinstance(error, OverflowError) else str(error)
             asked = f"{op}({left}, {right})" if op.isidentifier() and op not in expr.LOGICAL else f"{left} {op} {right}"
-            raise self.scope.fail(tree, "number", f"`{asked}`: {str(error) or 'too large'}", "other numbers") from None
+            raise self.scope.fail(tree, "number", f"`{asked}`: {said}", "other numbers") from None
         if isinstance(found, int) and found.bit_length() > MOST_BITS:
             raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
         return found
@@ -296,7 +298,7 @@ class Values:
     def _member_of(self, tree: Any) -> Any:
         inner, number = tree.children
         found = self.reduced(inner) if inner.data == "reduction" else (self.value(inner),)
-        if not isinstance(found, tuple) or int(number) >= len(found):
+        if not isinstance(found, tuple) or len(number) > MOST_DIGITS or int(number) >= len(found):
             raise self.scope.fail(
                 tree, "reduce-members", f"there is no member {number}", "0 is the first member of a reduction's state"
             )

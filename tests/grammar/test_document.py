@@ -321,6 +321,7 @@ FILES = [
         "launch-multiple",
         {"computation": "f"},
     ),
+    (f"computation f(N at launch % 8 == {'9' * 5000}) {{ output Y[] = 1.0 }}", "number-out-of-range", {"computation": "f"}),
     ("computation f(t = flaot32) { input X: t[i: 4] output Y[i] = X[i] }", "unknown-type", {"computation": "f"}),
     ("when 4 { schedule s for f { } } computation f { output Y[] = 1.0 }", "not-a-condition", {}),
 ]

@@ -56,7 +56,7 @@ def test_a_misspelt_verb(word: str, meant: str) -> None:
         ("output Y[i] = sun[i] A[i]\n  output Z[i] = A[i]", "operator-missing", 24, "did you mean `sum[...] A`?"),
         ("output Y[i] = exp A[i]", "operator-missing", 21, "exp(A...)"),
         ("output Y[i] = A[i] 2.0", "operator-missing", 22, "a * b"), ("output Y[i] = 2.0 A[i]", "operator-missing", 21, "a * b"),
-        ("output Y[i] A[i]", "expected-equals", 15, ""),
+        ("output Y[i] A[i]", "expected-equals", 15, ""), ("output Y[i] = A[i] ; Z[i] A[i]", "expected-equals", 29, ""),
     ],
 )  # fmt: skip
 def test_a_slip_is_shown_where_it_is(text: str, code: str, column: int, mend: str) -> None:
