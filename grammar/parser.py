@@ -61,7 +61,7 @@ def parse_tree(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) -
     try:
         return _parsed(text, file, 1, 1)
     except ParseError as first:
-        errors = _each(text, file, items) or [first]
+        errors = (_each(text, file, items) if len(items) > 1 else []) or [first]
     raise errors[0] if len(errors) == 1 else Findings(errors)
 
 
