@@ -115,10 +115,16 @@ class TileLangError(Exception):
     def __getstate__(self) -> dict[str, Any]:
         return {k: getattr(self, k) for k in ("code", "message", "span", "counterexample", "mend", "proven", "notes")}
 
+    def words(self) -> tuple[str, str | None]:
+        """The message and the mend, in the words of a file's text where the error is in one."""
+        if self.span is None or not self.span.column:
+            return self.message, self.mend
+        return in_words_of_text(self.message), in_words_of_text(self.mend) if self.mend else self.mend
+
     def render(self) -> str:
         """The error as text, several lines, without colour."""
-        words = in_words_of_text if self.span is not None and self.span.column else str
-        lines = [f"error[{self.code}]: {words(self.message)}"]
+        message, mend = self.words()
+        lines = [f"error[{self.code}]: {message}"]
         if self.span is not None:
             lines.append(f"  --> {self.span}")
             text = linecache.getline(self.span.file, self.span.line).rstrip()
@@ -134,8 +140,8 @@ class TileLangError(Exception):
         if self.counterexample:
             head = f"  = {'counterexample' if self.proven else 'not proven'}:"
             lines.append(head + ("" if self.counterexample.startswith("\n") else " ") + self.counterexample)
-        if self.mend:
-            lines.append(f"  = help: {words(self.mend)}")
+        if mend:
+            lines.append(f"  = help: {mend}")
         return "\n".join(lines)
 
 

@@ -127,6 +127,13 @@ def test_check_of_computations_under_conditions(tmp_path: Path) -> None:
     assert [tilelang("check", str(path), "-S", f"N={n}").exit_code for n in (4, 8)] == [0, 1]
 
 
+def test_errors_of_a_text_use_its_words_in_every_form(tmp_path: Path) -> None:
+    path = tmp_path / "a.tile"
+    path.write_text("computation f { input V: int8[i: 4] in 9 .. 3 output Y[i] = 1.0 }\n")
+    for form in ("text", "github", "json"):
+        assert "in low .. high" in tilelang("check", str(path), "--format", form).output
+
+
 def test_fmt(tmp_path: Path) -> None:
     path = tmp_path / "a.tile"
     path.write_text("computation f(N){input X:float32[i:N]   # rows\noutput Y[i]=X[i]*2.0}\n")

@@ -144,9 +144,9 @@ def errors_of(error: TileLangError) -> list[dict[str, Any]]:
     found = error.errors if isinstance(error, Findings) else (error,)
     return [
         {
-            "code": e.code, "message": e.message, "file": e.span.file if e.span else None, "line": e.span.line if e.span else None,
+            "code": e.code, "message": e.words()[0], "file": e.span.file if e.span else None, "line": e.span.line if e.span else None,
             "column": e.span.column if e.span else None, "end_column": e.span.end_column if e.span else None,
-            "counterexample": e.counterexample, "mend": e.mend, "proven": e.proven,
+            "counterexample": e.counterexample, "mend": e.words()[1], "proven": e.proven,
         }
         for e in found
     ]  # fmt: skip
