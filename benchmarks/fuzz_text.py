@@ -27,7 +27,7 @@ from tilelang.grammar.parser import lark
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
 
-LIMIT_S = 5  # for one input
+LIMIT_S = 20  # for one input: parsed, laid out, bound and checked; a hang, not a slow machine
 WORD = re.compile(r"`?\w+`?|\s+|.", re.DOTALL)
 
 

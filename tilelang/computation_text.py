@@ -190,12 +190,13 @@ class _Printer:
         return self.text(left, below[0], right.dtype), self.text(right, below[1], left.dtype)
 
     def _binary(self, op: str, left: Expr, right: Expr, outer: int) -> str:
-        if op not in PRECEDENCE:  # min, max, pow
-            a, b = self._pair(left, right)
+        p = PRECEDENCE.get(op, 0)  # none: min, max, pow
+        if isinstance(left, Const) and isinstance(right, Const):  # two numbers would be computed when they are read
+            a, b = _cast_text(left), self.text(right, p + 1, left.type)
+        else:
+            a, b = self._pair(left, right, (p + (p == PRECEDENCE["=="]), p + 1) if p else (0, 0))
+        if not p:
             return f"{op}({a}, {b})"
-        p = PRECEDENCE[op]
-        comparison = p == PRECEDENCE["=="]
-        a, b = self._pair(left, right, (p + comparison, p + 1))
         return _closed(f"{a} {op} {b}", p, outer)
 
     # ------------------------------------------------------------ reductions

@@ -113,3 +113,10 @@ def test_a_combiner_with_a_shipped_name_stays_its_own() -> None:
     assert own.hash != shipped.hash and parse(own.text).computation().text == own.text
     kernel = tl.compile(own)
     assert kernel.check() and kernel(np.full((3, 4), 2, np.float32)).tolist() == [16, 16, 16]
+
+
+def test_numbers_are_not_computed_when_they_are_read() -> None:
+    i = tl.axes(i=3)
+    one, two = tl.cast(1.0, tl.float32), tl.cast(2, tl.int64)
+    value = (one + 2.0) * tl.where(i < 2, one, one - 1.0) + tl.cast(tl.maximum(two, 5), tl.float32) + tl.cast(two < 3, tl.float32)
+    check(tl.schedule(tl.define("Y", value + tl.input("X", tl.float32, i)[tl.cast(0, tl.int64) + 1], i)))
