@@ -204,7 +204,8 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
             return ParseError(
                 "unknown-word", f"`{name}` cannot stand here", span=place(first.meta), mend=f"did you mean `{meant}`?"
             )
-    last = stack[done].children[-1] if _kind(stack[done]) != "LBRACE" else None
+    before = getattr(stack[done], "children", ())  # of a brace, and of semicolons alone: none
+    last = before[-1] if before else None
     if (
         last is None
         or _kind(last) != "definition"

@@ -13,6 +13,8 @@ from tilelang.schedule import Move, can
 from tilelang.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 from tilelang.tensor import Layout, _term
 
+_ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")  # of the builder's methods, which take axes by name too
+
 
 class Steps:
     """Builds the steps of one schedule. scope: its parameters; computation: for which it is."""
@@ -55,7 +57,16 @@ class Steps:
 
     def _size(self, tree: Any) -> tuple[str, int | Hole]:
         axis, value = tree.children
-        return name_of(axis), hole if value.data == "hole" else self._number(value, f"the size along {name_of(axis)}", -(2**62))
+        return self._argument(axis), hole if value.data == "hole" else self._number(
+            value, f"the size along {name_of(axis)}", -(2**62)
+        )
+
+    def _argument(self, tree: Any) -> str:
+        """A name that the builder takes as an argument, beside arguments of its own."""
+        name = name_of(tree)
+        if name in _ARGUMENTS:
+            raise self.scope.fail(tree, "axis-name", f"steps cannot cut, name or bind `{name}`", "another name for the axis")
+        return name
 
     def _sizes(self, tree: Any) -> dict[str, int | Hole]:
         found: dict[str, int | Hole] = {}
@@ -81,20 +92,20 @@ class Steps:
             roles = [name_of(m) for m in more if m.data == "name"]
             registers = next((self._number(m, "registers", 1) for m in more if m.data != "name"), None)
             made.append(Team(self._number(count, "how many there are", 1), name_of(unit), roles[0] if roles else None, registers))
-        (step,) = Move().units(**{name_of(level): tuple(made)}).steps
+        (step,) = Move().units(**{self._argument(level): tuple(made)}).steps
         assert isinstance(step, Units)
         return step
 
     def _fuse(self, tree: Any) -> Step:
         name, axes = tree.children
-        return Move().fuse(**{name_of(name): tuple(name_of(a) for a in axes.children)}).steps[-1]
+        return Move().fuse(**{self._argument(name): tuple(name_of(a) for a in axes.children)}).steps[-1]
 
     def _unfuse(self, tree: Any) -> Step:
         axis, *parts = tree.children
         extents = {name_of(p.children[0]): self._number(p.children[1], "an extent", -(2**62)) for p in parts}
         if len(extents) < len(parts):
             raise self.scope.fail(tree, "axis-twice", "two parts have one name", "name them apart")
-        return Move().unfuse(**{name_of(axis): extents}).steps[-1]
+        return Move().unfuse(**{self._argument(axis): extents}).steps[-1]
 
     def _tile(self, tree: Any) -> Step:
         count, order, level = self._of(tree, "count"), self._of(tree, "order"), self._of(tree, "name")
@@ -232,7 +243,7 @@ class Steps:
 
     def _do(self, tree: Any) -> Step:
         name, *bindings = tree.children
-        return Move().do(name_of(name), **{name_of(b.children[0]): name_of(b.children[1]) for b in bindings}).steps[-1]
+        return Move().do(name_of(name), **{self._argument(b.children[0]): name_of(b.children[1]) for b in bindings}).steps[-1]
 
     def _open(self, tree: Any) -> Step:
         return Open()

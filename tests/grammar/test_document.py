@@ -241,6 +241,9 @@ MEANING = [
     (steps("when i { split j=2 }"), "bad-condition", 3, ""),
     (steps("when 4 { split j=2 }"), "not-a-condition", 8, "m <= 64"),
     (steps("when can(4) { split j=2 }"), "arguments", 8, "can(async_copy)"),
+    (steps("split peel=1 peel"), "axis-name", 9, "another name"),
+    (steps("tile self=1 -> block"), "axis-name", 8, "another name"),
+    (steps("fuse of=(i, j)"), "axis-name", 8, "another name"),
     (steps("do nothing_known"), "unknown-instruction", 3, ""),
     (steps("units block = 1 warp as producer (40 registers) + 2 warp as consumer"), "not-lowered-yet", 3, ""),
 ]

@@ -125,3 +125,7 @@ def test_of_a_long_line_what_stands_around_the_fault_is_shown() -> None:
     text = failure("computation f { " + "a[] = 1.0 " * 300 + "tile m=4 " + "b[] = 1.0 " * 300 + "}")
     line, caret = text.splitlines()[2:4]
     assert len(line) < 220 and line[caret.index("^") :].startswith("tile m=4") and "..." in line
+
+
+def test_a_declaration_after_semicolons_alone() -> None:
+    assert "error[" in failure("computation Y {\n  ; X: float32[j: 4]\n  output Y[j] = 0.0\n}")
