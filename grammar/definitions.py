@@ -15,7 +15,7 @@ from tilelang.computation import input as make_input
 from tilelang.dtype import DType
 from tilelang.errors import Findings, TileLangError
 from tilelang.expr import Axis, as_expr
-from tilelang.grammar.parser import MOST_FINDINGS, Syntax
+from tilelang.grammar.parser import MOST_FINDINGS, Syntax, uncollected
 from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
 
 Parameters = Mapping[str, int | DType]
@@ -73,6 +73,7 @@ def _default(scope: Scope, tree: Any) -> Any:
     return Values(scope, whole=True).value(tree)
 
 
+@uncollected()
 def build_computation(tree: Syntax, file: str, given: Parameters) -> Computation:
     """The computation of a `computation` item for the parameters given. Raises ParseError, or Findings where there are several."""
     return _Definitions(tree, file, given).build()

@@ -15,7 +15,7 @@ from tilelang.computation import Computation
 from tilelang.dtype import DType
 from tilelang.errors import Findings, ParseError, Span, TileLangError
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
-from tilelang.grammar.parser import Syntax, nearest, parse_tree
+from tilelang.grammar.parser import Syntax, nearest, parse_tree, uncollected
 from tilelang.grammar.scan import MOST_BYTES
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
@@ -115,6 +115,7 @@ class Document:
         self._check_sizes(self._computation_of(entry, sizes, profile), sizes, entry)
         return self.built(entry, sizes, profile)
 
+    @uncollected()
     def built(self, entry: Entry, sizes: Parameters, profile: Profile | None = None) -> tuple[Computation, tuple[Step, ...]]:
         """The steps of an entry, with those of the sizes that are its parameters or its computation's. Raises as `schedule`."""
         of = self._computation_of(entry, sizes, profile)
@@ -149,11 +150,9 @@ class Document:
     def _check_names(self, entry: Entry, computation: Computation) -> None:
         """Refuses a schedule's parameter that is an axis too: a layout and a condition could mean either."""
         axes = {a.name for a in computation.axes}
-        for step in entry.tree.children[-1].iter_subtrees():
-            if step.data == "fuse":
-                axes.add(name_of(step.children[0]))
-            elif step.data == "unfuse":
-                axes |= {name_of(part.children[0]) for part in step.children[1:]}
+        steps = entry.tree.children[-1]
+        axes |= {name_of(t.children[0]) for t in steps.named("fuse")}
+        axes |= {name_of(part.children[0]) for t in steps.named("unfuse") for part in t.children[1:]}
         for p in parameters(entry.tree):
             name = name_of(p.children[0])
             if name in axes:

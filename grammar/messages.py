@@ -202,21 +202,21 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
         meant = nearest(name, _DECLARING)
         if meant is not None:
             return ParseError(
-                "unknown-word", f"`{name}` cannot stand here", span=place(first.meta), mend=f"did you mean `{meant}`?"
+                "unknown-word", f"`{name}` cannot stand here", span=place(first.first), mend=f"did you mean `{meant}`?"
             )
     before = getattr(stack[done], "children", ())  # of a brace, and of semicolons alone: none
     last = before[-1] if before else None
     if (
         last is None
         or _kind(last) != "definition"
-        or last.meta.end_line != first.meta.line
+        or last.last.end_line != first.first.line
         or _kind(last.children[-1]) != "expressions"
     ):
         return None
-    if text[last.meta.end_pos : first.meta.start_pos].strip():
+    if text[last.last.end_pos : first.first.start_pos].strip():
         return None
     value = last.children[-1].children[-1]
-    return ParseError("operator-missing", MISSING, span=place(first.meta), mend=_instead(value, name))
+    return ParseError("operator-missing", MISSING, span=place(first.first), mend=_instead(value, name))
 
 
 def _instead(value: Any, name: str) -> str:

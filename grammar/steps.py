@@ -45,10 +45,9 @@ class Steps:
         """The place of a step without what stands in its braces."""
         span = self.scope.span(tree)
         inner = next((t for t in tree.children if getattr(t, "data", None) == "steps"), None)
-        if inner is None or inner.meta.empty and not inner.children:
+        if inner is None or tree.first.line != inner.first.line:
             return span
-        same = tree.meta.line == inner.meta.line
-        return span if not same else type(span)(span.file, span.line, span.column, max(span.column + 1, inner.meta.column - 1))
+        return type(span)(span.file, span.line, span.column, max(span.column + 1, inner.first.column - 1))
 
     # ------------------------------------------------------------ numbers and names
 
@@ -227,7 +226,7 @@ class Steps:
 
     def _layout_of(self, terms: Any) -> Layout:
         """A layout's terms, over variables named as what they mention; parameters are numbers."""
-        values = self._named({name_of(n) for t in terms.children for n in t.find_data("variable")})
+        values = self._named({name_of(n) for t in terms.children for n in t.named("variable")})
         inner = Values(Scope(self.scope.file, values), whole=True)
         found = [inner.value(t) for t in terms.children]
         return Layout(tuple(_term(index(v) if isinstance(v, int) else v) for v in found))
@@ -249,7 +248,7 @@ class Steps:
         return Open()
 
     def _condition(self, tree: Any) -> Expr | bool:
-        values = self._named({name_of(n) for n in tree.find_data("variable")})
+        values = self._named({name_of(n) for n in tree.named("variable")})
         found = Values(Scope(self.scope.file, values, can=can), whole=True).value(tree)
         if not isinstance(found, (Expr, bool)):
             raise self.scope.fail(tree, "not-a-condition", f"`{found}` is no condition", "compare, as in m <= 64")

@@ -53,11 +53,12 @@ class Scope:
         self.tensors, self.combiners = dict(tensors or {}), dict(combiners or {})
 
     def span(self, tree: Any) -> Span:
-        """Where a part of the text stands."""
-        meta = getattr(tree, "meta", tree)
-        line, column = getattr(meta, "line", None) or 1, getattr(meta, "column", None) or 1
-        same = getattr(meta, "end_line", line) == line
-        return Span(self.file, line, column, (getattr(meta, "end_column", None) or column + 1) if same else column + 1)
+        """Where a part of the text stands: a tree, or a word."""
+        first, last = getattr(tree, "first", tree), getattr(tree, "last", tree)
+        if first is None:  # a text without words
+            return Span(self.file, 1, 1, 2)
+        end = last.end_column if first.line == last.end_line else first.column + 1
+        return Span(self.file, first.line, first.column, end)
 
     def fail(self, tree: Any, code: str, message: str, mend: str) -> ParseError:
         """An error at a part of the text."""
