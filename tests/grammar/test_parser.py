@@ -3,8 +3,8 @@
 import pytest
 
 from tilelang.errors import Findings, ParseError, TileLangError
-from tilelang.grammar.messages import MESSAGES
 from tilelang.grammar import parse
+from tilelang.grammar.messages import MESSAGES
 from tilelang.grammar.parser import lark, parse_tree
 from tilelang.grammar.scan import DEEPEST, MOST_BYTES
 from tilelang.words import RESERVED
