@@ -150,6 +150,7 @@ class _Definitions:
         inner = Values(self.scope)
         bounds = None if told is None else tuple(inner.number(t, "a bound of the range", -(2**63)) for t in told.children)
         made = make_input(name_of(name), type_named(self.scope, type_name), *dims, range=bounds)  # type: ignore[arg-type]
+        made.span = self.scope.span(name)
         self.scope.tensors[made.name] = made
         for axis in dims:
             self._known_axis(axis)
@@ -238,7 +239,9 @@ class _Definitions:
             tensors: tuple[Tensor, ...] = (define(names[0], found, *axes, allow=licences),)
         else:
             tensors = define(names, found if isinstance(found, tuple) else (found,), *axes, allow=licences)
-        self.scope.tensors.update((t.name, t) for t in tensors)
+        for t, target in zip(tensors, targets, strict=True):
+            t.span = self.scope.span(target.children[0])
+            self.scope.tensors[t.name] = t
         only = [name_of(n) for t in parts.get("only", ()) for n in t.children]
         for t in parts.get("only", ()):
             for n in t.children:

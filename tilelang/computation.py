@@ -19,7 +19,7 @@ from tilelang.access import check_reads
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
-from tilelang.errors import ComputationError, brief, caller_span, not_too_deep
+from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep
 from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of, unique
 from tilelang.node import Node, node
 from tilelang.simplify import interval
@@ -39,10 +39,10 @@ class Tensor:
 
     dims: its dimensions as axes, with names and extents. range: (low, high) with low <= value < high, of integers that index.
     definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
-    that stood inside an expression.
+    that stood inside an expression. span: where it was made, in a program or a text.
     """
 
-    __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial")
+    __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial", "span")
 
     name: str
     dtype: DType
@@ -52,6 +52,7 @@ class Tensor:
     member: int
     hidden: bool
     serial: int
+    span: Span | None
 
     def __init__(
         self,
@@ -61,8 +62,9 @@ class Tensor:
         range: tuple[int, int] | None = None,
         member: int = 0,
         hidden: bool = False,
+        span: Span | None = None,
     ) -> None:
-        self.name, self.dtype, self.dims, self.range = name, dtype, dims, range
+        self.name, self.dtype, self.dims, self.range, self.span = name, dtype, dims, range, span
         self.definition, self.member, self.hidden, self.serial = None, member, hidden, next(_serial)
 
     def __repr__(self) -> str:
@@ -223,7 +225,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
         raise ComputationError(
             "range", message, span=caller_span(), mend="range=(low, high), which an integer type holds: low <= value < high"
         )
-    return Tensor(name, element, made, None if range is None else (int(range[0]), int(range[1])))
+    return Tensor(name, element, made, None if range is None else (int(range[0]), int(range[1])), span=caller_span())
 
 
 def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
@@ -333,7 +335,7 @@ class _Builder:
         # One reduction is checked once, not once for each member.
         check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
         tensors = tuple(
-            Tensor(n, v.dtype, axes, _range(v), member=i, hidden=written is None)
+            Tensor(n, v.dtype, axes, _range(v), member=i, hidden=written is None, span=self.span)
             for i, (n, v) in enumerate(zip(names, values, strict=True))
         )
         definition = Definition(tensors, axes, values, self.allow, written)

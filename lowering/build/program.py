@@ -80,6 +80,7 @@ class _Assembly:
                 )
 
     def program(self) -> ir.Program:
+        _check_types(self.computation)
         for t in self.computation.inputs:
             self._global(t, "input")
         for t in self.computation.outputs:
@@ -102,9 +103,6 @@ class _Assembly:
         from tilelang import dtype as dt
 
         stored = dt.uint8 if t.dtype.kind == "bool" else t.dtype
-        if t.dtype.later:
-            raise Refusal("not-lowered-yet", f"{t.name} is {t.dtype}, which is accepted by the language, not lowered yet",
-                          mend="use float16, bfloat16, float32, float64, an integer type or bool")  # fmt: skip
         buffer = ir.Buffer(t.name, stored, tuple(t.shape) or (1,), "global", role)
         self.buffers[t.name] = buffer
         self.places[t] = Whole0(t, None, buffer) if not t.shape else Whole(t, None, buffer)
@@ -272,6 +270,17 @@ class _Assembly:
             elif isinstance(s, Split):
                 sizes.update(numbers(s))
         return total
+
+
+def _check_types(computation: Computation) -> None:
+    """Refuses types that are not lowered yet: of a tensor, or of a part of what a definition says."""
+    written = [(t, e) for d in computation.definitions for t, e in zip(d.tensors, d.written or (), strict=False)]
+    held = [(t, f"{t.name} is", t.dtype) for t in (*computation.inputs, *(t for t, _ in written))]
+    held += [(t, f"a part of {t.name} is", e.dtype) for t, value in written for e in unique(value) if isinstance(e, Expr)]
+    for t, what, dtype in held:
+        if dtype.later:
+            raise Refusal("not-lowered-yet", f"{what} {dtype}, which is accepted by the language, not lowered yet", span=t.span,
+                          mend="use float16, bfloat16, float32, float64, an integer type of 8 bits or more, or bool")  # fmt: skip
 
 
 def _reads(task: Task) -> list[Read]:

@@ -166,6 +166,10 @@ def steps(text: str) -> str:
     return body("output Y[i] = sum[j] X[i, j]") + f"schedule s for f {{\n  {text}\n}}\n"
 
 
+def lowered(text: str) -> str:
+    return body(text) + "schedule for f { }"
+
+
 # text, code, the column in line 4 (of bodies) or 7 (of steps) that is shown, a part of the mend
 MEANING = [
     (body("output Y[i] = Z[i, j]"), "unknown-tensor", 17, "one of X, ids"),
@@ -223,6 +227,10 @@ MEANING = [
     (body("input W: float32[w: 2.5] output a[i] = 1.0"), "extent", 23, ""),
     (body("input W: float32[w: 4] layout (w) output a[i] = 1.0"), "not-lowered-yet", 26, "load W in global layout"),
     (body("input W: int8[w: 4] in 0 .. 999 output a[i] = 1.0"), "range", 3, ""),
+    (lowered("input W: float8_e4m3[w: 4] output a[w] = cast(W[w], float32)"), "not-lowered-yet", 9, "use float16"),
+    (lowered("Z[i] = cast(X[i, 0], int4) output Y[i] = cast(Z[i], float32)"), "not-lowered-yet", 3, "8 bits or more"),
+    (lowered("output Y[i] = cast(cast(X[i, 0], float8_e5m2), float32)"), "not-lowered-yet", 10, ""),
+    (lowered("output Y[i] = sum[j] cast(X[i, j], int4)"), "not-lowered-yet", 10, ""),
     (steps("tile q=4 -> block"), "unknown-axis", 3, ""),
     (steps("tile i=4 -> blok"), "level-not-here", 3, "did you mean `block`?"),
     (steps("tile i=2.5 -> block"), "not-a-number", 10, ""),
@@ -256,7 +264,7 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
         document.schedule().check() if document.schedules else document.computation()
     error = found.value
     assert error.code == code, error
-    assert error.span is not None and error.span.file == "f.tile" and error.span.line == (7 if "schedule" in text else 4)
+    assert error.span is not None and error.span.file == "f.tile" and error.span.line == (7 if "schedule s" in text else 4)
     assert column is None or error.span.column == column, error
     assert mend in (error.mend or "") and "tl." not in str(error)
 
