@@ -26,23 +26,26 @@ def parameters(item: Syntax) -> tuple[Syntax, ...]:
     return next((tuple(t.children) for t in item.children if t.data == "parameters"), ())
 
 
-def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dict[str, Any]:
-    """The values of an item's parameters: as given, else their defaults, which may use those before them.
+def parameters_of(
+    item: Syntax, file: str, given: Parameters, where: str, outer: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The values of an item's parameters: as given, else their defaults, which may use those before them; and those of outer.
 
-    Raises ParseError where one has neither; where says to whom they belong.
+    where: to whom they belong. outer: the values of the computation's parameters, where the item is a schedule for it. Raises
+    ParseError where one has no value, or has the name of another.
     """
-    scope = Scope(file, {})
+    scope = Scope(file, outer or {})
     for p in parameters(item):
         name = name_of(p.children[0])
+        if outer is not None and name in outer:
+            message = f"`{name}` is a parameter of the computation already, and can be used here as it is"
+            raise scope.fail(p, "parameter-twice", message, "leave it out here; for another value, another name")
         if name in scope.values:
             raise scope.fail(p, "parameter-twice", f"{where} has two parameters `{name}`", "name them apart")
         if p.data == "launch_parameter":
-            _check_launch(scope, p)
-        if name in given:
+            scope.values[name] = _at_launch(scope, p, given)
+        elif name in given:
             scope.values[name] = given[name]
-        elif p.data == "launch_parameter":
-            multiple = int(p.children[2]) if len(p.children) > 1 else 1
-            scope.values[name] = symbol(name, multiple)
         elif len(p.children) > 1:
             scope.values[name] = _default(scope, p.children[1])
         else:
@@ -55,16 +58,28 @@ def parameters_of(item: Syntax, file: str, given: Parameters, where: str) -> dic
     return scope.values
 
 
-def _check_launch(scope: Scope, p: Any) -> None:
-    """Refuses what is known of a launch parameter but that it is a multiple."""
-    _, *known = p.children
+def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
+    """The value given for a launch parameter, else its symbol. Refuses what is known of it but that it is a multiple of a number,
+    and a value that is none."""
+    name, *known = p.children
+    name = name_of(name)
     for k in known[1::2]:
         if len(str(k)) > MOST_DIGITS:
             raise scope.fail(p, "number-out-of-range", f"a number of {len(str(k))} digits", "a smaller one")
-    if known and (str(known[2]) != "==" or int(known[3]) != 0):
+    multiple = int(known[1]) if known else 1
+    if known and (str(known[2]) != "==" or int(known[3]) != 0 or multiple == 0):
         told = " ".join(str(k) for k in known)
-        mend = f"as in `{name_of(p.children[0])} at launch % {known[1]} == 0`"
+        mend = f"as in `{name} at launch % {multiple or 16} == 0`"
         raise scope.fail(p, "launch-multiple", f"of a number at launch only a divisor is known, not `{told}`", mend)
+    value = given.get(name)
+    if value is None:
+        return symbol(name, multiple)
+    if not isinstance(value, int):
+        raise scope.fail(p, "launch-value", f"`{name}` is {value}, and a number at launch", f"as in --size {name}={multiple}")
+    if value % multiple:
+        mend = f"as in --size {name}={value + -value % multiple}"
+        raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is no multiple of {multiple}", mend)
+    return value
 
 
 def _default(scope: Scope, tree: Any) -> Any:

@@ -65,17 +65,17 @@ class Document:
         else:
             names = [name_of(t) for t in item.children if t.data == "name"]
             made = Entry(names[0] if len(names) > 1 else "", item, names[-1], under)
-            self._check_apart(made, [e for e in self.schedules if made.name and (e.name, e.of) == (made.name, made.of)])
+            self._check_apart(made, [e for e in self.schedules if e.name == made.name and (made.name or e.of == made.of)])
             self.schedules.append(made)
 
     def _check_apart(self, made: Entry, others: list[Entry]) -> None:
-        """Refuses an entry of which another has the name, under the same conditions."""
+        """Refuses an entry of which another has the name, or no name either, under the same conditions."""
         if any(e.under == made.under for e in others):
-            what = f"schedules for {made.of}" if made.of else "computations"
-            tree = made.tree.children[0]
-            raise self._scope.fail(
-                tree, "name-twice", f"two {what} are named {made.name}", "name them apart, or part them by `when`"
-            )
+            message = f"two {'schedules' if made.of else 'computations'} are named {made.name}"
+            mend = "name them apart, or part them by `when`"
+            if not made.name:
+                message, mend = f"two schedules for {made.of} have no name", f"name them, as in `schedule fast for {made.of}`"
+            raise ParseError("name-twice", message, span=self.place_of(made), mend=mend)
 
     def _use(self, item: Any) -> None:
         from tilelang.instruction import use
@@ -122,7 +122,7 @@ class Document:
         computation = self._built(of, sizes)
         self._check_names(entry, computation)
         values = parameters_of(of.tree, self.file, sizes, of.name)
-        values |= parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule")
+        values = parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", values)
         return computation, Steps(Scope(self.file, values), computation).steps(entry.tree.children[-1])
 
     def place(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Span:
@@ -178,11 +178,13 @@ class Document:
         """The computation of a name whose conditions hold; of several, the text does not say which is meant. Raises ParseError."""
         found = [e for e in self.alternatives.get(name, ()) if self.holds(e, sizes, profile)]
         if len(found) > 1:
-            message = f"the conditions of two computations named {name} hold"
-            raise self._scope.fail(
-                found[1].tree.children[0], "name-twice", message, "conditions of which one holds, as by `else`"
-            )
+            raise self._both_hold(found[1], "computations")
         return found[0] if found else None
+
+    def _both_hold(self, second: Entry, what: str) -> ParseError:
+        """The error where two entries of one name are under conditions that hold."""
+        message = f"the conditions of two {what} named {second.name} hold"
+        return ParseError("name-twice", message, span=self.place_of(second), mend="conditions of which one holds, as by `else`")
 
     def _computation_of(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> Entry:
         if entry.of in self.computations:
@@ -198,11 +200,13 @@ class Document:
             found = [e for e in found if e.name == name]
             if not found:
                 raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
+        for k, e in enumerate(found):
+            if e.name and any(e.name == other.name for other in found[:k]):
+                raise self._both_hold(e, "schedules")
         if len(found) > 1:
-            names = {e.name: e for e in found}
-            raise ParseError(
-                "which-schedule", f"{self.file} has several schedules", span=Span(self.file, 1), mend=self._names(names)
-            )
+            names = [e.name for e in found if e.name]
+            mend = self._names(names) if len(names) == len(found) else "name all of them, and ask for one"
+            raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 1), mend=mend)
         return found[0] if found else None
 
     def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:

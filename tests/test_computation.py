@@ -340,6 +340,10 @@ def _symbol() -> Any:
     return axes(m=tl.symbol("M", multiple_of=8))
 
 
+def _symbol_of_nothing() -> Any:
+    return tl.symbol("M", multiple_of=0)
+
+
 def _extent() -> Any:
     return axes(m=-1)
 
@@ -406,6 +410,7 @@ def _input_as_output() -> Any:
         (_axis_of_other_extent, "unknown-axis", None),
         (_twice, "dimension-twice", None),
         (_symbol, "not-lowered-yet", None),
+        (_symbol_of_nothing, "symbol", None),
         (_extent, "extent", None),
         (_licence, "licence", None),
         (_difference, "combiner-refuted", "a = 1: combine(identity, a) = -1, a = 1"),

@@ -171,8 +171,14 @@ class Symbol(Node):
 
 
 def symbol(name: str, multiple_of: int = 1) -> Symbol:
-    """An extent bound at launch. It is part of the language; nothing lowers it yet, and `axes` says so."""
+    """An extent bound at launch. It is part of the language; nothing lowers it yet, and `axes` says so.
+
+    multiple_of: what is known to divide it, a whole number of at least 1.
+    """
     _check_name(name)
+    if not isinstance(multiple_of, int) or isinstance(multiple_of, bool) or multiple_of < 1:
+        message = f"`{name}` cannot be a multiple of {brief(multiple_of)}"
+        raise ComputationError("symbol", message, span=caller_span(), mend="a whole number, 1 or more")
     return Symbol(name, multiple_of)
 
 

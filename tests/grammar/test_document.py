@@ -305,6 +305,11 @@ FILES = [
     (MATMUL, "unknown-parameter", {"schedule": "rows", "M": 4, "N": 4, "Q": 4}),
     (MATMUL, "which-schedule", {"M": 4, "N": 4}),
     (MATMUL + "computation g { output Y[] = 1.0 }", "which-computation", {"computation": None}),
+    (MATMUL + "schedule for matmul { } schedule for matmul { }", "name-twice", {}),
+    (MATMUL + "schedule for matmul { }", "which-schedule", {"M": 4, "N": 4}),
+    (MATMUL + "when M < 8 { schedule rows for matmul { } }", "name-twice", {"schedule": "rows", "M": 4, "N": 4}),
+    (MATMUL + "computation g { output Y[] = 1.0 } schedule rows for g { }", "name-twice", {}),
+    (MATMUL + "schedule s(K = 8) for matmul { }", "parameter-twice", {"schedule": "s", "M": 4, "N": 4}),
     (MATMUL, "unknown-computation", {"computation": "matmull"}),
     (MATMUL, "unknown-schedule", {"schedule": "plian", "M": 4, "N": 4}),
     ("schedule s for nothing { }", "unknown-computation", {}),
@@ -332,6 +337,9 @@ FILES = [
         "launch-multiple",
         {"computation": "f"},
     ),
+    ("computation f(N at launch % 0 == 0) { output Y[] = 1.0 }", "launch-multiple", {"computation": "f"}),
+    ("computation f(N at launch % 8 == 0) { output Y[] = 1.0 }", "launch-value", {"computation": "f", "N": 12}),
+    ("computation f(N at launch) { output Y[] = 1.0 }", "launch-value", {"computation": "f", "N": tl.int8}),
     (f"computation f(N at launch % 8 == {'9' * 5000}) {{ output Y[] = 1.0 }}", "number-out-of-range", {"computation": "f"}),
     ("computation f(t = flaot32) { input X: t[i: 4] output Y[i] = X[i] }", "unknown-type", {"computation": "f"}),
     ("when 4 { schedule s for f { } } computation f { output Y[] = 1.0 }", "not-a-condition", {}),
@@ -349,6 +357,44 @@ def test_errors_of_files(text: str, code: str, asked: dict[str, object]) -> None
             document.schedule(asked.get("schedule"), **sizes)  # type: ignore[arg-type]
     assert found.value.code == code and found.value.mend
     assert found.value.span is not None and found.value.span.file == "f.tile"
+
+
+# text, what its error says, its place
+PLACES = [
+    (
+        "computation f { output Y[] = 1.0 }\nschedule for f { }\nschedule for f { }",
+        "two schedules for f have no name",
+        "f.tile:3:14",
+    ),
+    ("computation f(K = 4) { output Y[] = 1.0 }\nschedule s(K = 2) for f { }", "can be used here as it is", "f.tile:2:12"),
+    (
+        "computation f(N = 4) { output Y[] = 1.0 }\nwhen N > 2 { schedule s for f { } }\nwhen N < 6 { schedule s for f { } }",
+        "the conditions of two schedules named s hold",
+        "f.tile:3:23",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, said, place", PLACES)
+def test_faults_of_names_have_their_place(text: str, said: str, place: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse(text, "f.tile").schedule()
+    assert said in found.value.message and str(found.value.span) == place
+
+
+def test_a_schedule_uses_the_parameters_of_its_computation() -> None:
+    text = "computation f(K = 8) { input X: float32[i: 64] output Y[i] = X[i] }"
+    made = parse(text + "schedule s(B = K / 2) for f { tile i=K -> block split i=B }").schedule(K=16)
+    assert [str(s) for s in made.steps] == ["tile i=16 -> block", "split i=8"]
+    assert [str(s) for s in parse(text + "schedule s(B = K / 2) for f { split i=B }").schedule(B=2).steps] == ["split i=2"]
+
+
+def test_a_value_at_launch_is_a_multiple_of_its_divisor() -> None:
+    document = parse("computation f(N at launch % 8 == 0) { input X: float32[i: N] output Y[i] = X[i] }")
+    assert [document.computation(N=n).inputs[0].shape for n in (0, 8, 24)] == [(0,), (8,), (24,)]
+    with pytest.raises(ParseError, match="`N` is 12, which is no multiple of 8") as found:
+        document.computation(N=12)
+    assert found.value.mend == "as in --size N=16"
 
 
 def test_independent_faults_of_a_computation_are_told_together() -> None:
