@@ -28,10 +28,11 @@ from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, sum
 from tilelang.lowering.memory_model import Batch, Device, Mask, Memory, Watched, blocks_together
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.lowering.shadow_memory import Shadow, poison
+from tilelang.machine import Profile
 from tilelang.simplify import interval
 
 Array = npt.NDArray[Any]
-MOST_EXECUTIONS = 2_000_000  # statements, each for one batch of blocks, that `check_work` lets pass
+MOST_EXECUTIONS = 2_000_000  # statements, each for one batch of blocks, that are run where nothing else is said
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +92,17 @@ def run(
     )
 
 
+def device_numbers(profile: Profile) -> dict[str, Any]:
+    """What `run` takes from a device's profile, by argument."""
+    shared, memory = profile.memory("shared"), profile.memory("global")
+    return {
+        "warp": max(1, profile.warp_size),
+        "banks": shared.banks or 32,
+        "bank_bytes": shared.bank_bytes,
+        "transaction_bytes": memory.transaction_bytes or 128,
+    }
+
+
 def executions(program: ir.Program, watched: int | None = None) -> int:
     """At most how many statements `run` executes, each for one batch of blocks, as far as the ends of loops are known.
 
@@ -107,12 +119,14 @@ def _executed(stmt: ir.Stmt, watched: int | None) -> int:
     return 1 + int(rounds) * sum(_executed(part, watched) for part in ir.parts(stmt))
 
 
-def check_work(program: ir.Program, watched: int | None = None) -> None:
-    """Refuses programs that `run` would be busy with for minutes, before anything runs. watched: as for `executions`."""
-    count = executions(program, watched)
-    if count > MOST_EXECUTIONS:
-        message = f"{count:,} statements would be simulated, each for some thousand threads; at most {MOST_EXECUTIONS:,} are"
-        raise ComputationError("too-much-to-simulate", message, mend="smaller sizes: --size NAME=VALUE")
+def check_work(
+    program: ir.Program, limit: float | None = None, watched: int | None = None, mend: str = "smaller sizes: --size NAME=VALUE"
+) -> None:
+    """Refuses programs for which `run` executes more statements than the limit, before anything runs. watched: as for `executions`."""
+    count, most = executions(program, watched), MOST_EXECUTIONS if limit is None else limit
+    if count > most:
+        message = f"{count:,} statements would be simulated, each for some thousand threads; at most {most:,} are"
+        raise ComputationError("too-much-to-simulate", message, mend=mend)
 
 
 def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:

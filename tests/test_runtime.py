@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import pickle
 import subprocess
@@ -68,6 +69,22 @@ def test_the_simulator_agrees(product: tl.Kernel) -> None:
     report = tl.simulate(product, A=a, B=b)
     assert list(report.findings) == []
     np.testing.assert_array_equal(report.outputs["C"], a @ b)
+
+
+def test_what_would_be_simulated_for_minutes_is_refused() -> None:
+    simulated = tl.target(profile="simulated")
+    i = tl.axes(i=10**10)
+    walk = tl.compile(tl.define("Y", tl.sum(tl.cast(i, tl.float32), over=i)), simulated)
+    with pytest.raises(tl.ComputationError, match="too-much-to-simulate") as refused:
+        tl.simulate(walk)
+    assert "limit_statements" in str(refused.value.mend)
+    kernel = tl.compile(copy(4, 4), simulated)
+    with pytest.raises(tl.ComputationError, match="statements would be simulated, .*at most 0 are"):
+        tl.simulate(kernel, limit_statements=0)
+    assert not tl.simulate(kernel, limit_statements=math.inf).findings
+    with pytest.raises(tl.ComputationError, match="is no number") as wrong:
+        tl.simulate(kernel, limit_statements="all")  # type: ignore[arg-type]
+    assert wrong.value.code == "limit"
 
 
 def test_a_profile_without_a_device_compiles_and_does_not_run() -> None:

@@ -423,11 +423,15 @@ class Kernel:
         return statistics.median(sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(repeats))
 
 
-def simulate(kernel: Kernel, /, *arrays: Any, order: str | int = "early", **named: Any) -> Report:
+def simulate(
+    kernel: Kernel, /, *arrays: Any, order: str | int = "early", limit_statements: float | None = None, **named: Any
+) -> Report:
     """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
 
-    arrays, named: the inputs, in order or by name (random ones where none is given). order: when asynchronous results land. Source
-    of the device's numbers (warp, banks, transactions): the kernel's profile.
+    arrays, named: the inputs, in order or by name (random ones where none is given). order: when asynchronous results land.
+    limit_statements: the most that are run, each for a batch of blocks (None: as many as take some minutes; math.inf: any number).
+    Source of the device's numbers (warp, banks, transactions): the kernel's profile. Raises ComputationError for more statements,
+    or arrays that do not fit.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -435,25 +439,18 @@ def simulate(kernel: Kernel, /, *arrays: Any, order: str | int = "early", **name
     >>> print(simulate(compile(twice, target("opencl", profile="simulated"))))
     nothing found
     """
-    from tilelang.lowering.simulate import run
+    from tilelang.lowering.simulate import check_work, device_numbers, run
     from tilelang.reference import random_arrays
 
     if not isinstance(kernel, Kernel):
         raise ComputationError("not-a-kernel", f"{brief(kernel)} is no kernel", mend="tl.simulate(tl.compile(...))")
+    if limit_statements is not None and not isinstance(limit_statements, (int, float)):
+        raise ComputationError("limit", f"limit_statements={brief(limit_statements)} is no number", mend="a number, or math.inf")
+    check_work(kernel.program, limit_statements, mend="smaller sizes, or a larger limit_statements=")
     given = random_arrays(kernel.computation)
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
-    profile = kernel.target.profile
-    shared, memory = profile.memory("shared"), profile.memory("global")
-    return run(
-        kernel.program,
-        given,
-        warp=max(1, profile.warp_size),
-        banks=shared.banks or 32,
-        bank_bytes=shared.bank_bytes,
-        transaction_bytes=memory.transaction_bytes or 128,
-        order=order,
-    )
+    return run(kernel.program, given, order=order, **device_numbers(kernel.target.profile))
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Touch, Watched
-from tilelang.lowering.simulate import Report, check_work, executions, run
+from tilelang.lowering.simulate import Report, check_work, device_numbers, executions, run
 from tilelang.reference import random_arrays
 from tilelang.runtime import Kernel
 
@@ -128,33 +128,26 @@ class Record:
 
 def record(kernel: Kernel) -> Record:
     """Runs a kernel's first blocks, and where it is small the whole of it, in the simulator."""
-    profile = kernel.target.profile
-    shared, memory = profile.memory("shared"), profile.memory("global")
-    numbers = {
-        "warp": max(1, profile.warp_size),
-        "banks": shared.banks or 32,
-        "bank_bytes": shared.bank_bytes,
-        "transaction_bytes": memory.transaction_bytes or 128,
-    }
+    device = device_numbers(kernel.target.profile)
     first = tuple(k if 0 in k.grid else k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels)
     alone = kernel.program.replace(kernels=first)
-    check_work(alone, ACCESSES)
+    check_work(alone, watched=ACCESSES)
     arrays = random_arrays(kernel.computation)
-    watch = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
+    watch = _Moves(alone, device["warp"], device["transaction_bytes"])
     cut = False
     try:
-        run(alone, arrays, watch=watch, **numbers)
+        run(alone, arrays, watch=watch, **device)
     except Enough:
         cut = True
-    holds = _holds(alone, kernel, arrays, watch, numbers) if any(k.shared for k in alone.kernels) else {}
+    holds = _holds(alone, kernel, arrays, watch, device) if any(k.shared for k in alone.kernels) else {}
     divided, report = _Divisions(kernel.program), None
     if executions(kernel.program) <= EXECUTIONS:
         try:
-            report = run(kernel.program, arrays, watch=divided, **numbers)
+            report = run(kernel.program, arrays, watch=divided, **device)
         except Enough:
             report = None
     moves = tuple(watch.moves.values())
-    return Record(moves, divided.result() if report is not None else (), holds, report, cut, **numbers)
+    return Record(moves, divided.result() if report is not None else (), holds, report, cut, **device)
 
 
 def _numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
