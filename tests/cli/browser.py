@@ -111,8 +111,8 @@ class Browser:
             time.sleep(0.05)
 
     def value(self, expression: str) -> Any:
-        """What an expression gives in the page."""
-        found = self._call("Runtime.evaluate", {"expression": expression, "returnByValue": True})
+        """What an expression gives in the page; of a promise, what it comes to."""
+        found = self._call("Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True})
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -139,9 +139,10 @@ class Browser:
             self._call("Input.dispatchKeyEvent", {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code})
 
     def resize(self, width: int, height: int = 900) -> None:
-        """Gives the window another size, and the page the time to follow."""
+        """Gives the window another size, and waits until the page is drawn in it."""
         self._size(width, height)
-        time.sleep(0.4)
+        drawn = "const drawn = () => innerWidth === %d ? requestAnimationFrame(() => requestAnimationFrame(done)) :"
+        self.value(f"new Promise((done) => {{ {drawn % width} requestAnimationFrame(drawn); drawn(); }})")
 
     def dark(self, on: bool) -> None:
         """Asks for the dark colours, or for the light ones."""
