@@ -18,6 +18,7 @@ from tilelang.instruction import Instruction, OperandText, computes, instruction
 from tilelang.lowering import ir
 from tilelang.machine import load_profile
 from tilelang.meaning import Means
+from tilelang.template import functions_defined
 
 SHIPPED = known()
 WITH_MAPS = [(i, o.name, f) for i in SHIPPED for o in i.operands if (f := i.fragment(o.name)) is not None]
@@ -245,6 +246,11 @@ def other_target() -> Means:
         ({"template": {"opencl": "{C} += {A} * {B[4]};"}}, "its opencl text has {B[4]}"),
         ({"template": {"opencl": "{C} += {A} * {B.address};"}}, "its opencl text has {B.address}"),
         ({"template": {"opencl": "{C} += {A} * {B"}}, "its opencl text: "),
+        (
+            {"template": {"opencl": "two({C}, {A}, {B});"}, "definitions": {"opencl": "void one(float x) { two(x); }"}},
+            "its opencl text calls two, which its definitions do not define",
+        ),
+        ({"definitions": {"opencl": "void one(float x) {}"}}, "it has definitions in opencl and no text"),
         ({"name": "not a name"}, "its name is not an identifier"),
     ],
 )
@@ -341,6 +347,24 @@ def test_text() -> None:
     assert use("opencl_mad16").render("opencl", texts) == "acc += a * b;"
     made = define(template={"cuda": 'asm("{{%0}}" : "+f"({C[0]}) : {A}, {B});'})
     assert made.render("cuda", texts) == 'asm("{%0}" : "+f"(acc.s0) : a, b);'
+
+
+def test_the_functions_of_a_definition() -> None:
+    text = """
+    #define TWICE(x) ((x) + \\
+                      (x))
+    struct Pair { float first, second; };
+    typedef float (*Function)(float);
+    // static void in_a_comment() {}
+    template <int N> static __device__ __forceinline__ void __attribute__((convergent)) one(float& x, float (&y)[4]) {
+        if (N > 1) { asm volatile("{ .reg .b32 r; mov.b32 r, %0; }" : : "f"(x)); }
+    }
+    static int declared(int);
+    static inline int other(int x) { return declared(TWICE(x)); }
+    """
+    assert functions_defined(text) == ("TWICE", "one", "other")
+    made = define(template={"opencl": "{C} = other({A}, {B});"}, definitions={"opencl": text})
+    assert made.definitions_in("opencl") == (text,) and made.definitions_in("cuda") == ()
 
 
 def test_free_extents() -> None:

@@ -13,7 +13,7 @@ ROWS = [
     "node dtype operators",
     "expr simplify machine tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
-    "computation fragment meaning instruction matching instructions",
+    "computation fragment meaning template instruction matching instructions",
     "arguments bound combining evaluator exactness reference",
     "steps schedule task",
     "spec check explain",

@@ -19,8 +19,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-import re
-import string
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -33,6 +31,7 @@ from tilelang.expr import Axis, Expr, Read, as_expr, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
 from tilelang.node import Node, node
+from tilelang.template import OperandText, fault_of_template
 from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
@@ -106,8 +105,9 @@ class Instruction(Node):
 
     level: whose units issue it, of `lanes` threads each. completes, issue: see COMPLETES and ISSUE. outside: what it gives beyond the
     tensor (None: it may not be asked). host: what must be prepared before the launch. error_ulps: of the accumulator's type, per
-    element, over exact arithmetic rounded at each step. template: text per dialect. needs: names that a profile must list.
-    limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
+    element, over exact arithmetic rounded at each step. template: text per dialect; definitions: the C texts, per dialect, of the
+    functions that it calls. needs: names that a profile must list. limits: axes whose extent is free, up to a maximum; the record's
+    own extent stands for it. source: where the facts come from.
     """
 
     name: str
@@ -121,6 +121,7 @@ class Instruction(Node):
     host: str | None = None
     error_ulps: float = 0
     template: tuple[tuple[str, str], ...] = ()
+    definitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     needs: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     source: str = ""
@@ -144,6 +145,10 @@ class Instruction(Node):
     @property
     def dialects(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.template)
+
+    def definitions_in(self, dialect: str) -> tuple[str, ...]:
+        """The C texts that must stand before the instruction's text in a dialect, each once in a source."""
+        return dict(self.definitions).get(dialect, ())
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -252,19 +257,6 @@ class Instruction(Node):
         return f"{self.name}: {self.means} ({shape}) by a {self.level}"
 
 
-class OperandText:
-    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address."""
-
-    def __init__(self, whole: str, slots: tuple[str, ...] = (), address: str = "") -> None:
-        self.whole, self.slots, self.address = whole, slots, address
-
-    def __str__(self) -> str:
-        return self.whole
-
-    def __getitem__(self, slot: int) -> str:
-        return self.slots[slot]
-
-
 def instruction(
     name: str,
     *,
@@ -279,6 +271,7 @@ def instruction(
     host: str | None = None,
     error_ulps: float = 0,
     template: Mapping[str, str] | None = None,
+    definitions: Mapping[str, str | tuple[str, ...]] | None = None,
     needs: Iterable[str] = (),
     limits: Mapping[str, int] | None = None,
     source: str = "",
@@ -287,14 +280,17 @@ def instruction(
     """Defines an instruction, checks it, and makes its name known to `do`.
 
     means: made by `moves`, `updates` or `computes`. shape: extents by axis; derived from `means`, compared where given. lanes: threads
-    of a unit of `level` (1, 32 and 128 for thread, warp and warpgroup). The other fields are those of Instruction. replace: a name
-    that stands for something else is taken over. Raises ComputationError with the first fault found.
+    of a unit of `level` (1, 32 and 128 for thread, warp and warpgroup). definitions: a C text per dialect or several, each of which
+    is emitted once however many instructions share it. The other fields are those of Instruction. replace: a name that stands for
+    something else is taken over. Raises ComputationError with the first fault found.
     """
     span = caller_span()
     level_name = _name(level)
+    texts = {dialect: (text,) if isinstance(text, str) else text for dialect, text in (definitions or {}).items()}
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
-        host, error_ulps, tuple(sorted((template or {}).items())), tuple(needs), tuple(sorted((limits or {}).items())), source, span,
+        host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
+        tuple(sorted((limits or {}).items())), source, span,
     )  # fmt: skip
     try:
         _check(made, shape)
@@ -333,7 +329,12 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
-        _check_template(made, dialect, text)
+        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect))
+        if wrong is not None:
+            raise _fault(made, *wrong)
+    for dialect, _ in made.definitions:
+        if dialect not in made.dialects:
+            raise _fault(made, f"it has definitions in {dialect} and no text", "a template that calls them")
 
 
 def _check_shape(made: Instruction, shape: Mapping[str, int] | None) -> None:
@@ -367,36 +368,6 @@ def _check_operand(made: Instruction, found: Operand) -> None:
             "give the operand a fragment over all lanes" if found.fragment is None else "correct the map or the level",
         )
     held.check(found.name, found.shape, written=found.name == made.writes)
-
-
-_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|(?P<address>\.address))?")
-
-
-def _check_template(made: Instruction, dialect: str, text: str) -> None:
-    try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
-    except ValueError as error:
-        raise _fault(made, f"its {dialect} text: {error}", "write {{ and }} for braces of the dialect") from None
-    operands = {o.name: o for o in made.operands}
-    seen = set()
-    for field in fields:
-        match = _PLACEHOLDER.fullmatch(field)
-        if match is None or match["name"] not in operands:
-            raise _fault(
-                made, f"its {dialect} text has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
-            )
-        found = operands[match["name"]]
-        held = made.fragment(found.name)
-        if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
-            raise _fault(
-                made, f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
-            )
-        if match["address"] and found.memory == "register":
-            raise _fault(made, f"its {dialect} text has {{{field}}}", "a register has no address")
-        seen.add(found.name)
-    for name in operands:
-        if name not in seen:
-            raise _fault(made, f"its {dialect} text does not mention {name}", f"{{{name}}} must occur")
 
 
 def _fault(made: Instruction, message: str, mend: str) -> ComputationError:

@@ -9,13 +9,12 @@ The final IR has no vector loops, and every index into a promoted buffer is a co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang.errors import DeviceError, Span, not_too_deep
 from tilelang.expr import Binary, Expr, Select, Var, const, free, index
 from tilelang.instruction import Instruction as InstructionRecord
-from tilelang.instruction import OperandText
 from tilelang.lowering import ir
 from tilelang.lowering.ir import (
     Barrier,
@@ -50,8 +49,9 @@ from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
+from tilelang.template import OperandText, functions_defined
 
-__all__ = ["Dialect", "emit", "kernel_names", "ulps"]
+__all__ = ["Dialect", "definitions", "emit", "kernel_names", "ulps"]
 
 ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
 INDENT = "    "
@@ -71,6 +71,8 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
     """As `emit`, and where each statement stands: for each kernel the lines, from 0, of its statements in the order of
     `ir.statements`; an empty range where one prints nothing."""
     library = Library(dialect)
+    for definition in definitions(program, dialect):
+        library.define(definition)
     names = kernel_names(program, dialect)
     emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in program.kernels]
     bodies = [emitter.text() for emitter in emitters]
@@ -87,7 +89,37 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
     """The name that each kernel of a program has in its source text."""
     names = Names(dialect)
+    names.claim(_wrappers(program.kernels, dialect))
     return {kernel.name: names.fresh(kernel.name) for kernel in program.kernels}
+
+
+def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
+    """The definitions that the program's instructions bring along in a dialect, each text once, in the order of their use.
+
+    Raises DeviceError where two of them define one function differently.
+    """
+    found: dict[str, str] = {}
+    for kernel in program.kernels:
+        for text in _definitions(kernel, dialect):
+            for name in functions_defined(text):
+                if found.setdefault(name, text) != text:
+                    raise DeviceError(
+                        "two-definitions",
+                        f"two instructions define the function {name} of {dialect.name} differently",
+                        mend="give one of the functions another name",
+                    )
+    return tuple(dict.fromkeys(text for kernel in program.kernels for text in _definitions(kernel, dialect)))
+
+
+def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
+    for s in ir.statements(kernel.body):
+        if isinstance(s, Instruction):
+            yield from s.semantics.definitions_in(dialect.name)
+
+
+def _wrappers(kernels: Iterable[Kernel], dialect: Dialect) -> set[str]:
+    """The functions that the instructions of some kernels bring along."""
+    return {name for kernel in kernels for text in _definitions(kernel, dialect) for name in functions_defined(text)}
 
 
 def ulps(dialect: Dialect) -> dict[str, float]:
@@ -102,6 +134,7 @@ class _KernelEmitter:
         self.kernel, self.name, self.dialect, self.library, self.with_lines = kernel, name, dialect, library, lines
         self.expressions = Expressions(kernel, dialect, library)
         self.names = Names(dialect)
+        self.names.claim(_wrappers([kernel], dialect))
         self.lines: list[str] = []
         self.depth = 1
         self.number = 0  # of the statement being printed, in pre-order

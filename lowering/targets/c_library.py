@@ -178,6 +178,10 @@ class Library:
             self._texts[name] = Template(template).substitute(name=name, **fields)
         return name
 
+    def define(self, text: str) -> None:
+        """A definition that an instruction brings along."""
+        self._texts[text] = text.rstrip("\n") + "\n"
+
     def unaligned(self, scalar: str, lanes: int) -> str:
         """A vector type for places that are aligned to an element only."""
         full = vector(scalar, lanes)

@@ -14,7 +14,7 @@ from tilelang.instruction import Instruction, instruction, operand, updates
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
-from tilelang.lowering.targets.c_family import emit
+from tilelang.lowering.targets.c_family import definitions, emit, kernel_names
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
@@ -252,6 +252,54 @@ def test_a_user_s_instruction_reads_shared_memory() -> None:
         s.replace(layout=tl.layout().pad(1)) if getattr(s, "memory", "") == "shared" else s
         for s in plan(16).steps)), POCL)  # fmt: skip
     assert "alignment of B: has 32 bytes, the step asks element (1, 0) at byte 68" in str(error)
+
+
+TOGETHER = "static inline float together(float x, float y) { return x * y; }"
+
+
+def scaled(name: str, *definitions: str) -> Instruction:
+    """An update of one element, by wrappers."""
+    a, b, c = (operand(x, tl.float32, tl.register) for x in "abc")
+    return instruction(name, means=updates(c[()], a[()] * b[()]), operands=(a, b, c), level=tl.thread, replace=True,
+                       template={"opencl": f"{name}_of({{c}}, {{a}}, {{b}});"},
+                       definitions={"opencl": definitions})  # fmt: skip
+
+
+def by(made: Instruction) -> Schedule:
+    """A matrix-vector product; its vector has the name of a wrapper."""
+    i, k = tl.axes(i=8, k=6)
+    X, together = tl.input("X", tl.float32, i, k), tl.input("together", tl.float32, k)
+    start = tl.schedule(tl.define("Y", tl.sum(X[i, k] * together[k], over=k), i)).tile(i=4).to(tl.block).accumulate(tl.register)
+    return start.tile(i=1).to(tl.thread).split(k=1).load("X", tl.register).load("together", tl.register).do(made)
+
+
+WRAPPER = "#define {0}_of(c, a, b) c += together(a, b)"
+
+
+def test_wrappers_stand_at_the_head_and_keep_their_names() -> None:
+    check(by(scaled("one", TOGETHER, WRAPPER.format("one"))), POCL, opencl=True)
+
+
+def test_a_definition_that_instructions_share_stands_once() -> None:
+    plans = [by(scaled(name, TOGETHER, WRAPPER.format(name))) for name in ("one", "two_of", "other")]
+    kernels = [lower(p.computation, p.steps, POCL).kernels[0] for p in plans]
+    named = [
+        k.replace(name=f"{s.semantics.name}_of") for k in kernels for s in ir.statements(k.body) if isinstance(s, ir.Instruction)
+    ]
+    program = ir.Program(tuple(named), kernels[0].arguments)
+    text = emit(program, opencl.DIALECT)
+    assert text.startswith(TOGETHER) and text.count(TOGETHER) == 1
+    assert definitions(program, opencl.DIALECT) == (TOGETHER, *(WRAPPER.format(n) for n in ("one", "two_of", "other")))
+    assert kernel_names(program, opencl.DIALECT)["one_of"] != "one_of"
+
+
+def test_one_function_has_one_definition() -> None:
+    plans = [by(scaled(name, text, WRAPPER.format(name))) for name, text in (("one", TOGETHER), ("other", TOGETHER + " "))]
+    kernels = [lower(p.computation, p.steps, POCL).kernels[0] for p in plans]
+    program = ir.Program((kernels[0], kernels[1].replace(name="second")), kernels[0].arguments)
+    with pytest.raises(tl.DeviceError, match="two instructions define the function together of opencl differently") as caught:
+        emit(program, opencl.DIALECT)
+    assert caught.value.code == "two-definitions"
 
 
 # ---------------------------------------------------------------- moves

@@ -1,0 +1,92 @@
+"""The text of an instruction in a dialect: a template with places for the operands, and the C functions that it calls.
+
+A template calls named functions, its wrappers; the definitions beside it say what these do, inline assembly included. So the text of
+a kernel stays the same where a wrapper is defined otherwise, by an emulation for example.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import string
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilelang.instruction import Instruction
+
+_STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\((?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
+_BEFORE_BRACKET = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+_NO_FUNCTION = frozenset(
+    "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
+)
+_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|(?P<address>\.address))?")
+
+
+class OperandText:
+    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address."""
+
+    def __init__(self, whole: str, slots: tuple[str, ...] = (), address: str = "") -> None:
+        self.whole, self.slots, self.address = whole, slots, address
+
+    def __str__(self) -> str:
+        return self.whole
+
+    def __getitem__(self, slot: int) -> str:
+        return self.slots[slot]
+
+
+@functools.lru_cache(maxsize=1024)
+def functions_defined(text: str) -> tuple[str, ...]:
+    """The functions and function-like macros that a C text defines, in its order.
+
+    >>> functions_defined("static void both(float a) { one(a); }")
+    ('both',)
+    """
+    bare = _STRING_OR_COMMENT.sub('""', text)
+    found = _MACRO.findall(bare)
+    depth, start = 0, 0
+    bare = _MACRO.sub("", bare)
+    for place, character in enumerate(bare):
+        if character == "{":
+            if depth == 0:
+                found += _called(bare[start:place])[:1]
+            depth += 1
+        elif character in "};":
+            depth -= character == "}"
+            start = place + 1
+    return tuple(found)
+
+
+def _called(text: str) -> list[str]:
+    return [name for name in _BEFORE_BRACKET.findall(_STRING_OR_COMMENT.sub('""', text)) if name not in _NO_FUNCTION]
+
+
+def fault_of_template(made: Instruction, dialect: str, text: str, definitions: Iterable[str]) -> tuple[str, str] | None:
+    """What is wrong with an instruction's template, and the mend; None where nothing is."""
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
+    except ValueError as error:
+        return f"its {dialect} text: {error}", "write {{ and }} for braces of the dialect"
+    operands = {o.name: o for o in made.operands}
+    seen = set()
+    for field in fields:
+        match = _PLACEHOLDER.fullmatch(field)
+        if match is None or match["name"] not in operands:
+            return f"its {dialect} text has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
+        found = operands[match["name"]]
+        held = made.fragment(found.name)
+        if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
+            return f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
+        if match["address"] and found.memory == "register":
+            return f"its {dialect} text has {{{field}}}", "a register has no address"
+        seen.add(found.name)
+    for name in operands:
+        if name not in seen:
+            return f"its {dialect} text does not mention {name}", f"{{{name}}} must occur"
+    wrappers = [name for definition in definitions for name in functions_defined(definition)]
+    unknown = [name for name in _called(text) if name not in wrappers]
+    if wrappers and unknown:
+        return f"its {dialect} text calls {unknown[0]}, which its definitions do not define", "call one of " + ", ".join(wrappers)
+    return None
