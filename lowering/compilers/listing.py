@@ -1,0 +1,162 @@
+"""Assembly as data: the instructions of each kernel in order, its loops, and how often an instruction stands there.
+
+Reads SASS as nvdisasm prints it, and the assembly of AMD's compiler. Loops are those of the flow of control, not of the text: both
+compilers put parts of a loop behind the rest of the kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+_SECTION = re.compile(r"^(?:\.text\.(\w+):$|\t\.protected\t(\w+))")
+_LABEL = re.compile(r"^(\.?\w+):")
+_SASS = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:\{ )?(@!?\w+ )?([A-Z][\w.]*)(.*)")
+_ISA = re.compile(r"^\t()([a-z]\w+)(?:[ \t]+(.*))?$")
+_JUMP = re.compile(r"^(?:BRA|s_c?branch)")
+_ENDS = re.compile(r"^(?:EXIT|RET|s_endpgm)")
+_TARGET = re.compile(r"(\.\w+)")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instruction:
+    """One machine instruction: its name with all modifiers, its operands as text, and the predicate that it runs under, if any."""
+
+    name: str
+    operands: str = ""
+    predicate: str = ""
+
+    @property
+    def target(self) -> str | None:
+        """The label that a jump goes to; None for other instructions."""
+        found = _TARGET.search(self.operands) if _JUMP.match(self.name) else None
+        return found[1] if found else None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the instruction after it in the text is never the next one."""
+        always = self.name == "s_branch" or (self.name.startswith("BRA") and self.operands.startswith("`"))
+        return not self.predicate and (always or _ENDS.match(self.name) is not None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """The instructions of one kernel, or of a part of one. labels: the instruction that each label stands before."""
+
+    kernel: str
+    instructions: tuple[Instruction, ...]
+    labels: tuple[tuple[str, int], ...] = ()
+
+    def count(self, *prefixes: str) -> int:
+        """How many instructions have a name that begins with one of the prefixes."""
+        return sum(i.name.startswith(prefixes) for i in self.instructions)
+
+    def loops(self) -> tuple[Listing, ...]:
+        """The loops, outer and inner, in order of their heads."""
+        bodies = _loops(_blocks(self))
+        return tuple(Listing(self.kernel, tuple(self.instructions[i] for i in sorted(bodies[head]))) for head in sorted(bodies))
+
+    def main_loop(self, *prefixes: str) -> Listing:
+        """The shortest loop among those that have the most instructions of these names. Raises ValueError where none has any."""
+        having = [loop for loop in self.loops() if loop.count(*prefixes)]
+        if not having:
+            raise ValueError(f"no loop of {self.kernel} has {' or '.join(prefixes)}")
+        return max(having, key=lambda loop: (loop.count(*prefixes), -len(loop.instructions)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Block:
+    """Instructions that always run one after another: their numbers, and the first numbers of the blocks that may follow."""
+
+    numbers: range
+    after: tuple[int, ...]
+
+
+def _blocks(listing: Listing) -> dict[int, _Block]:
+    """The blocks by their first instruction's number."""
+    instructions, where = listing.instructions, dict(listing.labels)
+    jumps = [n for n, i in enumerate(instructions) if i.target is not None or i.leaves]
+    starts = sorted({0, *where.values(), *(n + 1 for n in jumps)} & set(range(len(instructions))))
+    blocks = {}
+    for start, end in zip(starts, [*starts[1:], len(instructions)], strict=True):
+        last = instructions[end - 1]
+        after = [where[last.target]] if last.target in where else []
+        after += [end] if not last.leaves and end < len(instructions) else []
+        blocks[start] = _Block(range(start, end), tuple(a for a in after if a < len(instructions)))
+    return blocks
+
+
+def _dominators(blocks: dict[int, _Block]) -> dict[int, set[int]]:
+    """For each block that is reached, the blocks that every way to it goes through, itself among them."""
+    found = {0: {0}}
+    changed = True
+    while changed:
+        changed = False
+        for start, block in blocks.items():
+            for after in block.after if start in found else ():
+                through = (found[after] & found[start] if after in found else set(found[start])) | {after}
+                if after != 0 and through != found.get(after):
+                    found[after], changed = through, True
+    return found
+
+
+def _loops(blocks: dict[int, _Block]) -> dict[int, set[int]]:
+    """The instructions of each natural loop, by the first instruction of its head.
+
+    A loop is every block from which a jump back to its head is reached without passing the head again. (Aho, Lam, Sethi, Ullman:
+    Compilers, section 9.6.)
+    """
+    over = _dominators(blocks)
+    before: dict[int, list[int]] = {}
+    for start in over:
+        for after in blocks[start].after:
+            before.setdefault(after, []).append(start)
+    found: dict[int, set[int]] = {}
+    for start in over:
+        for head in blocks[start].after:
+            if head in over[start]:
+                members, left = {head}, [start]
+                while left:
+                    block = left.pop()
+                    if block not in members:
+                        members.add(block)
+                        left += before.get(block, [])
+                found.setdefault(head, set()).update(n for m in members for n in blocks[m].numbers)
+    return found
+
+
+def listings(assembly: str) -> tuple[Listing, ...]:
+    """The kernels of an assembly text, in order.
+
+    >>> sass = '''.text.twice:
+    ... .L_x_0:
+    ...         /*0000*/                   FADD R1, R1, R1 ;
+    ...         /*0010*/               @P0 BRA `(.L_x_0) ;'''
+    >>> [(k.kernel, k.count("FADD"), len(k.loops())) for k in listings(sass)]
+    [('twice', 1, 1)]
+    """
+    return tuple(_listing(name, lines) for name, lines in _sections(assembly) if name)
+
+
+def _sections(assembly: str) -> Iterator[tuple[str, list[str]]]:
+    name, lines = "", list[str]()
+    for line in assembly.splitlines():
+        if begins := _SECTION.match(line):
+            yield name, lines
+            name, lines = begins[1] or begins[2], []
+        lines.append(line)
+    yield name, lines
+
+
+def _listing(kernel: str, lines: list[str]) -> Listing:
+    instructions, labels = list[Instruction](), list[tuple[str, int]]()
+    for line in lines:
+        text = line.split(";")[0].rstrip()
+        if found := _SASS.match(text) or _ISA.match(text):
+            instructions.append(Instruction(found[2], (found[3] or "").strip(), (found[1] or "").strip()))
+        elif label := _LABEL.match(text):
+            labels.append((label[1], len(instructions)))
+        elif text.startswith("\t.section") and instructions:  # what follows a kernel's code describes it
+            break
+    return Listing(kernel, tuple(instructions), tuple(labels))

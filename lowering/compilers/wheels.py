@@ -1,0 +1,30 @@
+"""Where the wheels of the extra `[compilers]` put their libraries, headers and programs."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+INSTALL = "pip install 'tilelang-rtile[compilers]'"
+
+
+def folders(package: str) -> Iterator[Path]:
+    """The folders of an installed package: one, or several of a name that many distributions share; none where it is absent."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield Path(folder)
+
+
+def nvidia(pattern: str) -> list[Path]:
+    """The files of NVIDIA's wheels that fit a pattern below `nvidia/`, in order of their names."""
+    return sorted(found for folder in folders("nvidia") for found in folder.glob(pattern))
+
+
+def program(name: str) -> Path | None:
+    """A program of NVIDIA's wheels, else of the search path; None where there is none."""
+    for found in nvidia(f"*/bin/{name}"):
+        return found
+    path = shutil.which(name)
+    return Path(path) if path is not None else None

@@ -1,0 +1,79 @@
+"""Sources compiled for an architecture, and what tests look at in the machine code."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import clang, nvrtc
+from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel
+from tilelang.lowering.compilers.disassembly import disassemble
+from tilelang.lowering.compilers.listing import Listing, listings
+
+KERNELS = Path(__file__).parent / "kernels"
+
+NVIDIA = ("sm_70", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
+AMD = ("gfx90a", "gfx942", "gfx1100")
+
+_ABSENT = ("no-compiler", "no-disassembler")
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineCode:
+    """A source of one kernel, compiled."""
+
+    compiled: Compiled
+
+    @property
+    def uses(self) -> CompiledKernel:
+        """What the kernel uses."""
+        (only,) = self.compiled.kernels
+        return only
+
+    @property
+    def listing(self) -> Listing:
+        """The kernel's instructions; skips where no disassembler is installed."""
+        (only,) = listings(_or_skip(lambda: disassemble(self.compiled)))
+        return only
+
+
+T = TypeVar("T")
+CompileFor = Callable[[str], Callable[[str], MachineCode]]
+
+
+def _or_skip(what: Callable[[], T]) -> T:
+    """What a function gives; a skip where it needs a program that is not installed."""
+    try:
+        return what()
+    except DeviceError as error:
+        if error.code in _ABSENT:
+            pytest.skip(f"{error.message}: {error.mend}")
+        raise
+
+
+def compile_for_architecture(architecture: str) -> Callable[[str], MachineCode]:
+    """A function that compiles a source for an architecture, CUDA for NVIDIA's and HIP for AMD's."""
+    compile_source = clang.compile_source if architecture.startswith("gfx") else nvrtc.compile_source
+    return lambda source: MachineCode(_or_skip(lambda: compile_source(source, architecture)))
+
+
+def kernel_text(name: str) -> str:
+    """A hand-written kernel of this folder."""
+    return (KERNELS / name).read_text(encoding="utf-8")
+
+
+def values_kept(count: int, threads: int) -> str:
+    """A kernel whose threads keep `count` numbers through a loop, each needed for others: CUDA and HIP alike."""
+    lines = [
+        f'extern "C" __global__ void __launch_bounds__({threads}) kept(float* x, int rounds) {{',
+        *(f"  float a{i} = x[{i * threads} + threadIdx.x];" for i in range(count)),
+        "  for (int k = 0; k < rounds; ++k) {",
+        *(f"    a{i} = a{i} * a{(i * 7 + 3) % count} + x[k];" for i in range(count)),
+        "  }",
+        *(f"  x[{i * threads} + threadIdx.x] = a{i};" for i in range(count)),
+        "}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,180 @@
+"""The compilers that need no device: records, caches, threads, and what is said where something is absent."""
+
+import concurrent.futures
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import clang, disassembly, nvrtc, wheels
+from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed
+from tilelang.lowering.compilers.listing import listings
+from tilelang.lowering.drivers.cache import BinaryCache
+
+TWICE = 'extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'
+BOTH = [(nvrtc, "sm_80"), (clang, "gfx90a")]
+
+needs_nvrtc = pytest.mark.skipif(not nvrtc.libraries(), reason=f"NVRTC is not installed: {wheels.INSTALL}")
+needs_clang = pytest.mark.skipif(clang.program() is None, reason=f"ziglang is not installed: {wheels.INSTALL}")
+needs_both = pytest.mark.skipif(
+    not nvrtc.libraries() or clang.program() is None, reason=f"a compiler is not installed: {wheels.INSTALL}"
+)
+
+
+def test_records_survive_a_cache() -> None:
+    kernels = (CompiledKernel("f", 10, 512, 8, 16, 24), CompiledKernel("g", 20, 0, 0, 0, 0, 30, 40))
+    one = Compiled("gfx90a", "clang 22", b"\x7fELF\n\x00\n", kernels, "text\n", "log")
+    assert Compiled.from_bytes(one.to_bytes()) == one
+    assert one.kernel("g").scalar_registers == 30 and one.kernel("f").spills and not one.kernel("g").spills
+
+
+@pytest.mark.parametrize("data", [b"", b"no record", b'{"kernels": 3}\n', b'{"kernels": []}\ncode', b"[]\n"])
+def test_bytes_that_are_no_record_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        Compiled.from_bytes(data)
+
+
+@needs_both
+@pytest.mark.parametrize(("compiler", "architecture"), BOTH)
+def test_a_cached_result_is_the_same(
+    compiler: object, architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert compiler in (nvrtc, clang)
+    module = nvrtc if compiler is nvrtc else clang
+    cache = BinaryCache(str(tmp_path))
+    first = module.compile_source(TWICE, architecture, cache=cache)
+    entries = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(entries) == 1
+    monkeypatch.setattr(module, "_compile", None)  # not called again
+    assert module.compile_source(TWICE, architecture, cache=cache) == first
+
+
+@needs_both
+@pytest.mark.parametrize(("compiler", "architecture"), BOTH)
+def test_an_entry_that_is_no_record_is_made_anew(compiler: object, architecture: str, tmp_path: Path) -> None:
+    module = nvrtc if compiler is nvrtc else clang
+    cache = BinaryCache(str(tmp_path))
+    first = module.compile_source(TWICE, architecture, cache=cache)
+    (entry,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    cache.put(entry.name, b"whole, but of another version")
+    assert module.compile_source(TWICE, architecture, cache=cache) == first
+    assert Compiled.from_bytes(cache.get(entry.name) or b"") == first
+
+
+@needs_both
+@pytest.mark.parametrize(("compiler", "architecture"), BOTH)
+def test_threads_compile_at_once(compiler: object, architecture: str) -> None:
+    module = nvrtc if compiler is nvrtc else clang
+    sources = [TWICE.replace("2", str(n)) for n in range(2, 8)]
+    alone = [module.compile_source(source, architecture) for source in sources]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda source: module.compile_source(source, architecture), sources))
+    assert [(c.code, c.kernels) for c in together] == [(c.code, c.kernels) for c in alone]
+
+
+@needs_both
+@pytest.mark.parametrize(("compiler", "architecture"), BOTH)
+def test_a_text_that_does_not_compile(compiler: object, architecture: str) -> None:
+    module = nvrtc if compiler is nvrtc else clang
+    with pytest.raises(DeviceError, match=f"does not compile the kernel for {architecture}") as caught:
+        module.compile_source("__global__ void f(float* x) { x[0] = missing; }", architecture)
+    assert caught.value.code == "compile-failed" and "missing" in caught.value.message
+
+
+def test_a_long_log_is_cut() -> None:
+    error = compile_failed("NVRTC 12.9", "sm_80", "\n".join(["a warning"] + [f"error {n}" for n in range(30)]))
+    assert "error 11" in error.message and "error 12" not in error.message and "... and 18 more lines" in error.message
+    assert "warning" not in error.message
+
+
+@needs_nvrtc
+def test_an_architecture_that_is_not_known() -> None:
+    with pytest.raises(DeviceError, match="do not compile for `sm_999`") as caught:
+        nvrtc.compile_source(TWICE, "sm_999")
+    assert caught.value.code == "unknown-architecture" and "sm_80" in str(caught.value.mend)
+
+
+@needs_clang
+def test_functions_that_need_a_device_library_are_refused() -> None:
+    with pytest.raises(DeviceError, match="missing_from_library"):
+        clang.compile_source(
+            'extern "C" __device__ float missing_from_library(float); '
+            'extern "C" __global__ void f(float* x) { x[0] = missing_from_library(x[1]); }',
+            "gfx90a",
+        )
+
+
+def test_absent_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "libraries", lambda: ())
+    monkeypatch.setattr(clang, "program", lambda: None)
+    clang.version.cache_clear()
+    for module, architecture in BOTH:
+        with pytest.raises(DeviceError) as caught:
+            module.compile_source(TWICE, architecture)
+        assert caught.value.code == "no-compiler" and "[compilers]" in str(caught.value.mend)
+
+
+def test_an_absent_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disassembly, "disassembler", lambda: None)
+    with pytest.raises(DeviceError, match="sm_80") as caught:
+        disassembly.disassemble(Compiled("sm_80", "NVRTC 12.9", b"", ()))
+    assert caught.value.code == "no-disassembler" and "[compilers]" in str(caught.value.mend)
+    assert disassembly.disassemble(Compiled("gfx90a", "clang 22", b"", (), "s_endpgm")) == "s_endpgm"
+
+
+@pytest.mark.skipif(disassembly.disassembler() is None, reason=f"nvdisasm is not installed: {wheels.INSTALL}")
+def test_what_is_no_cubin_is_told() -> None:
+    with pytest.raises(DeviceError, match="does not disassemble") as caught:
+        disassembly.disassemble(Compiled("sm_80", "NVRTC 12.9", b"no code", ()))
+    assert caught.value.code == "no-assembly"
+
+
+@needs_clang
+def test_the_code_object_is_an_amd_one() -> None:
+    code = clang.compile_source(TWICE, "gfx942").code
+    assert code.startswith(b"\x7fELF") and int.from_bytes(code[18:20], "little") == 224  # EM_AMDGPU
+
+
+LOOPS = """\
+.text.two:
+.L_x_0:
+        /*0000*/                   FADD R1, R1, R1 ;
+.L_x_1:
+        /*0010*/                   FMUL R1, R1, R1 ;
+        /*0020*/               @P0 BRA `(.L_x_1) ;
+        /*0030*/              @!P1 BRA `(.L_x_3) ;
+.L_x_2:
+        /*0040*/                   BRA.U UP0, `(.L_x_0) ;
+        /*0050*/                   EXIT ;
+.L_x_3:
+        /*0060*/                   FFMA R1, R1, R1, R1 ;
+        /*0070*/                   BRA `(.L_x_2) ;
+.L_x_4:
+        /*0080*/                   BRA `(.L_x_4) ;
+.text.one:
+        /*0000*/                   EXIT ;
+"""
+
+
+def test_loops_are_those_of_control_flow() -> None:
+    two, one = listings(LOOPS)
+    assert (two.kernel, one.kernel, one.loops()) == ("two", "one", ())
+    assert [[i.name for i in loop.instructions] for loop in two.loops()] == [
+        ["FADD", "FMUL", "BRA", "BRA", "BRA.U", "FFMA", "BRA"],  # with the part that stands behind the kernel's end
+        ["FMUL", "BRA"],
+    ]
+    assert two.main_loop("FMUL").count("FADD") == 0 and two.main_loop("FFMA").count("FADD") == 1
+    with pytest.raises(ValueError, match="no loop of one has FADD"):
+        one.main_loop("FADD")
+
+
+def test_programs_of_the_search_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvdisasm"
+    program.write_text("#!/bin/sh\necho text\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(wheels, "nvidia", lambda pattern: [])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert disassembly.disassembler() == program
+    assert subprocess.run([str(program)], capture_output=True, text=True, check=True, env={"PATH": "/bin"}).stdout == "text\n"
+    assert disassembly.disassemble(Compiled("sm_70", "NVRTC 12.9", b"", ())) == "text\n"
