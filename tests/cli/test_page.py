@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -195,9 +196,55 @@ def test_idle_threads_stand_out() -> None:
 def test_a_shared_buffer_tells_which_element_lies_where() -> None:
     y = tl.schedule(double()).tile(i=32, j=32).to(tl.block)
     kernel = simulated(y.load("X", tl.shared, layout=tl.layout("j", "i").pad(1)).tile(i=1, j=1).to(tl.thread))
-    ((key, holds),) = record(kernel).holds.items()
-    assert key == (0, "X_shared")
-    assert holds == {j * 33 + i: ("X", i * 64 + j) for i in range(32) for j in range(32)}
+    (held,) = record(kernel).held
+    assert (held.kernel, held.buffer.name, held.tensor) == (0, "X_shared", "X")
+    found = dict(zip(held.place.tolist(), held.element.tolist(), strict=True))
+    assert found == {j * 33 + i: i * 64 + j for i in range(32) for j in range(32)}
+
+
+def held(kernel: tl.Kernel, buffer: str) -> set[tuple[int, int, int]]:
+    """(thread, register, element) of a buffer."""
+    (found,) = [h for h in record(kernel).held if h.buffer.name == buffer]
+    return set(zip(found.thread.tolist(), found.place.tolist(), found.element.tolist(), strict=True))
+
+
+def test_registers_tell_which_element_of_the_result_a_thread_holds() -> None:
+    by_hand = set()
+    for thread, place in itertools.product(range(256), range(64)):
+        warp, lane = divmod(thread, 32)
+        high, right, i, j = place // 32, place // 16 % 2, place // 4 % 4, place % 4  # C_state[2, 2, 4, 4]
+        m, n = warp // 4 * 64 + high * 32 + lane // 4 * 4 + i, warp % 4 * 32 + right * 16 + lane % 4 * 4 + j
+        if m < 75 and n < 83:
+            by_hand.add((thread, place, m * 83 + n))
+    example = importlib.import_module("examples.01_matmul")
+    assert held(simulated(example.gemm_simt(example.matmul(75, 83, 37))), "C_state") == by_hand
+
+
+def test_registers_tell_which_elements_of_the_inputs_were_brought() -> None:
+    rows = {(t, r, (t // 128 * 64 + r // 4 * 32 + t % 32 // 4 * 4 + r % 4) * 64) for t in range(128) for r in range(8)}
+    assert held(product(), "A_register") == rows  # of the first column
+
+
+def test_registers_tell_values_between_inputs_and_outputs() -> None:
+    every = range(256)
+    assert held(softmax(), "shifted_register") == {(t, r, 4 * t + r) for t in every for r in range(4) if 4 * t + r < 1023}
+    assert held(softmax(), "peak_register") == held(softmax(), "total_state") == {(t, 0, 0) for t in every}
+
+
+def test_parts_of_results_are_no_elements() -> None:
+    (found,) = [h for h in record(softmax()).held if h.buffer.name == "peak_state_meet"]
+    assert found.place.tolist() == found.element.tolist() == [0]  # the others hold the greatest of some of the row
+
+
+@pytest.mark.parametrize(("level", "units"), [("warpgroup", 2), ("warp", 8), ("thread", 256)])
+def test_every_spread_has_a_picture_of_who_owns_the_result(level: str, units: int) -> None:
+    start = tl.schedule(double()).units(block=tl.warps(8)).tile(i=64, j=64).to(tl.block)
+    sizes = {"warpgroup": {"i": 32}, "warp": {"i": 8}, "thread": {"i": 4, "j": 4}}[level]
+    found = Checked(page(simulated(start.tile(**sizes).to(getattr(tl, level)))))
+    pictures = [data for data in found.data.values() if data["name"] == "Y" and "thread" in data]
+    assert pictures and f"Y by {level}" in found.text
+    per = 256 // units
+    assert len({thread // per for thread in pictures[0]["thread"]}) == units
 
 
 def test_requests_add_up_to_the_moves_counts() -> None:
@@ -354,3 +401,26 @@ def test_nothing_sticks_out(name: str, width: int, browser: Browser, tmp_path: P
     assert browser.value("document.documentElement.scrollWidth") <= width
     wide = "[...document.querySelectorAll('.picture')].filter((f) => f.scrollWidth > f.clientWidth + 1).map((f) => f.id)"
     assert browser.value(wide) == []
+
+
+def test_a_browser_shows_what_one_unit_holds(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written("product"), encoding="utf-8")
+    browser.open(path)
+    figure = "[...document.querySelectorAll('#registers .picture')].find((f) => f.textContent.includes('C_state'))"
+    said = f"{figure}.querySelector('.said').textContent"
+    browser.value(f"{figure}.querySelector('canvas').focus()")
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown"):
+        browser.press(key)
+    tip = browser.value("document.getElementById('tip').textContent")
+    assert tip == "C[2, 0]\nthread 0: warp 0, lane 0, in C_state[0, 0, 2, 0]"
+    browser.press("Enter")
+    assert browser.value(said) == "Thread 0 (warp 0, lane 0) holds 64 elements of C, in 64 registers of C_state."
+    browser.value(
+        f"(() => {{ const s = {figure}.querySelector('select'); s.value = 'warp'; s.dispatchEvent(new Event('change')); }})()"
+    )
+    assert browser.value(said) == ""
+    browser.click(f"{figure}.querySelector('[data-go=next]')")
+    browser.click(f"{figure}.querySelector('[data-go=next]')")
+    assert browser.value(said) == "Warp 1 holds 2,048 elements of C, in 2,048 registers of C_state."
+    assert browser.complaints == []

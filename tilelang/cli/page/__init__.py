@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from tilelang.cli.page import pictures, sections
+from tilelang.cli.page import pictures, registers, sections
 from tilelang.cli.page.contents import contents
 from tilelang.cli.page.html import Html, join, tag
 from tilelang.cli.page.record import record
@@ -16,7 +16,7 @@ from tilelang.runtime import Kernel
 
 PARTS = (
     ("steps", "Steps"), ("remarks", "What stands out"), ("units", "Units"), ("moves", "Moves"), ("shared", "Shared memory"),
-    ("loops", "Loops and source"), ("buffers", "Buffers and limits"),
+    ("registers", "Registers"), ("loops", "Loops and source"), ("buffers", "Buffers and limits"),
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def page(kernel: Kernel) -> str:
     name = kernel.computation.name
     body = [
         sections.steps_section(c), sections.remarks(c), pictures.units_section(c), pictures.moves_section(c),
-        pictures.shared_section(c), sections.loops_section(c), sections.buffers_section(c),
+        pictures.shared_section(c), registers.registers_section(c), sections.loops_section(c), sections.buffers_section(c),
     ]  # fmt: skip
     links = [tag("a", title, href=f"#{identity}") for identity, title in PARTS]
     head = tag(

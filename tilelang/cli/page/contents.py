@@ -26,6 +26,7 @@ class Contents:
     names: dict[str, str]  # files by their last name
     figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
     script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place -> the id of its picture's data
+    held_script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # the place of what is held -> the id of its data
     scripts: list[Html] = dataclasses.field(default_factory=list)
 
     def script(self, value: dict[str, Any]) -> str:
@@ -33,6 +34,11 @@ class Contents:
         identity = f"d{len(self.scripts)}"
         self.scripts.append(data(identity, value))
         return identity
+
+    def levels(self, kernel: ir.Kernel) -> dict[str, int]:
+        """The levels of which a block has several units, widest first, with their threads."""
+        known = [(facts.name, facts.threads) for facts in self.kernel.target.profile.levels if facts.threads]
+        return {name: threads for name, threads in known if threads < kernel.threads}
 
     def step_of(self, span: Span | None) -> str | None:
         """The one step written at a place, or with braces that are; None where there are several, or none."""

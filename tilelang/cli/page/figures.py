@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tilelang.cli.page.held import Held
 from tilelang.cli.page.record import Array, Division, Move, Record
 from tilelang.lowering import ir
 
 LINES, COLUMNS = 128, 256  # the most lines and columns of a picture
+HELD_RUNS = 16_384  # of registers and elements in a row that can be shown thread by thread
 WIDE, FEW, WRAPPED = 128, 4, 64  # few rows that are wider than this are wrapped into lines of 64
 
 
@@ -36,14 +38,14 @@ class _Lines:
         return inside
 
 
-def move_figure(move: Move, threads_of_block: int, record: Record) -> dict[str, Any]:
-    """The picture of a move."""
+def move_figure(move: Move, threads_of_block: int, levels: Mapping[str, int], record: Record) -> dict[str, Any]:
+    """The picture of a move. levels: how many threads a unit of each has."""
     buffer = move.buffer
     element, thread, time = move.touched
     cells, first, touches = np.unique(element, return_index=True, return_counts=True)
     pairs = np.unique(element.astype(np.int64) * (int(thread.max()) + 1) + thread) // (int(thread.max()) + 1)
     threads = np.unique(pairs, return_counts=True)[1]
-    lines = _bank_lines(buffer, move.base, record) if buffer.memory == "shared" else _rows(buffer, cells)
+    lines = _bank_lines(buffer, move.base, record) if buffer.memory == "shared" else _rows(buffer.shape, cells)
     kept = lines.inside(cells)
     return {
         **_common(buffer, lines, record, cut=int((~kept).sum())),
@@ -55,6 +57,7 @@ def move_figure(move: Move, threads_of_block: int, record: Record) -> dict[str, 
         "threads": _short(threads[kept]),
         "count": move.count,
         "block_threads": threads_of_block,
+        "levels": dict(levels),
         "writes": move.writes,
         "worst": move.worst,
         "requests": [
@@ -70,7 +73,7 @@ def move_figure(move: Move, threads_of_block: int, record: Record) -> dict[str, 
 def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> dict[str, Any]:
     """The picture of a tensor divided among blocks."""
     cells = np.flatnonzero(division.blocks)
-    lines = _rows(division.buffer, cells, LINES)
+    lines = _rows(division.buffer.shape, cells, LINES)
     kept = lines.inside(cells)
     return {
         **_common(division.buffer, lines, record, cut=int((~kept).sum())),
@@ -82,22 +85,47 @@ def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> di
     }
 
 
-def layout_figure(
-    buffer: ir.Buffer, base: int, holds: Mapping[int, tuple[str, int]], shapes: Mapping[str, tuple[int, ...]], record: Record
-) -> dict[str, Any]:
-    """The picture of a shared buffer: which element of which input lies where."""
-    lines = _bank_lines(buffer, base, record)
-    cells = np.array(sorted(holds), np.int64)
+def layout_figure(held: Held, base: int, record: Record) -> dict[str, Any]:
+    """The picture of a shared buffer: which element of a tensor lies where."""
+    lines = _bank_lines(held.buffer, base, record)
+    order = np.argsort(held.place)
+    cells, elements = held.place[order], held.element[order]
     kept = lines.inside(cells)
-    names = sorted({name for name, _ in holds.values()})
-    shown = cells[kept].tolist()
     return {
-        **_common(buffer, lines, record, cut=int((~kept).sum())),
+        **_common(held.buffer, lines, record, cut=int((~kept).sum())),
         "base": base,
         "cells": _runs(cells[kept]),
-        "tensor": _short(np.array([names.index(holds[e][0]) for e in shown], np.int64)),
-        "held": _short(np.array([holds[e][1] for e in shown], np.int64)),
-        "tensors": [{"name": n, "shape": list(shapes[n])} for n in names],
+        "held": _short(elements[kept]),
+        "tensor": {"name": held.tensor, "shape": list(held.shape)},
+        "moment": held.moment,
+    }
+
+
+def register_figure(held: Held, threads: int, levels: Mapping[str, int], record: Record) -> dict[str, Any]:
+    """The picture of a tensor by the threads in whose registers its elements are. levels: as for a move."""
+    cells, first = np.unique(held.element, return_index=True)
+    copies = np.unique(np.unique(held.element * threads + held.thread) // threads, return_counts=True)[1]
+    lines = _rows(held.shape, cells)
+    kept = lines.inside(cells)
+    order = np.lexsort((held.place, held.thread))
+    thread, place, element = held.thread[order], held.place[order], held.element[order]
+    breaks = np.flatnonzero((np.diff(thread) != 0) | (np.diff(place) != 1) | (np.diff(element) != 1)) + 1
+    begins = np.concatenate(([0], breaks))
+    counts = np.diff(np.concatenate((begins, [thread.size])))
+    shown = begins[:HELD_RUNS]
+    return {
+        **_common(held.buffer, lines, record, cut=int((~kept).sum())),
+        "name": held.tensor,
+        "shape": list(held.shape),
+        "cells": _runs(cells[kept]),
+        "thread": _short(held.thread[first][kept]),
+        "register": _short(held.place[first][kept]),
+        "copies": _short(copies[kept]),
+        "runs": [int(n) for one in zip(thread[shown], place[shown], element[shown], counts, strict=False) for n in one],
+        "runs_cut": int(begins.size - shown.size),
+        "registers": {"name": held.buffer.name, "shape": list(held.buffer.shape)},
+        "levels": dict(levels),
+        "block_threads": threads,
     }
 
 
@@ -110,16 +138,16 @@ def _common(buffer: ir.Buffer, lines: _Lines, record: Record, cut: int) -> dict[
     }  # fmt: skip
 
 
-def _rows(buffer: ir.Buffer, cells: Array, columns: int = COLUMNS) -> _Lines:
+def _rows(shape: tuple[int, ...], cells: Array, columns: int = COLUMNS) -> _Lines:
     """The rows of the smallest box around the touched elements."""
-    if not buffer.shape or not cells.size:
+    if not shape or not cells.size:
         return _Lines([0], [1])
-    index = np.unravel_index(cells, buffer.shape)
+    index = np.unravel_index(cells, shape)
     low, high = [int(i.min()) for i in index], [int(i.max()) for i in index]
     width = high[-1] - low[-1] + 1
     outer = [range(a, b + 1) for a, b in zip(low[:-1], high[:-1], strict=True)]
     places = itertools.islice(itertools.product(*outer), LINES)
-    starts = [int(np.ravel_multi_index((*place, low[-1]), buffer.shape)) for place in places]
+    starts = [int(np.ravel_multi_index((*place, low[-1]), shape)) for place in places]
     if width > WIDE and math.prod(len(r) for r in outer) <= FEW:
         pieces = [(start + at, min(WRAPPED, width - at)) for start in starts for at in range(0, width, WRAPPED)][:LINES]
         return _Lines([start for start, _ in pieces], [length for _, length in pieces])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -14,6 +15,12 @@ class Html(str):
 
 
 VOID = frozenset(("input", "meta", "br", "hr", "col"))
+REQUESTS = {
+    "previous": ("◀", "the request before"),
+    "next": ("▶", "the next request"),
+    "worst": ("dearest", "the dearest request"),
+    "all": ("all", "all requests"),
+}
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
@@ -56,3 +63,33 @@ def _cell(value: Any) -> Html:
     if isinstance(value, (int, float)):
         return tag("td", f"{value:,}" if isinstance(value, int) else f"{value:.3g}", class_="number")
     return tag("td", value)
+
+
+def figure(
+    identity: str,
+    title: Html,
+    about: str,
+    colours: Sequence[str],
+    facts: Sequence[tuple[str, Any]],
+    of: str,
+    one: Mapping[str, tuple[str, str]] = REQUESTS,
+) -> Html:
+    """A picture's frame: the page's script fills it from the data element `of`. one: the buttons that show a part of it alone."""
+    options = [tag("option", word, value=word) for word in colours]
+    choose = tag("label", "colour by ", tag("select", *options, class_="colour")) if len(options) > 1 else None
+    buttons = [tag("button", word, type="button", data_go=go, aria_label=label) for go, (word, label) in one.items()]
+    alone = tag("span", "one alone: ", *buttons, class_="requests", hidden=True) if buttons else None
+    counted = [join(tag("dt", name), tag("dd", f"{value:,}" if isinstance(value, int) else value)) for name, value in facts]
+    return tag(
+        "figure",
+        tag("figcaption", title),
+        tag("div", choose, alone, class_="controls"),
+        tag("p", class_="said", aria_live="polite", hidden=True),
+        tag("div", tag("canvas", tabindex=0, role="img", aria_label=f"{about}; arrow keys move over the cells"), class_="canvas"),
+        tag("div", class_="legend"),
+        tag("p", class_="cut", hidden=True),
+        tag("dl", *counted),
+        class_="picture",
+        id=identity,
+        data_of=of,
+    )

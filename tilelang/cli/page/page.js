@@ -107,7 +107,7 @@
       this.chosen = null;
       this.cursor = null;
       this.range = {};
-      for (const key of ["thread", "time", "touches", "threads", "block", "blocks"]) {
+      for (const key of ["thread", "time", "touches", "threads", "block", "blocks", "register", "copies"]) {
         const field = this.d[key];
         if (field === undefined) continue;
         const values = Array.isArray(field) ? field : [field];
@@ -122,7 +122,7 @@
     get(key, i) { const field = this.d[key]; return Array.isArray(field) ? field[i] : field; }
     get mode() {
       if (this.select) return this.select.value;
-      return this.d.held !== undefined ? "content" : this.d.block !== undefined ? "block" : "thread";
+      return this.d.held !== undefined ? "content" : this.d.block !== undefined ? "block" : this.d.registers ? "register" : "thread";
     }
     length(line) { return Array.isArray(this.d.lengths) ? this.d.lengths[line] : this.d.lengths; }
     total() { return this.d.shape.reduce((a, b) => a * b, 1); }
@@ -133,6 +133,9 @@
     }
     byte(e) { return (this.d.base || 0) + e * this.d.bytes; }
     warp(thread) { return Math.floor(thread / this.d.warp); }
+    each(level) { return level === "warp" ? this.d.warp : (this.d.levels || {})[level] || 1; }  // threads of a unit
+    isLevel(mode) { return mode === "thread" || mode === "warp" || mode in (this.d.levels || {}); }
+    who(thread) { return this.d.block_threads > 1 ? `thread ${thread}: warp ${this.warp(thread)}, lane ${thread % this.d.warp}` : `thread ${thread}`; }
 
     lane(thread) {  // one warp alone has the whole ramp for its lanes
       const d = this.d;
@@ -143,9 +146,9 @@
     colour(i) {
       const mode = this.mode, d = this.d;
       if (mode === "thread") return this.lane(this.get("thread", i));
-      if (mode === "warp") return gradient(hue(this.warp(this.get("thread", i))), 0.35);
+      if (this.isLevel(mode)) return gradient(hue(Math.floor(this.get("thread", i) / this.each(mode))), 0.35);
       if (mode === "content") {
-        const held = this.get("held", i), tensor = d.tensors[this.get("tensor", i)], width = tensor.shape[tensor.shape.length - 1] || 1;
+        const held = this.get("held", i), tensor = d.tensor, width = tensor.shape[tensor.shape.length - 1] || 1;
         const [low, high] = this.width || (this.width = this.spread(width));
         return gradient(hue(Math.floor(held / width) % 12), high > low ? (held % width - low) / (high - low) : 0.3);
       }
@@ -253,12 +256,11 @@
         }
       }
       if (i === undefined) {
-        out.push(d.held !== undefined ? "no element of an input was found here" : d.block !== undefined ? "no block touches it" : "not touched");
+        out.push(d.held !== undefined ? `no element of ${d.tensor.name} was found here` : d.registers ? "in no register" : d.block !== undefined ? "no block touches it" : "not touched");
         return out.join("\n");
       }
       if (d.held !== undefined) {
-        const tensor = d.tensors[this.get("tensor", i)];
-        out.push(`holds ${tensor.name}${index(this.get("held", i), tensor.shape)} when it is first read`);
+        out.push(`holds ${d.tensor.name}${index(this.get("held", i), d.tensor.shape)} when it is ${d.moment} read`);
         return out.join("\n");
       }
       if (d.block !== undefined) {
@@ -267,11 +269,37 @@
         out.push(`block ${place}${n > 1 ? ` and ${times(n - 1, "more block", "more blocks")}` : ""}`);
         return out.join("\n");
       }
+      if (d.registers) return [...out, ...this.holders(e)].join("\n");
       const thread = this.get("thread", i), touches = this.get("touches", i), threads = this.get("threads", i);
-      out.push(`thread ${thread}: warp ${this.warp(thread)}, lane ${thread % d.warp}`);
+      out.push(this.who(thread));
       out.push(`first in request ${number(this.get("time", i) + 1)} of ${number(d.count)}`);
       if (touches > 1) out.push(`${d.writes ? "written" : "read"} ${times(touches, "time", "times")} by ${times(threads, "thread", "threads")}`);
       return out.join("\n");
+    }
+
+    holders(e) {  // the threads that hold an element, each with the register it is in
+      const r = this.d.registers, runs = this.d.runs, out = [];
+      let more = 0;
+      for (let k = 0; k < runs.length; k += 4) {
+        const at = e - runs[k + 2];
+        if (at < 0 || at >= runs[k + 3]) continue;
+        if (out.length < 4) out.push(`${this.who(runs[k])}, in ${r.name}${index(runs[k + 1] + at, r.shape)}`);
+        else more++;
+      }
+      if (more) out.push(`and ${times(more, "more register", "more registers")}`);
+      return out.length ? out : [this.who(this.get("thread", this.at.get(e)))];
+    }
+
+    units(level) {  // what each unit of a level holds, in the form of requests
+      const each = this.each(level), found = new Map(), runs = this.d.runs;
+      for (let k = 0; k < runs.length; k += 4) {
+        const unit = Math.floor(runs[k] / each);
+        if (!found.has(unit)) found.set(unit, { number: unit, level, runs: [], crowded: [], registers: 0 });
+        const one = found.get(unit);
+        one.runs.push(runs[k], runs[k + 2], runs[k + 3]);
+        one.registers += runs[k + 3];
+      }
+      return [...found.values()].sort((a, b) => a.number - b.number);
     }
 
     point(cell, x, y) {
@@ -291,7 +319,12 @@
     choose(request) {
       this.chosen = request || null;
       if (!this.chosen) this.said.textContent = "";
-      else {
+      else if (this.d.registers) {
+        const r = this.chosen, elements = new Set();
+        for (let k = 0; k < r.runs.length; k += 3) for (let n = 0; n < r.runs[k + 2]; n++) elements.add(r.runs[k + 1] + n);
+        const lane = r.level === "thread" ? ` (warp ${this.warp(r.number)}, lane ${r.number % this.d.warp})` : "";
+        this.said.textContent = `${r.level[0].toUpperCase()}${r.level.slice(1)} ${r.number}${lane} holds ${times(elements.size, "element", "elements")} of ${this.d.name}, in ${times(r.registers, "register", "registers")} of ${this.d.registers.name}.`;
+      } else {
         const r = this.chosen, d = this.d, threads = new Set(r.runs.filter((_, k) => k % 3 === 0)).size;
         const asked = `${times(threads, "thread", "threads")}, ${times(r.elements, "element", "elements")}, ${times(r.elements * d.bytes, "byte", "bytes")}`;
         const cost = d.memory === "global"
@@ -303,15 +336,26 @@
       this.legend();
     }
 
+    alone() {  // what can be shown alone: requests, or the units of the level that the colours show
+      if (!this.d.registers) return this.d.requests || [];
+      const level = this.isLevel(this.mode) ? this.mode : "thread";
+      if (!this.kept || this.kept.level !== level) this.kept = { level, units: this.units(level) };
+      return this.kept.units;
+    }
+
     requests() {
-      const list = this.d.requests, bar = this.figure.querySelector(".requests");
-      if (!list || !list.length) return;
+      const bar = this.figure.querySelector(".requests");
+      if (!bar || !this.alone().length) return;
       bar.hidden = false;
       this.said.hidden = false;
+      const beside = (step) => {
+        const list = this.alone(), at = this.chosen ? list.findIndex((r) => r.number === this.chosen.number) + step : 0;
+        return list[Math.max(0, Math.min(list.length - 1, at))];
+      };
       const go = {
-        previous: () => list[Math.max(0, this.chosen ? list.indexOf(this.chosen) - 1 : 0)],
-        next: () => list[Math.min(list.length - 1, this.chosen ? list.indexOf(this.chosen) + 1 : 0)],
-        worst: () => list.find((r) => r.number === this.d.worst),
+        previous: () => beside(-1),
+        next: () => beside(1),
+        worst: () => this.d.requests.find((r) => r.number === this.d.worst),
         all: () => null,
       };
       all("button[data-go]", bar).forEach((b) => b.addEventListener("click", () => this.choose(go[b.dataset.go]())));
@@ -322,7 +366,12 @@
       const cell = (event) => [Math.floor((event.offsetY - this.top) / this.size), Math.floor((event.offsetX - this.left) / this.size)];
       const pick = () => {
         const e = this.cursor && this.element(...this.cursor), i = e === null ? undefined : this.at.get(e);
-        if (i === undefined || !this.d.requests) return;
+        if (i === undefined || !this.alone().length) return;
+        if (this.d.registers) {
+          const mode = this.isLevel(this.mode) ? this.mode : "thread", unit = Math.floor(this.get("thread", i) / this.each(mode));
+          this.choose(this.alone().find((r) => r.number === unit));
+          return;
+        }
         const found = this.d.requests.find((r) => r.number === this.get("time", i));
         this.choose(found);
         if (!found) this.said.textContent = `Request ${number(this.get("time", i) + 1)} is not kept on this page: the first ${this.d.requests.length} and the dearest are.`;
@@ -341,7 +390,7 @@
         } else if (event.key === "Enter") pick();
         else if (event.key === "Escape") { this.choose(null); this.point(null); }
       });
-      if (this.select) this.select.addEventListener("change", () => { this.draw(); this.legend(); });
+      if (this.select) this.select.addEventListener("change", () => { if (this.d.registers) this.choose(null); else { this.draw(); this.legend(); } });
     }
 
     legend() {
@@ -353,7 +402,11 @@
         span.append(swatch, text); box.append(span);
       };
       const across = (h) => `linear-gradient(90deg, ${gradient(h, 0)}, ${gradient(h, 1)})`;
-      if (mode === "thread" || mode === "warp" || this.chosen) {
+      if (this.isLevel(mode) && mode !== "thread" && mode !== "warp" && !this.chosen) {
+        const units = [...new Set(this.elements.map((_, i) => Math.floor(this.get("thread", i) / this.each(mode))))].sort((a, b) => a - b);
+        units.slice(0, 8).forEach((u) => entry(gradient(hue(u), 0.35), `${mode} ${u}`, "box"));
+        if (units.length > 8) box.append(`and ${units.length - 8} more`);
+      } else if (mode === "thread" || mode === "warp" || this.chosen) {
         const fields = Array.isArray(d.thread) ? d.thread : [d.thread], warps = [...new Set(fields.map((t) => this.warp(t)))].sort((a, b) => a - b);
         const last = Math.min(d.warp, d.block_threads) - 1;
         if (d.block_threads <= d.warp) entry(last ? `linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ")})` : ramp(0.35), last ? `threads 0 to ${last}` : "thread 0");
@@ -363,20 +416,26 @@
         if (this.chosen && d.memory === "global") entry(`linear-gradient(135deg, ${ink("--pale")} 45%, ${ink("--quiet")} 45% 55%, ${ink("--pale")} 55%)`, d.writes ? "moved along, not written" : "moved along, not asked for", "box");
         if (this.chosen && d.memory === "shared" && this.chosen.crowded.length) entry(ink("--alarm"), "in a crowded bank", "box");
       } else if (mode === "content") {
-        box.append(`colour: row of ${d.tensors.map((t) => t.name).join(" and ")}; shade: place in the row`);
+        box.append(`colour: row of ${d.tensor.name}; shade: place in the row`);
       } else if (mode === "block") {
         box.append(d.grid[0] > 12 ? "blocks in turn: three colours in four shades, again and again" : "colour: the block's row in the grid; shade: its place in the row");
       } else {
         const [low, high] = this.range[mode], one = { time: 1 }[mode] || 0;
-        const name = { time: "request", touches: "touched", blocks: "blocks" }[mode];
-        if (low === high) entry(ramp(0.35), `${name} ${number(low + one)}`, "box");
-        else entry(`linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ")})`, `${name} ${number(low + one)} to ${number(high + one)}`);
+        const said = {
+          time: (t) => `request ${t}`, touches: (t) => `touched ${t} times`, blocks: (t) => `${t} blocks`,
+          register: (t) => `register ${t} of its thread`, copies: (t) => `held by ${t} threads`,
+        }[mode];
+        if (low === high) entry(ramp(0.35), said(number(low + one)), "box");
+        else entry(`linear-gradient(90deg, ${[0, 0.25, 0.5, 0.75, 1].map(ramp).join(", ")})`, said(`${number(low + one)} to ${number(high + one)}`));
       }
       if (this.elements.length < d.starts.reduce((sum, _, line) => sum + this.length(line), 0))
-        entry(ink("--empty"), d.held !== undefined ? "none of an input" : "not touched", "box");
+        entry(ink("--empty"), d.held !== undefined ? `none of ${d.tensor.name}` : d.registers ? "in no register" : "not touched", "box");
       const cut = this.figure.querySelector(".cut");
-      cut.hidden = !d.cut;
-      cut.textContent = d.cut ? `Not shown: ${times(d.cut, "touched element", "touched elements")} beyond the picture's edge.` : "";
+      const held = d.held !== undefined || d.registers, left = [];
+      if (d.cut) left.push(`Not shown: ${held ? times(d.cut, "held element", "held elements") : times(d.cut, "touched element", "touched elements")} beyond the picture's edge.`);
+      if (d.runs_cut) left.push(`Threads from ${d.runs[d.runs.length - 4]} on cannot be shown alone.`);
+      cut.hidden = !left.length;
+      cut.textContent = left.join(" ");
     }
   }
 

@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from tilelang.cli.page import figures, loops
+from tilelang.cli.page import figures, loops, registers
 from tilelang.cli.page.contents import Contents
-from tilelang.cli.page.html import Html, join, table, tag
+from tilelang.cli.page.html import Html, figure, join, table, tag
 from tilelang.cli.page.record import Division, Move
 from tilelang.lowering import ir, printer
 from tilelang.steps import Tile
-
-REQUESTS = (
-    ("◀", "previous", "the request before"), ("▶", "next", "the next request"), ("dearest", "worst", "the dearest request"),
-    ("all", "all", "all requests"),
-)  # fmt: skip
-
-
-def _figure(identity: str, title: Html, about: str, colours: Sequence[str], facts: Sequence[tuple[str, Any]], of: str) -> Html:
-    """A picture's frame: the page's script fills it from the data element `of`."""
-    options = [tag("option", word, value=word) for word in colours]
-    choose = tag("label", "colour by ", tag("select", *options, class_="colour")) if len(options) > 1 else None
-    buttons = [tag("button", word, type="button", data_go=go, aria_label=label) for word, go, label in REQUESTS]
-    counted = [join(tag("dt", name), tag("dd", f"{value:,}" if isinstance(value, int) else value)) for name, value in facts]
-    return tag(
-        "figure",
-        tag("figcaption", title),
-        tag("div", choose, tag("span", "one request: ", *buttons, class_="requests", hidden=True), class_="controls"),
-        tag("p", class_="said", aria_live="polite", hidden=True),
-        tag("div", tag("canvas", tabindex=0, role="img", aria_label=f"{about}; arrow keys move over the cells"), class_="canvas"),
-        tag("div", class_="legend"),
-        tag("p", class_="cut", hidden=True),
-        tag("dl", *counted),
-        class_="picture",
-        id=identity,
-        data_of=of,
-    )
 
 
 def move_title(c: Contents, move: Move) -> str:
@@ -81,20 +54,19 @@ def _move(c: Contents, place: int, move: Move, kernel: ir.Kernel) -> Html:
         tag("span", origin, class_="quiet origin"),
         tag("a", "in the loops", href=f"#{first}", class_="see"),
     )
-    return _figure(identity, title, move_title(c, move), _colours(c, kernel), move_facts(c, move, kernel), script)
+    return figure(identity, title, move_title(c, move), _colours(c, kernel), move_facts(c, move, kernel), script)
 
 
 def _move_script(c: Contents, place: int, kernel: ir.Kernel) -> str:
     """The data of a move's picture, which several figures may show."""
     if place not in c.script_of:
-        c.script_of[place] = c.script(figures.move_figure(c.record.moves[place], kernel.threads, c.record))
+        c.script_of[place] = c.script(figures.move_figure(c.record.moves[place], kernel.threads, c.levels(kernel), c.record))
     return c.script_of[place]
 
 
 def _colours(c: Contents, kernel: ir.Kernel) -> list[str]:
     """What tells cells apart: not the thread where there is one, nor the warp."""
-    units = ["thread"] * (kernel.threads > 1) + ["warp"] * (kernel.threads > c.record.warp)
-    return [*units, "time", "touches"]
+    return [*reversed(c.levels(kernel)), "time", "touches"]
 
 
 def _row_number(kernel: ir.Kernel, number: int) -> int:
@@ -163,16 +135,28 @@ def _spread(c: Contents, step: Tile, drawn: int) -> list[Html]:
         for division in c.record.divisions:
             out.append(_division(c, division, f"unit-{drawn + len(out)}"))
         return out
-    word = "thread" if step.level == "thread" else "warp"
+    for held in registers.results(c):
+        title = _tile_title(f"{held.tensor} by {step.level}", "the registers", registers.identity(c, held))
+        out.append(registers.picture(c, held, f"unit-{drawn + len(out)}", title, step.level))
+    return out or _stored(c, step, drawn)
+
+
+def _tile_title(what: str, link: str, to: str) -> Html:
+    about = tag("span", "the tile of the first block", class_="quiet origin")
+    return join(tag("b", what), about, tag("a", link, href=f"#{to}", class_="see"))
+
+
+def _stored(c: Contents, step: Tile, drawn: int) -> list[Html]:
+    """The outputs by the units that store them."""
+    out: list[Html] = []
     for place, move in enumerate(c.record.moves):
         if move.writes and move.buffer.role == "output":
-            title = join(tag("b", f"{move.buffer.name} by {word}"), tag("span", "the tile of the first block", class_="quiet origin"),
-                         tag("a", "the move", href=f"#move-{place}", class_="see"))  # fmt: skip
+            title = _tile_title(f"{move.buffer.name} by {step.level}", "the move", f"move-{place}")
             kernel = c.kernel.program.kernels[move.kernel]
-            identity = f"unit-{drawn + len(out)}"
             facts = [("threads that store", f"{move.active:,} of {kernel.threads:,}")]
-            colours = [word, *(w for w in _colours(c, kernel) if w != word)]
-            out.append(_figure(identity, title, f"{move.buffer.name} by {word}", colours, facts, _move_script(c, place, kernel)))
+            colours = sorted(_colours(c, kernel), key=lambda word: word != step.level)
+            about = f"{move.buffer.name} by {step.level}"
+            out.append(figure(f"unit-{drawn + len(out)}", title, about, colours, facts, _move_script(c, place, kernel)))
     return out
 
 
@@ -193,7 +177,7 @@ def _division(c: Contents, division: Division, identity: str) -> Html:
         ("blocks that touch one element", each),
     ]
     script = c.script(figures.division_figure(division, kernel, c.record))
-    return _figure(identity, title, f"{division.buffer.name} {verb} by blocks", ["block", "blocks"], facts, script)
+    return figure(identity, title, f"{division.buffer.name} {verb} by blocks", ["block", "blocks"], facts, script, {})
 
 
 # ---------------------------------------------------------------- shared memory
@@ -220,18 +204,17 @@ def _shared(c: Contents, number: int, kernel: ir.Kernel, buffer: ir.Buffer) -> l
     if own:
         rows = [[tag("a", move_title(c, m), href=f"#move-{i}"), m.count, m.cost, m.cost / m.count] for i, m in own]
         parts.append(table(["access", "requests", "extra phases", "in a request"], rows))
-    holds = c.record.holds.get((number, buffer.name), {})
-    if holds:
-        shapes = {t.name: t.shape for t in c.kernel.computation.inputs}
-        script = c.script(figures.layout_figure(buffer, own[0][1].base, holds, shapes, c.record))
-        about = tag("span", "what lies where when it is first read", class_="quiet origin")
+    held = next((h for h in c.record.held if h.kernel == number and h.buffer == buffer), None)
+    if held is not None:
+        script = c.script(figures.layout_figure(held, own[0][1].base, c.record))
+        about = tag("span", f"what lies where when it is {held.moment} read", class_="quiet origin")
         title = join(tag("b", f"{buffer.name} by banks"), about)
-        facts = [("elements that hold one of an input", f"{len(holds):,} of {buffer.elements:,}")]
+        facts = [(f"elements that hold one of {held.tensor}", f"{held.place.size:,} of {buffer.elements:,}")]
         identity = f"shared-{number}-{kernel.shared.index(buffer)}"
-        picture = _figure(identity, title, f"{buffer.name} by banks", ["content"], facts, script)
+        picture = figure(identity, title, f"{buffer.name} by banks", ["content"], facts, script, {})
         return [*parts, tag("div", picture, class_="pictures")]
     if any(not m.writes for _, m in own):
-        return [*parts, tag("p", "No element of an input was found in it: it holds computed values.", class_="lead")]
+        return [*parts, tag("p", "No element of a tensor was found in it: it holds parts of results.", class_="lead")]
     return [*parts, tag("p", "No read of it was seen.", class_="lead")]
 
 

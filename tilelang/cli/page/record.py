@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tilelang.cli.page.held import Held, Values, held
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Touch, Watched
@@ -111,13 +111,12 @@ class Division:
 class Record:
     """Everything seen. report: of the whole launch, None where that is too large to be run. cut: the block was not run to its end.
 
-    holds: for each shared buffer by (kernel, name), the element of an input that each of its elements holds when it is first read,
-    as (tensor, flat index).
+    held: which elements of which tensor the buffers in shared memory and registers hold, as far as it was found.
     """
 
     moves: tuple[Move, ...]
     divisions: tuple[Division, ...]
-    holds: Mapping[tuple[int, str], Mapping[int, tuple[str, int]]]
+    held: tuple[Held, ...]
     report: Report | None
     cut: bool
     warp: int
@@ -133,13 +132,11 @@ def record(kernel: Kernel) -> Record:
     alone = kernel.program.replace(kernels=first)
     check_work(alone, watched=ACCESSES)
     arrays = random_arrays(kernel.computation)
-    watch = _Moves(alone, device["warp"], device["transaction_bytes"])
-    cut = False
-    try:
-        run(alone, arrays, watch=watch, **device)
-    except Enough:
-        cut = True
-    holds = _holds(alone, kernel, arrays, watch, device) if any(k.shared for k in alone.kernels) else {}
+    watch, cut = _watched(alone, arrays, device)
+    other = random_arrays(kernel.computation, 1)
+    other |= {name: a for name, a in arrays.items() if np.issubdtype(a.dtype, np.integer)}  # they may be indices
+    again, _ = _watched(alone, other, device)
+    found = held(alone, kernel.computation, (watch.values, again.values), (arrays, other), watch.elements_read())
     divided, report = _Divisions(kernel.program), None
     if executions(kernel.program) <= EXECUTIONS:
         try:
@@ -147,7 +144,18 @@ def record(kernel: Kernel) -> Record:
         except Enough:
             report = None
     moves = tuple(watch.moves.values())
-    return Record(moves, divided.result() if report is not None else (), holds, report, cut, **device)
+    return Record(moves, divided.result() if report is not None else (), found, report, cut, **device)
+
+
+def _watched(program: ir.Program, arrays: dict[str, Array], device: dict[str, Any]) -> tuple[_Moves, bool]:
+    """What was seen in a run, and whether it was ended early."""
+    watch, cut = _Moves(program, device["warp"], device["transaction_bytes"]), False
+    try:
+        run(program, arrays, watch=watch, **device)
+    except Enough:
+        cut = True
+    watch.values.end()
+    return watch, cut
 
 
 def _numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
@@ -170,7 +178,7 @@ class _Moves:
 
     def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
         self.moves: dict[Any, Move] = {}
-        self.first_read: dict[tuple[int, str], dict[int, Any]] = {}
+        self.values = Values()
         self._numbers, self._warp, self._transaction_bytes = _numbers(program), warp, transaction_bytes
         self._accesses = self._touches = 0
 
@@ -185,21 +193,20 @@ class _Moves:
         if number not in move.statements:
             move.statements.append(number)
             move.texts.append(seen.site.text)
-        if buffer.memory == "shared" and not seen.writes:
-            self._read(kernel, seen)
+        self.values.see(kernel, seen)
         self._add(move, seen, number)
         self._accesses += 1
         self._touches += seen.touch.element.size
         if self._accesses >= ACCESSES or self._touches >= TOUCHES:
             raise Enough
 
-    def _read(self, kernel: int, seen: Watched) -> None:
-        """Keeps the value of every element of shared memory when it is first read."""
-        known = self.first_read.setdefault((kernel, seen.buffer.name), {})
-        elements, at = np.unique(seen.touch.element, return_index=True)
-        values = seen.memory.storage[seen.buffer.name].data[seen.touch.address[at]]
-        for element, value in zip(elements.tolist(), values.tolist(), strict=True):
-            known.setdefault(element, value)
+    def elements_read(self) -> dict[str, Array]:
+        """The elements of each input that were read, ascending."""
+        found: dict[str, list[Array]] = {}
+        for move in self.moves.values():
+            if move.buffer.role == "input" and not move.writes:
+                found.setdefault(move.buffer.name, []).append(move.touched[0])
+        return {name: distinct(np.concatenate(parts)) for name, parts in found.items()}
 
     def _add(self, move: Move, seen: Watched, number: int) -> None:
         touch, buffer = seen.touch, seen.buffer
@@ -293,30 +300,3 @@ class _Divisions:
             first[element], number[element] = keys[at] % blocks, counts
             found.append(Division(kernel, buffer, writes, first, number))
         return tuple(found)
-
-
-def _holds(
-    alone: ir.Program, kernel: Kernel, arrays: dict[str, Array], watch: _Moves, numbers: dict[str, int]
-) -> dict[tuple[int, str], dict[int, tuple[str, int]]]:
-    """Which input element each element of shared memory holds: the one whose value it has in two runs on different data.
-
-    Integers may be indices, so they stay; values that two elements have in both runs tell nothing.
-    """
-    other = random_arrays(kernel.computation, 1)
-    other |= {name: a for name, a in arrays.items() if np.issubdtype(a.dtype, np.integer)}
-    again = _Moves(alone, numbers["warp"], numbers["transaction_bytes"])
-    try:
-        run(alone, other, watch=again, **numbers)
-    except Enough:
-        pass
-    known: dict[tuple[Any, Any], tuple[str, int] | None] = {}
-    for name, array in arrays.items():
-        pairs = zip(array.reshape(-1).tolist(), other[name].reshape(-1).tolist(), strict=True)
-        for flat, pair in enumerate(pairs):
-            known[pair] = None if pair in known else (name, flat)
-    found: dict[tuple[int, str], dict[int, tuple[str, int]]] = {}
-    for key, values in watch.first_read.items():
-        second = again.first_read.get(key, {})
-        places = {e: known.get((v, second.get(e))) for e, v in values.items()}
-        found[key] = {e: place for e, place in places.items() if place is not None}
-    return found

@@ -1,0 +1,99 @@
+"""The part about registers: which thread, and which unit of each level, holds which element of an accumulator or a register tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilelang.check import main_task
+from tilelang.cli.page import figures
+from tilelang.cli.page.contents import Contents
+from tilelang.cli.page.held import Held
+from tilelang.cli.page.html import Html, figure, join, tag
+from tilelang.lowering import ir, printer
+
+ONE_UNIT = {
+    "previous": ("◀", "the unit before"),
+    "next": ("▶", "the next unit"),
+    "all": ("all", "all units"),
+}
+
+
+def registers_section(c: Contents) -> Html:
+    """A picture of every buffer in registers in which elements of a tensor were found; the others by name."""
+    parts: list[Any] = []
+    for number, kernel in enumerate(c.kernel.program.kernels):
+        own = [h for h in c.record.held if h.kernel == number and h.buffer.memory == "register"]
+        parts.append(tag("h3", f"kernel {kernel.name}") if len(c.kernel.program.kernels) > 1 and kernel.registers else None)
+        parts.append(tag("div", *(picture(c, h, identity(c, h), _title(h), None) for h in own), class_="pictures"))
+        others = [b for b in kernel.registers if b.role != "temporary" and b not in [h.buffer for h in own]]
+        if others:
+            names = [join(", " * (n > 0), tag("code", printer.buffer_text(b))) for n, b in enumerate(others)]
+            parts.append(
+                tag(
+                    "p",
+                    "No element of a tensor was found in ",
+                    *names,
+                    ": parts of results, or values of no tensor.",
+                    class_="lead",
+                )
+            )
+    lead = (
+        "Which thread of the first block holds which element: of an input when its register is first filled, of a computed tensor at "
+        "the end. A click on a cell, or Enter, shows alone what its thread holds, or its warp where the colours are by warp."
+        if any(k.registers for k in c.kernel.program.kernels)
+        else "No kernel has buffers in registers."
+    )
+    return tag("section", tag("h2", "Registers"), tag("p", lead, class_="lead"), *parts, id="registers")
+
+
+def _title(held: Held) -> Html:
+    return join(
+        tag("b", f"{held.tensor} in {held.buffer.name}"), tag("span", printer.buffer_text(held.buffer), class_="quiet origin")
+    )
+
+
+def identity(c: Contents, held: Held) -> str:
+    """The id of the picture of what is held."""
+    return f"registers-{c.record.held.index(held)}"
+
+
+def results(c: Contents) -> list[Held]:
+    """What is held in registers of the tensors that the schedule's own steps compute: its outputs, and states of their reductions."""
+    task = main_task(c.kernel.computation, c.kernel.schedule.steps)
+    names = {t.name for t in (*task.outputs, *(t for s in task.states for t in s.tensors))}
+    return [h for h in c.record.held if h.buffer.memory == "register" and h.tensor in names]
+
+
+def picture(c: Contents, held: Held, identity: str, title: Html, level: str | None) -> Html:
+    """A picture of a tensor by the units that hold it. level: by which it is coloured at first; None: by the narrowest."""
+    kernel = c.kernel.program.kernels[held.kernel]
+    levels = c.levels(kernel)
+    copies = int(np.unique(held.element * kernel.threads + held.thread).size)
+    several = copies > np.unique(held.element).size
+    colours = ["register"] * (held.buffer.elements > 1) + ["copies"] * several
+    colours = sorted([*reversed(levels), *colours], key=lambda word: word != level) or ["register"]
+    script = _script(c, held, kernel, levels)
+    about = f"{held.tensor} in {held.buffer.name}, by {colours[0]}"
+    return figure(identity, title, about, colours, _facts(held, kernel), script, ONE_UNIT if levels else {})
+
+
+def _script(c: Contents, held: Held, kernel: ir.Kernel, levels: dict[str, int]) -> str:
+    """The data of a picture, which several figures may show."""
+    place = c.record.held.index(held)
+    if place not in c.held_script_of:
+        c.held_script_of[place] = c.script(figures.register_figure(held, kernel.threads, levels, c.record))
+    return c.held_script_of[place]
+
+
+def _facts(held: Held, kernel: ir.Kernel) -> list[tuple[str, Any]]:
+    holders = np.unique(np.unique(held.element * kernel.threads + held.thread) // kernel.threads, return_counts=True)[1]
+    low, high = int(holders.min()), int(holders.max())
+    return [
+        ("threads that hold elements", f"{np.unique(held.thread).size:,} of {kernel.threads:,}"),
+        ("different elements", int(holders.size)),
+        ("threads that hold one element", f"{low:,}" if low == high else f"{low:,} to {high:,}"),
+        ("registers in use", f"{np.unique(held.place).size:,} of {held.buffer.elements:,} in a thread, {held.place.size:,} of"
+         f" {held.buffer.elements * kernel.threads:,} in the block"),
+    ]  # fmt: skip
