@@ -18,6 +18,7 @@ ROWS = [
     "steps schedule task",
     "spec check explain",
     "grammar lowering autoschedule",
+    "call targets",
     "runtime",
     "testing demo cli",
     "__main__",

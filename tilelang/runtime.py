@@ -9,93 +9,35 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import math
 import statistics
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilelang import arguments
-from tilelang.arguments import array_type, as_array, bind, check_array, check_range, first, share_memory, wrong
+from tilelang.arguments import array_type, as_array, bind
+from tilelang.call import Placing, given_outputs
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
-from tilelang.lowering.drivers import opencl as driver
+from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets import opencl
 from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.machine import Profile, load_profile, shipped_profiles
+from tilelang.machine import Profile, load_profile
 from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
+from tilelang.targets import DIALECTS, Target, devices, target
 
 if TYPE_CHECKING:
+    from tilelang.lowering.drivers.interface import Connection, Driver, Function
     from tilelang.lowering.simulate import Report
     from tilelang.reference import Report as CheckReport
 
-DIALECTS = {"opencl": opencl.DIALECT}
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only)."""
-
-    dialect: str
-    profile: Profile
-    device: driver.Device | None = None
-
-    def __str__(self) -> str:
-        return f"{self.dialect} for {self.device or self.profile.name}"
-
-
-def devices() -> tuple[driver.Device, ...]:
-    """The devices here, the best first. Empty where there is none.
-
-    >>> all(device.compute_units > 0 for device in devices())
-    True
-    """
-    return driver.devices()
-
-
-def target(dialect: str = "opencl", profile: str | Profile | None = None, device: driver.Device | None = None) -> Target:
-    """A target. Without a profile: the best device here (or the one given), with the profile that fits it and its queried limits.
-    With a profile alone: kernels can be compiled to source, simulated and read, not run.
-
-    Raises DeviceError where there is no device, or no such profile.
-
-    >>> print(target("opencl", profile="simulated"))
-    opencl for simulated
-    """
-    if dialect not in DIALECTS:
-        mend = (
-            f'tl.target("opencl", profile="{dialect}")'
-            if dialect in shipped_profiles()
-            else "one of " + ", ".join(sorted(DIALECTS))
-        )
-        raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
-    if device is not None and not isinstance(device, driver.Device):
-        raise DeviceError("no-such-device", f"device={device!r} is no device", mend="one of tl.devices()")
-    options = Options.from_environment()
-    if profile is None and options.profile is not None:
-        profile = options.profile
-    if profile is not None:
-        found = profile if isinstance(profile, Profile) else load_profile(profile)
-        return Target(dialect, found, device)
-    return _local_target(dialect, device or driver.choose(options.platform, options.device))
-
-
-@functools.cache
-def _local_target(dialect: str, device: driver.Device) -> Target:
-    profile = load_profile("pocl").with_queried(
-        max_block_threads=device.max_threads,
-        shared_bytes=device.shared_bytes,
-        global_bytes=device.global_bytes,
-        compute_units=device.compute_units,
-        zero_copy_host=device.host_memory,
-        source="queried from the device",
-    )
-    return Target(dialect, profile, device)
+__all__ = ["DIALECTS", "Kernel", "Resources", "Target", "check_schedule", "compile", "devices", "kernel", "simulate", "target"]
 
 
 def compile(
@@ -230,19 +172,23 @@ class Kernel:
     # ------------------------------------------------------------ running
 
     @functools.cached_property
-    def _connection(self) -> driver.Connection:
+    def _driver(self) -> Driver:
+        return drivers.load(self.target.dialect)
+
+    @functools.cached_property
+    def _connection(self) -> Connection:
         if self.target.device is None:
             mend = "compile without profile=, or tl.simulate"
             raise DeviceError("no-device", f"{self.target} is a profile without a device", mend=mend)
-        return driver.connect(self.target.device)
+        return self._driver.connect(self.target.device)
 
     @property
     def queue(self) -> Any:
-        """The pyopencl queue that calls are launched on: arrays made with it are taken as they are."""
+        """The queue that calls are launched on: with OpenCL, pyopencl arrays made with it are taken as they are."""
         return self._connection.queue
 
     @functools.cached_property
-    def _launches(self) -> list[tuple[driver.Function, tuple[str, ...]]]:
+    def _launches(self) -> list[tuple[Function, tuple[str, ...]]]:
         module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
         names = kernel_names(self.program, DIALECTS[self.target.dialect])
         return [
@@ -257,141 +203,60 @@ class Kernel:
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels on device buffers by tensor name; their events."""
         with self._lock:  # the workspace is one: the kernels of two calls must not mix
-            every = {**self._workspace, **buffers} if self._workspace else buffers
-            try:
-                arguments = [[every[n] for n in names] for _, names in self._launches]
-            except (KeyError, TypeError) as error:
-                mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
-                raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
-            return [function(given, queue) for (function, _), given in zip(self._launches, arguments, strict=True)]
+            return [function.timed(given, queue) for function, given in self._with(buffers)]
+
+    def _enqueue(self, buffers: Mapping[str, Any], queue: Any) -> None:
+        """The same, without events."""
+        with self._lock:
+            for function, given in self._with(buffers):
+                function(given, queue)
+
+    def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
+        """The kernels in order, each with its buffers."""
+        every = {**self._workspace, **buffers} if self._workspace else buffers
+        try:
+            return [(function, [every[n] for n in names]) for function, names in self._launches]
+        except (KeyError, TypeError) as error:
+            mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
+            raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
 
     def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
         """Runs the kernel.
 
         arrays, named: the inputs, in order or by name; NumPy arrays (or what NumPy takes as one, such as a PyTorch tensor on the
-        host) or pyopencl arrays. out: the output array, or one per output (a sequence, or a mapping by name). queue: a pyopencl
-        queue, for pyopencl arrays. With pyopencl inputs the results are pyopencl arrays and the call does not wait; otherwise
-        NumPy arrays, finished. One output: the array; several: a named tuple in definition order.
+        host) or arrays on the device: pyopencl's with OpenCL; with CUDA and HIP those of PyTorch, CuPy, JAX and others that have
+        `__dlpack__` or `__cuda_array_interface__`. out: the output array, or one per output (a sequence, or a mapping by name).
+        queue: a queue or stream of the driver's library, for device arrays. With device inputs the results are device arrays of
+        the same library and the call does not wait; otherwise NumPy arrays, finished. One output: the array; several: a named
+        tuple in definition order.
 
         Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
         """
-        given = bind(self.computation, arrays, named)
-        connection = self._connection
+        given, outs = bind(self.computation, arrays, named), given_outputs(self._outputs, out)
+        connection, is_device_array = self._connection, self._driver.is_device_array
+        on_device = [a for a in (*given, *outs) if is_device_array(a)]
         if queue is not None:
-            driver.check_queue(queue)
-        on_device = any(driver.is_device_array(a) for a in given) or (out is not None and driver.is_device_array(first(out)))
-        buffers: dict[str, Any] = {}
-        held: list[Any] = []
-        for (tensor, type), value in zip(self._inputs, given, strict=True):
-            buffers[tensor.name] = self._input(connection, tensor, type, value, held)
-        if queue is None and on_device:
-            queue = next((a.queue for a in given if driver.is_device_array(a) and a.queue is not None), None)
-        outs = self._outs(out)
-        self._check_apart(outs)
-        results: list[Any] = []
-        landing: list[tuple[Any, Any, Any]] = []
+            self._driver.check_queue(queue)
+        elif on_device:
+            queue = connection.queue_of(on_device)
+        placing = Placing(connection, queue, is_device_array, self.options.check_ranges)
+        placed = [placing.input(tensor, type, value) for (tensor, type), value in zip(self._inputs, given, strict=True)]
+        inputs, like = len(placed), on_device[0] if on_device else None
         for (tensor, type), value in zip(self._outputs, outs, strict=True):
-            result, buffer, arrives = self._output(connection, tensor, type, value, on_device, queue, given)
-            results.append(result)
-            buffers[tensor.name] = buffer
-            landing += [arrives] if arrives is not None else []
+            placed.append(placing.output(tensor, type, value, like, placed, inputs))
+        results = placed[inputs:]
         try:
-            self.launch(buffers, queue)
-            for host, staged, wanted in landing:
-                host.land(queue)
-                if staged is not wanted:
-                    wanted[...] = staged
-            if not landing and not on_device:
-                connection.finish()
+            self._enqueue({p.name: p.buffer for p in placed}, queue)
+            for result in results:
+                result.land(queue)
+            if on_device:
+                connection.hand_back([p.result for p in placed if p.device is not None], queue)
+                if any(p.host is not None for p in placed):  # whose memory may change hands after the call
+                    connection.finish(queue)
         except BaseException:  # Ctrl-C: no kernel may outlive the arrays that it works on
-            (queue or connection.queue).finish()
+            connection.finish(queue)
             raise
-        return results[0] if len(results) == 1 else self._result(*results)
-
-    def _input(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, held: list[Any]) -> Any:
-        if driver.is_device_array(value):
-            check_array(tensor, type, value, "input")
-            if not value.flags.c_contiguous:
-                raise wrong(tensor.name, "is not contiguous", "pass a contiguous copy")
-            return driver.device_buffer(connection, value)
-        import numpy as np
-
-        array = as_array(tensor.name, value)
-        check_array(tensor, type, array, "input")
-        if self.options.check_ranges:
-            check_range(tensor, array)
-        if not array.flags.c_contiguous:
-            array = np.ascontiguousarray(array)  # strides are honoured by a copy
-        host = driver.HostArray(connection, array, False)
-        held.append(host)
-        return host.buffer
-
-    def _outs(self, out: Any) -> list[Any]:
-        count = len(self._outputs)
-        if out is None:
-            return [None] * count
-        if isinstance(out, Mapping):
-            unknown = [str(name) for name in out if name not in {t.name for t, _ in self._outputs}]
-            if unknown:
-                raise ComputationError("arguments", f"out= names {', '.join(unknown)}, which is no output",
-                                       mend="the outputs are " + ", ".join(t.name for t, _ in self._outputs))  # fmt: skip
-            return [out.get(t.name) for t, _ in self._outputs]
-        if count == 1 and not isinstance(out, (tuple, list)):
-            return [out]
-        if not isinstance(out, (tuple, list)) or len(out) != count:
-            raise ComputationError(
-                "arguments",
-                f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
-                mend="one array for each output, in definition order: " + ", ".join(t.name for t, _ in self._outputs),
-            )
-        return list(out)
-
-    def _check_apart(self, outs: Sequence[Any]) -> None:
-        """Two outputs in one place would lose one of them."""
-        given = [(t.name, o) for (t, _), o in zip(self._outputs, outs, strict=True) if o is not None]
-        for k, (name, one) in enumerate(given):
-            for other, two in given[:k]:
-                if driver.is_device_array(one) and driver.is_device_array(two):
-                    same = driver.overlap(one, two)
-                else:
-                    same = share_memory(one, two)
-                if same:
-                    message = f"the arrays for {other} and {name} share memory"
-                    raise ComputationError("argument", message, mend="one array for each output")
-
-    def _output(self, connection: driver.Connection, tensor: Tensor, type: Any, value: Any, on_device: bool, queue: Any,
-                inputs: Sequence[Any]) -> tuple[Any, Any, Any]:  # fmt: skip
-        """(what the caller gets, the buffer, what must land afterwards)."""
-        import numpy as np
-
-        if value is None and on_device:
-            import pyopencl.array as device_array
-
-            value = device_array.empty(queue or connection.queue, tensor.shape, type)
-        if driver.is_device_array(value):
-            check_array(tensor, type, value, "output")
-            if not value.flags.c_contiguous:
-                raise wrong(tensor.name, "is not contiguous", "pass a contiguous array as out=")
-            for (other, _), array in zip(self._inputs, inputs, strict=True):
-                if driver.is_device_array(array) and driver.overlap(value, array):
-                    raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
-            return value, driver.device_buffer(connection, value), None
-        if value is None:
-            value = np.empty(tensor.shape, type)
-        if not isinstance(value, np.ndarray):
-            converted = np.asarray(value)
-            if not np.shares_memory(converted, np.asarray(value)):
-                raise wrong(tensor.name, "is not an array whose memory can be written", "pass a NumPy array as out=")
-            value = converted
-        check_array(tensor, type, value, "output")
-        if not value.flags.writeable:
-            raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
-        for (other, _), array in zip(self._inputs, inputs, strict=True):
-            if share_memory(value, array):
-                raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
-        staged = value if value.flags.c_contiguous else np.empty(tensor.shape, type)
-        host = driver.HostArray(connection, staged, True)
-        return value, host.buffer, (host, staged, value)
+        return results[0].result if len(results) == 1 else self._result(*(r.result for r in results))
 
     # ------------------------------------------------------------ trusting and timing it
 
@@ -407,20 +272,17 @@ class Kernel:
 
     def benchmark(self, repeats: int = 11, seed: int = 0) -> float:
         """Median seconds of the kernels on the device, by its events, over `repeats` runs on random data that stays there."""
-        import pyopencl.array as device_array
-
         from tilelang.reference import random_arrays
 
         if not isinstance(repeats, int) or repeats < 1:
             raise ComputationError("repeats", f"repeats={repeats!r} is no number of runs", mend="a whole number, one or more")
         connection = self._connection
-        arrays = [device_array.to_device(connection.queue, a) for a in random_arrays(self.computation, seed).values()]
-        buffers = {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._inputs, arrays, strict=True)}
-        outs = [device_array.empty(connection.queue, t.shape, type) for t, type in self._outputs]
-        buffers |= {t.name: driver.device_buffer(connection, a) for (t, _), a in zip(self._outputs, outs, strict=True)}
+        buffers = {name: connection.upload(array) for name, array in random_arrays(self.computation, seed).items()}
+        buffers |= {t.name: connection.allocate(math.prod(t.shape) * t.dtype.bytes) for t, _ in self._outputs}
         self.launch(buffers)
         connection.finish()
-        return statistics.median(sum(driver.seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(repeats))
+        seconds = self._driver.seconds
+        return statistics.median(sum(seconds(e) for e in self.launch(buffers) if e is not None) for _ in range(repeats))
 
 
 def simulate(
@@ -480,18 +342,21 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         if len(arrays) + len(named) != len(names) or set(every) != set(names):
             raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays"
                                    + (f" and {', '.join(named)}" if named else ""), mend="one array for each parameter")  # fmt: skip
-        given = [every[n] if driver.is_device_array(every[n]) else as_array(n, every[n]) for n in names]
-        key = tuple((tuple(a.shape), str(a.dtype)) for a in given)
+        where = [drivers.of_array(every[n]) for n in names]
+        given = [as_array(n, every[n]) if on is None else every[n] for n, on in zip(names, where, strict=True)]
+        facts = [(a.shape, a.dtype) if on is None else drivers.load(on).describe(a) for a, on in zip(given, where, strict=True)]
+        dialect = next((on for on in where if on is not None), None)
+        key = (dialect, *((shape, str(type)) for shape, type in facts))
         found = kernels.get(key)
         if found is None:
             dims: list[dict[str, Any]] = [
-                {f"{n}_{d}": int(e) for d, e in enumerate(a.shape)} for n, a in zip(names, given, strict=True)
+                {f"{n}_{d}": int(e) for d, e in enumerate(shape)} for n, (shape, _) in zip(names, facts, strict=True)
             ]
-            tensors = [input(n, a.dtype, **d) for n, a, d in zip(names, given, dims, strict=True)]
+            tensors = [input(n, type, **d) for n, (_, type), d in zip(names, facts, dims, strict=True)]
             made = function(*tensors)
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = computation(function.__name__.strip("<>"), made)
-            found = kernels[key] = compile(made)
+            found = kernels[key] = compile(made, dialect)
         return found(*given, out=out)
 
     return call

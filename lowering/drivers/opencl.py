@@ -8,7 +8,6 @@ never kept, because the memory behind an address may change hands between two la
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 import os
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.options import check_pocl_cache, prepare_opencl
 
@@ -43,34 +43,9 @@ def _cl() -> Any:
     return pyopencl
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Device:
-    """An OpenCL device. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory."""
-
-    name: str
-    platform: str
-    kind: str
-    driver_version: str
-    platform_version: str
-    compute_units: int
-    max_threads: int
-    shared_bytes: int
-    global_bytes: int
-    max_buffer_bytes: int
-    host_memory: bool
-    extensions: tuple[str, ...]
-    handle: Any = dataclasses.field(compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.kind}, {self.platform})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by its names: what the driver gives belongs to the process."""
-        return choose, (self.platform, self.name)
-
-
 def _describe(handle: Any) -> Device:
     return Device(
+        driver="opencl",
         name=handle.name.strip(),
         platform=handle.platform.name.strip(),
         kind=_KINDS.get(handle.type & 30, "custom"),
@@ -80,9 +55,7 @@ def _describe(handle: Any) -> Device:
         max_threads=handle.max_work_group_size,
         shared_bytes=handle.local_mem_size,
         global_bytes=handle.global_mem_size,
-        max_buffer_bytes=handle.max_mem_alloc_size,
         host_memory=bool(handle.host_unified_memory) and bool(handle.type & 2),
-        extensions=tuple(handle.extensions.split()),
         handle=handle,
     )
 
@@ -114,16 +87,9 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
 
     Raises DeviceError where there is none, with what there is.
     """
-    found = devices()
-    fitting = [
-        d for d in found
-        if (platform or "").casefold() in d.platform.casefold() and (device or "").casefold() in d.name.casefold()
-    ]  # fmt: skip
-    if fitting:
-        return fitting[0]
-    if found:
-        asked = " and ".join(f"{what} {part!r}" for what, part in (("platform", platform), ("device", device)) if part)
-        raise DeviceError("no-such-device", f"no OpenCL device fits {asked}", mend="there are " + "; ".join(map(str, found)))
+    found = fitting(devices(), "OpenCL", platform, device)
+    if found is not None:
+        return found
     check_pocl_cache()  # without which PoCL gives no device
     raise DeviceError(
         "no-device",
@@ -220,10 +186,46 @@ class Connection:
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
         except cl.Error as error:
-            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}: {error}", mend="smaller tensors") from None
+            raise _out_of_memory(size_bytes, self.device, error) from None
 
-    def finish(self) -> None:
-        self.queue.finish()
+    def upload(self, array: Any) -> Any:
+        """Device memory of its own with what a contiguous NumPy array holds."""
+        cl = _cl()
+        if array.nbytes == 0:
+            return self.allocate(1)
+        try:
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
+        except cl.Error as error:
+            raise _out_of_memory(array.nbytes, self.device, error) from None
+
+    def host_array(self, array: Any, written: bool) -> HostArray:
+        return HostArray(self, array, written)
+
+    def queue_of(self, arrays: Sequence[Any]) -> Any:
+        """The first queue that one of these pyopencl arrays was made with."""
+        return next((a.queue for a in arrays if a.queue is not None), None)
+
+    def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
+        """A pyopencl array as an argument. Its own queue orders what fills it; another one is the caller's to order."""
+        contiguous = array.flags.c_contiguous
+        buffer = device_buffer(self, array) if contiguous else None
+        return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, array.base_data, array.offset, array.nbytes)
+
+    def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
+        """Nothing is to be done: the arrays' queue is the one launched on."""
+
+    def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
+        """A new pyopencl array."""
+        import pyopencl.array
+
+        return pyopencl.array.empty(queue or self.queue, shape, type)
+
+    def finish(self, queue: Any = None) -> None:
+        (queue or self.queue).finish()
+
+
+def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceError:
+    return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="smaller tensors")
 
 
 @functools.cache
@@ -244,19 +246,7 @@ class Module:
         Raises DeviceError where the device cannot run it: too many threads, or too much shared memory (which PoCL would not
         refuse but crash on).
         """
-        d = self.connection.device
-        if threads > d.max_threads:
-            raise DeviceError(
-                "too-many-threads",
-                f"{name} has {threads} threads a block, {d} takes {d.max_threads}",
-                mend="larger pieces for each thread, or smaller blocks",
-            )
-        if shared_bytes > d.shared_bytes:
-            raise DeviceError(
-                "shared-memory",
-                f"{name} needs {shared_bytes} bytes of shared memory a block, {d} has {d.shared_bytes}",
-                mend="smaller tiles, or fewer of them ahead",
-            )
+        check_limits(self.connection.device, name, threads, shared_bytes)
         return Function(self, name, tuple(grid), threads)
 
 
@@ -287,6 +277,8 @@ class Function:
                 mend = "device buffers, and a queue, of kernel.queue's context"
                 raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
 
+    timed = __call__  # every launch has an event
+
 
 def seconds(event: Any) -> float:
     """How long a launch ran on the device; waits for it."""
@@ -308,19 +300,17 @@ def _is_device_type(kind: type) -> bool:
     return any(c.__module__ == "pyopencl.array" and c.__name__ == "Array" for c in kind.__mro__)
 
 
+def describe(value: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and NumPy type of a pyopencl array."""
+    return value.shape, value.dtype
+
+
 def check_queue(queue: Any) -> None:
     """Raises DeviceError where a queue is none of pyopencl's."""
     if not isinstance(queue, _cl().CommandQueue):
         raise DeviceError(
             "bad-queue", f"queue={brief(queue)} is no queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
         )
-
-
-def overlap(a: Any, b: Any) -> bool:
-    """Whether two pyopencl arrays have bytes in common; both contiguous."""
-    if a.base_data is None or a.base_data != b.base_data:
-        return False
-    return bool(a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes)
 
 
 def device_buffer(connection: Connection, array: Any) -> Any:
@@ -367,9 +357,9 @@ class HostArray:
             self._buffer = connection.allocate(1)
         elif connection.device.host_memory:
             access = flags.READ_WRITE if array.flags.writeable else flags.READ_ONLY
-            self._buffer = cl.Buffer(connection.context, access | flags.USE_HOST_PTR, hostbuf=_bytes(array))
+            self._buffer = cl.Buffer(connection.context, access | flags.USE_HOST_PTR, hostbuf=as_bytes(array))
         else:
-            self._buffer = cl.Buffer(connection.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=_bytes(array))
+            self._buffer = cl.Buffer(connection.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
 
     @property
     def buffer(self) -> Any:
@@ -386,11 +376,4 @@ class HostArray:
             mapped, _ = cl.enqueue_map_buffer(queue, self._buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)
             mapped.base.release(queue)
         else:
-            cl.enqueue_copy(queue, _bytes(self._array), self._buffer)
-
-
-def _bytes(array: Any) -> Any:
-    """A contiguous array as plain bytes over the same memory, whatever its element type."""
-    import numpy as np
-
-    return array.reshape(-1).view(np.uint8)
+            cl.enqueue_copy(queue, as_bytes(self._array), self._buffer)

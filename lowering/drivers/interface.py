@@ -1,0 +1,221 @@
+"""What the runtime asks of a driver: devices, connections, modules, launches, times, and arrays that already are on a device.
+
+A driver is a module of this package, opencl.py and its neighbours, that has what `Driver` says and imports its library on first use.
+A queue is whatever work is enqueued on in order: an OpenCL command queue, a CUDA or HIP stream. None is the connection's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from tilelang.errors import DeviceError
+
+if TYPE_CHECKING:
+    from tilelang.lowering.drivers.cache import BinaryCache
+
+DRIVERS = ("opencl",)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """A device of a driver. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory.
+
+    architecture: what a compiler calls it, as in sm_90a or gfx942; "" where the driver compiles itself. platform_version: of the
+    platform's interface. handle: the driver's own name of it.
+    """
+
+    driver: str
+    name: str
+    platform: str
+    kind: str
+    driver_version: str
+    platform_version: str
+    compute_units: int
+    max_threads: int
+    shared_bytes: int
+    global_bytes: int
+    host_memory: bool
+    architecture: str = ""
+    handle: Any = dataclasses.field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}, {self.platform})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles by its names: what the driver gives belongs to the process."""
+        return _found_again, (self.driver, self.platform, self.name)
+
+
+def _found_again(driver: str, platform: str, name: str) -> Device:
+    return load(driver).choose(platform, name)
+
+
+class DeviceArray:
+    """An array on a device as a launch takes it. dtype: NumPy's. begin: where its bytes begin in `base`, whatever that is."""
+
+    __slots__ = ("base", "begin", "buffer", "contiguous", "dtype", "nbytes", "shape", "writeable")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        contiguous: bool,
+        writeable: bool,
+        buffer: Any,
+        base: Any,
+        begin: int,
+        nbytes: int,
+    ) -> None:
+        self.shape, self.dtype, self.contiguous, self.writeable = shape, dtype, contiguous, writeable
+        self.buffer, self.base, self.begin, self.nbytes = buffer, base, begin, nbytes
+
+    def overlaps(self, other: DeviceArray) -> bool:
+        """Whether two arrays have bytes in common; both contiguous."""
+        if self.begin >= other.begin + other.nbytes or other.begin >= self.begin + self.nbytes:
+            return False
+        return bool(self.base == other.base)
+
+
+class HostArray(Protocol):
+    """A NumPy array as an argument of one launch, kept alive as long as this object."""
+
+    @property
+    def buffer(self) -> Any:
+        """What a launch takes."""
+
+    def land(self, queue: Any = None) -> None:
+        """Waits until the array holds what kernels enqueued before have written."""
+
+
+class Function(Protocol):
+    """A kernel with its launch shape."""
+
+    def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
+        """Enqueues one launch on buffers in the order of the kernel's arguments. Raises DeviceError where that fails."""
+
+    def timed(self, buffers: Sequence[Any], queue: Any = None) -> Any:
+        """The same, and gives the launch's event (None for a grid of no blocks)."""
+
+
+class Module(Protocol):
+    """A compiled source text."""
+
+    def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
+        """A kernel of it. Raises DeviceError where the device has fewer threads or less shared memory for a block."""
+
+
+class Connection(Protocol):
+    """A device, ready for work."""
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+
+    @property
+    def queue(self) -> Any:
+        """What launches are enqueued on unless the caller says otherwise."""
+
+    def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
+        """Compiles a text, or finds it compiled. Raises DeviceError with the compiler's words where it does not compile."""
+
+    def allocate(self, size_bytes: int) -> Any:
+        """Device memory, freed with the object. Raises DeviceError where there is not enough."""
+
+    def upload(self, array: Any) -> Any:
+        """Device memory of its own with what a contiguous NumPy array holds."""
+
+    def host_array(self, array: Any, written: bool) -> HostArray:
+        """A contiguous NumPy array as an argument of one launch."""
+
+    def queue_of(self, arrays: Sequence[Any]) -> Any:
+        """The queue on which work on these device arrays needs the least waiting; None: the connection's own."""
+
+    def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
+        """A device array as an argument; what is launched on the queue from now on comes after what fills the array.
+
+        Raises DeviceError where the array lives elsewhere than on this device, ComputationError where it cannot be had.
+        """
+
+    def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
+        """What these arrays' libraries do from now on comes after what was launched on the queue."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, queue: Any, like: Any) -> Any:
+        """A new device array of the kind that `like` is."""
+
+    def finish(self, queue: Any = None) -> None:
+        """Waits for everything that was enqueued. Raises DeviceError where a kernel failed."""
+
+
+class Driver(Protocol):
+    """A module that drives one kind of device."""
+
+    def devices(self) -> tuple[Device, ...]:
+        """Every device here, the best first. Raises DeviceError where the driver or its library is missing."""
+
+    def choose(self, platform: str | None = None, device: str | None = None) -> Device:
+        """The best device whose names contain the given parts. Raises DeviceError where there is none."""
+
+    def connect(self, device: Device) -> Connection:
+        """The one connection to a device."""
+
+    def is_device_array(self, value: Any) -> bool:
+        """Whether an argument is an array on one of its devices, told without importing anything."""
+
+    def describe(self, value: Any) -> tuple[tuple[int, ...], Any]:
+        """Shape and NumPy type of a device array."""
+
+    def check_queue(self, queue: Any) -> None:
+        """Raises DeviceError where a queue is none of this driver's."""
+
+    def seconds(self, event: Any) -> float:
+        """How long a launch ran on the device; waits for it."""
+
+
+def load(name: str) -> Driver:
+    """A driver's module, without its library."""
+    return cast(Driver, importlib.import_module(f"tilelang.lowering.drivers.{name}"))
+
+
+def of_array(value: Any) -> str | None:
+    """The name of the driver whose device an array is on; None for anything else."""
+    return next((name for name in DRIVERS if load(name).is_device_array(value)), None)
+
+
+def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None) -> Device | None:
+    """The first device whose platform's and own name contain the given parts, whatever their case; None where there are no devices.
+
+    Raises DeviceError where there are others, with their names.
+    """
+    for one in found:
+        if (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold():
+            return one
+    if not found:
+        return None
+    asked = " and ".join(f"{kind} {part!r}" for kind, part in (("platform", platform), ("device", device)) if part)
+    raise DeviceError("no-such-device", f"no {what} device fits {asked}", mend="there are " + "; ".join(map(str, found)))
+
+
+def check_limits(device: Device, name: str, threads: int, shared_bytes: int) -> None:
+    """Raises DeviceError where the device cannot run a kernel: too many threads, or too much shared memory, for a block."""
+    if threads > device.max_threads:
+        raise DeviceError(
+            "too-many-threads",
+            f"{name} has {threads} threads a block, {device} takes {device.max_threads}",
+            mend="larger pieces for each thread, or smaller blocks",
+        )
+    if shared_bytes > device.shared_bytes:
+        raise DeviceError(
+            "shared-memory",
+            f"{name} needs {shared_bytes} bytes of shared memory a block, {device} has {device.shared_bytes}",
+            mend="smaller tiles, or fewer of them ahead",
+        )
+
+
+def as_bytes(array: Any) -> Any:
+    """A contiguous NumPy array as plain bytes over the same memory, whatever its element type."""
+    import numpy as np
+
+    return array.reshape(-1).view(np.uint8)

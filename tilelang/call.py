@@ -1,0 +1,135 @@
+"""The arrays of one call of a kernel as what its launches take: checked before anything is launched, remembered by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang.arguments import as_array, check_array, check_range, share_memory, wrong
+from tilelang.computation import Tensor
+from tilelang.errors import ComputationError
+
+if TYPE_CHECKING:
+    from tilelang.lowering.drivers.interface import Connection, DeviceArray, HostArray
+
+Typed = tuple[Tensor, Any]  # a tensor with the NumPy type of its arrays
+
+
+class Placed:
+    """A tensor's array in one call. result: what the caller gets. device, or host: the array as the driver has it."""
+
+    __slots__ = ("array", "buffer", "device", "host", "name", "result", "staged")
+
+    def __init__(
+        self, name: str, result: Any, device: DeviceArray | None, host: HostArray | None, array: Any, staged: Any
+    ) -> None:
+        self.name, self.result, self.device, self.host = name, result, device, host
+        self.array, self.staged = array, staged  # NumPy's, as it was given and as it is launched on
+        self.buffer = host.buffer if host is not None else device.buffer  # type: ignore[union-attr]
+
+    def overlaps(self, other: Placed) -> bool:
+        """Whether two arrays have bytes in common."""
+        if self.device is not None and other.device is not None:
+            return self.device.overlaps(other.device)
+        return self.array is not None and other.array is not None and share_memory(self.array, other.array)
+
+    def land(self, queue: Any) -> None:
+        """Waits until the caller's array holds what was computed; nothing is to be done for arrays on the device."""
+        if self.host is None:
+            return
+        self.host.land(queue)
+        if self.staged is not self.array:
+            self.array[...] = self.staged
+
+
+class Placing:
+    """How the arrays of one call are placed: on which connection, and the queue that is launched on."""
+
+    __slots__ = ("check_ranges", "connection", "is_device_array", "queue")
+
+    def __init__(self, connection: Connection, queue: Any, is_device_array: Any, check_ranges: bool) -> None:
+        self.connection, self.queue, self.is_device_array, self.check_ranges = connection, queue, is_device_array, check_ranges
+
+    def input(self, tensor: Tensor, type: Any, value: Any) -> Placed:
+        """An input's array. Raises ComputationError where it does not fit."""
+        if self.is_device_array(value):
+            return self._on_device(tensor, type, value, "input")
+        import numpy as np
+
+        array = as_array(tensor.name, value)
+        check_array(tensor, type, array, "input")
+        if self.check_ranges:
+            check_range(tensor, array)
+        staged = array if array.flags.c_contiguous else np.ascontiguousarray(array)  # strides are honoured by a copy
+        return Placed(tensor.name, value, None, self.connection.host_array(staged, False), array, staged)
+
+    def output(self, tensor: Tensor, type: Any, value: Any, like: Any, before: Sequence[Placed], inputs: int) -> Placed:
+        """An output's array: the one given, or a new one, on the device where `like` is a device array.
+
+        before: what was placed before, `inputs` inputs and then outputs. Raises ComputationError where the array does not fit.
+        """
+        if value is None and like is not None:
+            value = self.connection.empty(tensor.shape, type, self.queue, like)
+        if self.is_device_array(value):
+            placed = self._on_device(tensor, type, value, "output")
+        else:
+            placed = self._on_host(tensor, type, value)
+        if value is None:
+            return placed
+        for number, other in enumerate(before):
+            if placed.overlaps(other):
+                if number < inputs:
+                    raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
+                message = f"the arrays for {other.name} and {tensor.name} share memory"
+                raise ComputationError("argument", message, mend="one array for each output")
+        return placed
+
+    def _on_device(self, tensor: Tensor, type: Any, value: Any, role: str) -> Placed:
+        array = self.connection.take(tensor.name, value, self.queue)
+        check_array(tensor, type, array, role)
+        if not array.contiguous:
+            mend = "pass a contiguous copy" if role == "input" else "pass a contiguous array as out="
+            raise wrong(tensor.name, "is not contiguous", mend)
+        if role == "output" and not array.writeable:
+            raise wrong(tensor.name, "cannot be written", "pass another array as out=")
+        return Placed(tensor.name, value, array, None, None, None)
+
+    def _on_host(self, tensor: Tensor, type: Any, value: Any) -> Placed:
+        import numpy as np
+
+        array = value
+        if value is None:
+            array = np.empty(tensor.shape, type)
+        elif not isinstance(value, np.ndarray):
+            array = np.asarray(value)
+            if not np.shares_memory(array, np.asarray(value)):
+                raise wrong(tensor.name, "is not an array whose memory can be written", "pass a NumPy array as out=")
+        if value is not None:
+            check_array(tensor, type, array, "output")
+            if not array.flags.writeable:
+                raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
+        staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
+        return Placed(tensor.name, array, None, self.connection.host_array(staged, True), array, staged)
+
+
+def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
+    """The array of an `out=` for each output, None where there is none. Raises ComputationError where they do not fit in number."""
+    count = len(outputs)
+    if out is None:
+        return [None] * count
+    names = [t.name for t, _ in outputs]
+    if isinstance(out, Mapping):
+        unknown = [str(name) for name in out if name not in names]
+        if unknown:
+            message = f"out= names {', '.join(unknown)}, which is no output"
+            raise ComputationError("arguments", message, mend="the outputs are " + ", ".join(names))
+        return [out.get(name) for name in names]
+    if count == 1 and not isinstance(out, (tuple, list)):
+        return [out]
+    if not isinstance(out, (tuple, list)) or len(out) != count:
+        raise ComputationError(
+            "arguments",
+            f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
+            mend="one array for each output, in definition order: " + ", ".join(names),
+        )
+    return list(out)
