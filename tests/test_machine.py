@@ -9,11 +9,22 @@ from tilelang.errors import DeviceError, Refusal
 from tilelang.machine import LEVEL_ORDER, Level, Memory, Profile, block, load_profile, parse_profile, shipped_profiles
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTED = {
+    "volta": "sm_70",
+    "ampere": "sm_80",
+    "ada": "sm_89",
+    "hopper": "sm_90a",
+    "blackwell": "sm_100",
+    "blackwell_rtx": "sm_120",
+    "cdna2": "gfx90a",
+    "cdna3": "gfx942",
+    "rdna3": "gfx1100",
+}
 POCL = (ROOT / "tilelang/profiles/pocl.toml").read_text(encoding="utf-8")
 
 
 def test_shipped_profiles() -> None:
-    assert shipped_profiles() == ("ampere", "hopper", "pocl", "simulated")
+    assert shipped_profiles() == tuple(sorted((*DOCUMENTED, "pocl", "simulated")))
 
 
 @pytest.mark.parametrize("name", shipped_profiles())
@@ -26,11 +37,22 @@ def test_every_shipped_profile_loads(name: str) -> None:
     assert shared is not None and shared > 0
 
 
-@pytest.mark.parametrize("name", ["ampere", "hopper"])
+@pytest.mark.parametrize("name", DOCUMENTED)
 def test_documented_profiles_say_where_their_numbers_come_from(name: str) -> None:
     profile = load_profile(name)
-    for path in ("compute_units", "levels.block.max_threads", "memories.shared.capacity_bytes", "memories.shared.banks"):
-        assert (profile.source(path) or "").startswith("datasheet")
+    assert profile.architecture == DOCUMENTED[name]
+    numbers = ("vector_bytes", "registers_per_thread", "compute_units", "levels.block.max_threads", "levels.warp.threads")
+    for path in (*numbers, "memories.shared.capacity_bytes", "memories.shared.banks", "memories.register.capacity_bytes"):
+        source = profile.source(path) or ""
+        assert ": " in source and source.split(":")[0] in ("datasheet", "queried by others", "measured by others"), path
+
+
+def test_waves_and_dialects_of_documented_profiles() -> None:
+    waves = {name: load_profile(name).warp_size for name in DOCUMENTED}
+    assert {name for name, wave in waves.items() if wave == 64} == {"cdna2", "cdna3"}
+    for name, architecture in DOCUMENTED.items():
+        assert load_profile(name).dialects == ("hip" if architecture.startswith("gfx") else "cuda", "opencl")
+    assert load_profile("pocl").architecture is None
 
 
 def test_facts() -> None:

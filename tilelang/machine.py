@@ -89,7 +89,7 @@ class MemoryFacts:
 class Profile:
     """What a device can hold and do.
 
-    levels: from the widest to the narrowest. vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most
+    architecture: what compilers call it, "sm_80" or "gfx90a" (None: its driver compiles). levels: from the widest to the narrowest. vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most
     lanes of a vector in the code dialect. registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per
     thread may be addressed as named registers before a walk over them is refused. async_copy_bytes: the sizes that the device can
     copy from global to shared memory by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. grid_max:
@@ -106,6 +106,7 @@ class Profile:
     max_vector_lanes: int
     registers_per_thread: int
     unrolled_register_elements: int
+    architecture: str | None = None
     compute_units: int | None = None
     async_copy_bytes: tuple[int, ...] = ()
     zero_copy_host: bool = False
@@ -306,7 +307,7 @@ def _unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
     return raw
 
 
-_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "int | None": (int,), "bool": (bool,)}
+_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "int | None": (int,), "str | None": (str,), "bool": (bool,)}
 
 
 def _record(cls: Any, raw: Any, where: str) -> Any:
