@@ -22,12 +22,16 @@ from typing import Any, TypeVar
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a file: lines and columns count from 1; column 0 means the whole line."""
+    """A place in a file: lines and columns count from 1; column 0 means the whole line.
+
+    around: of a statement's place, the places of the steps that divided the work which it does, the first one first.
+    """
 
     file: str
     line: int
     column: int = 0
     end_column: int = 0
+    around: tuple[Span, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")

@@ -34,7 +34,7 @@ class FragmentMoves(InstructionMoves):
             raise refuse(do, "not-lowered-yet", f"`{do}` from what is staged by access is accepted by the language, not lowered"
                          " yet for this target", "leave the braces out")  # fmt: skip
         spec = region.spec.replace(level=share.level)
-        inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region))
+        inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
         self.leaf_shape(region.task, spec, (do,), inner.residences, "register")
         self.checked(inner, do, "register")
         found = self.match_of(do)

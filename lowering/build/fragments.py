@@ -237,7 +237,10 @@ class Fragments(Places, Shares, States, Leaf):
         exact = Fixed(share.tensor, None, share.buffer, slots=at)
         spec = region.spec.replace(axes=tuple(axes), units=1)
         return self.chain(
-            Frame(region.task, (), spec, Target((exact,)), sources(frame, region), fill=share.fill, fill_keys=kept), 0
+            Frame(
+                region.task, (), spec, Target((exact,)), sources(frame, region), fill=share.fill, fill_keys=kept, cuts=frame.cuts
+            ),
+            0,
         )
 
     def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:

@@ -351,6 +351,7 @@ class Frame:
     rare: bool = False  # a version for few pieces, of which there are no versions
     within: tuple[Expr, ...] = ()  # what the loops around keep by their extents: bounds that the spec has no more
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
+    cuts: tuple[Span, ...] = ()  # where the steps are written that divided the work down to this point
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
     moves: Place | None = None  # the load whose move this is
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first

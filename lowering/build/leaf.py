@@ -6,8 +6,10 @@ and, for a reduction axis, the fills fold the body to the combiner's identity.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from tilelang.errors import Span
 from tilelang.expr import (
@@ -374,6 +376,18 @@ def _list(e: Expr | None) -> tuple[Expr, ...]:
 def _last_written(frame: Frame) -> Step | None:
     written = [s for s in frame.steps if getattr(s, "span", None) is not None]
     return written[-1] if written else None
+
+
+def written_at(stmt: ir.Stmt, frame: Frame) -> ir.Stmt:
+    """A leaf whose statements know the steps around them; what no step stands for comes from the innermost one."""
+    innermost = frame.origin or (frame.cuts[-1] if frame.cuts else None)
+
+    def placed(s: Any) -> Any:
+        span = s.span if isinstance(s, ir.For) else s.span or innermost  # a loop without a place is one that nobody wrote
+        s = s.map_children(lambda c: placed(c) if isinstance(c, ir.Stmt) else c)
+        return s if span is None else s.replace(span=dataclasses.replace(span, around=frame.cuts))
+
+    return stmt if innermost is None else placed(stmt)  # type: ignore[no-any-return]
 
 
 def safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:

@@ -16,7 +16,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.conditions import holding, needed, rounds, stated
 from tilelang.lowering.build.frame import Frame, Trim, Walk, is_move, is_thread_part
-from tilelang.lowering.build.leaf import depends
+from tilelang.lowering.build.leaf import depends, written_at
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import numbers, plan_spread, tile_numbered, units_numbered, whole_number
@@ -37,8 +37,10 @@ class Nest(Rings):
         if frame.undecided and self._decides(frame, i):
             return self._versions(frame, i)
         if i == len(frame.steps):
-            return self.leaf(frame, None)
+            return written_at(self.leaf(frame, None), frame)
         step = frame.steps[i]
+        if isinstance(step, (Tile, Split, Fuse, Unfuse, Vectorize, Do)) and step.span is not None and step.span not in frame.cuts:
+            frame = frame.but(cuts=(*frame.cuts, step.span))
         match step:
             case Tile(level="block"):
                 return self.blocks(frame, i, step)
@@ -58,7 +60,7 @@ class Nest(Rings):
             case Place(verb="via"):
                 return self.chain(frame, i + 1) if frame.finishing else self.via(frame, i, step)
             case Vectorize() | Do():
-                return self.leaf(frame, step)
+                return written_at(self.leaf(frame, step), frame)
             case Units() | Inline():
                 return self.chain(frame, i + 1)
             case Open():

@@ -166,9 +166,8 @@ class Places(Part):
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:
         keys = frozenset(b.key for a in region.spec.axes for b in a.bounds)
-        inner = Frame(
-            region.task, (), region.spec, target, sources(frame, region), fill=region.fill, fill_keys=keys, origin=step.span
-        )
+        inner = Frame(region.task, (), region.spec, target, sources(frame, region), fill=region.fill, fill_keys=keys,
+                      origin=step.span, cuts=frame.cuts)  # fmt: skip
         dims = tuple(a.name for a in region.spec.axes)
         steps = self.default_steps(inner, without_stops(step.steps))
         self._check_move_axes(step, steps, dims)
@@ -263,7 +262,8 @@ class Places(Part):
         spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,
                     frame.spec.lane, frame.spec.present)  # fmt: skip
         between = tuple(s for s in frame.steps[i:k] if isinstance(s, Place))
-        return Frame(task, self.stage_steps(frame, spec, task, step, between), spec, Target(()), frame.residences)
+        steps = self.stage_steps(frame, spec, task, step, between)
+        return Frame(task, steps, spec, Target(()), frame.residences, origin=step.span, cuts=frame.cuts)
 
     def stage_steps(self, frame: Frame, spec: Spec, task: Task, step: Place, between: tuple[Place, ...]) -> tuple[Step, ...]:
         """A stage's steps, written out; silent ones follow the owners of an operand in registers.

@@ -143,6 +143,7 @@ class Shares(Part):
             fill=region.fill,
             fill_keys=kept,
             origin=step.span,
+            cuts=frame.cuts,
         )
         return self.chain(inner, 0)
 

@@ -36,6 +36,7 @@ class States(Part):
 
     def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """The scope of an accumulator: states, the steps below, results."""
+        step = step.replace(span=step.span or frame.origin)  # one that a stage implies is written where the stage is
         if step.ahead:
             raise refuse(step, "accumulate-form", f"`{step}`: an accumulator is not moved, so nothing of it can run ahead",
                          "leave `ahead` out; loads run ahead")  # fmt: skip
@@ -354,7 +355,8 @@ class States(Part):
         coordinates = tuple((n, e) for n, e in frame.spec.coordinates if n in {a.name for a in task.axes})
         spec = frame.spec.replace(title=task.name, axes=axes, coordinates=coordinates)
         around = tuple((point(a.name), a.base) for a in frame.spec.axes if a.reduction)
-        inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around))
+        inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around),
+                      origin=frame.origin, cuts=frame.cuts)  # fmt: skip
         chosen = self.default_steps(inner, steps)
         taken = self.leaf_shape(task, spec, chosen, inner.residences, target.places[0].buffer.memory)
         return self.chain(inner.but(steps=complete(spec, chosen, False, None, taken)), 0)

@@ -21,6 +21,8 @@ from tilelang.cli.page.loops import rows
 from tilelang.cli.page.record import record
 from tilelang.instruction import instruction, operand, updates
 from tilelang.lowering import ir
+from tilelang.lowering.targets.c_family import emit_placed
+from tilelang.runtime import DIALECTS
 
 VOID = {"meta", "input", "br", "hr", "col"}
 
@@ -311,7 +313,27 @@ def test_a_step_lights_the_rows_that_it_became() -> None:
     rows_of = {str(a["id"]) for _, a in found.elements if str(a.get("class")).startswith("row ")}
     assert all(set(ids) <= rows_of for ids in lit.values())
     silent = [str(step) for step, ids in zip(["", *product().schedule.steps], lit.values(), strict=False) if not ids]
-    assert silent == ["", "tile m=128 n=128 -> block", "tile m=64 n=32 -> warp", "split m=32 n=16", "tile m=4 n=4 -> thread"]
+    assert silent == [""]
+
+
+def test_a_step_that_became_no_loop_lights_the_work_that_it_divided() -> None:
+    found = Checked(written("product"))
+    rows_of = {str(a["id"]): a for _, a in found.elements if str(a.get("class")).startswith("row ")}
+    lines = emit_placed(product().program, DIALECTS["opencl"])[0].split("\n")
+    step = next(n for n, s in enumerate(product().schedule.steps, 1) if str(s) == "split m=32 n=16")
+    lit = {}
+    for tag, a in found.elements:
+        if tag == "button" and str(a.get("id")).startswith("step-"):
+            rows = [rows_of[identity] for identity in str(a.get("data-rows") or "").split()]
+            lit[str(a["id"])] = [
+                lines[n] for r in rows for n in range(int(r.get("data-from") or 1) - 1, int(r.get("data-to") or 0))
+            ]
+    written_out = lit[f"step-{step}"]
+    assert sum("+ A_register" in line for line in written_out) == 64 and any(" C[" in line for line in written_out)
+    assert not any("A_shared[" in line and "= A_staged" in line for line in written_out)  # moved by the block, not by its warps
+    for row in rows_of.values():
+        lit_by = {*(row.get("data-steps") or "").split(), *(row.get("data-around") or "").split()}
+        assert all(lines[int(row["data-from"] or 1) - 1] in lit[identity] for identity in lit_by if row.get("data-from"))
 
 
 def each(found: Any) -> Iterator[Any]:
@@ -355,6 +377,28 @@ def test_a_browser_shows_loops_lines_and_cells(name: str, browser: Browser, tmp_
     tip = browser.value("document.getElementById('tip').textContent")
     assert re.match(r"[AX]\[0, \d+\]\nthread \d+: warp \d+, lane \d+\nfirst in request \d+ of \d+", tip)
     assert browser.value("!document.getElementById('tip').hidden")
+    assert browser.complaints == []
+
+
+def test_a_browser_links_unrolled_steps_and_lines_both_ways(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written("product"), encoding="utf-8")
+    browser.open(path)
+    step = "[...document.querySelectorAll('.steps .step')].find((s) => s.textContent === 'split m=32 n=16')"
+    lit = "[...document.querySelectorAll('.line.on')].map((line) => line.textContent)"
+    browser.click(step)
+    written_out = browser.value(lit)
+    assert sum("+ A_register" in line for line in written_out) == 64
+    browser.click("[...document.querySelectorAll('.line')].find((line) => line.textContent.includes('+ A_register'))")
+    steps = "[...document.querySelectorAll('.steps .step.%s')].map((s) => s.textContent)"
+    assert browser.value(steps % "on") == ["tile m=4 n=4 -> thread"]
+    assert "split m=32 n=16" in browser.value(steps % "around") and len(browser.value(lit)) == 64
+    assert browser.value("document.querySelector('.from').textContent").startswith("From tile m=4 n=4 -> thread; divided by tile")
+    browser.click("[...document.querySelectorAll('.from .step')].find((s) => s.textContent === 'split m=32 n=16')")
+    assert browser.value(lit) == written_out
+    x, y = browser.middle(step)
+    browser.point(x, y)
+    assert browser.value("document.querySelectorAll('.line.near').length") == len(written_out)
     assert browser.complaints == []
 
 

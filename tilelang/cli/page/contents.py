@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilelang.cli.page.html import Html, data
@@ -13,7 +13,7 @@ from tilelang.errors import Span
 from tilelang.explain import refinements
 from tilelang.lowering import ir
 from tilelang.runtime import Kernel
-from tilelang.steps import Step
+from tilelang.steps import Split, Step
 
 
 @dataclasses.dataclass
@@ -23,6 +23,7 @@ class Contents:
     kernel: Kernel
     record: Record
     steps: list[tuple[Step | None, Any]]
+    places: list[Span | None]  # where each step is written; an implied walk stands where the step above it does
     names: dict[str, str]  # files by their last name
     figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
     script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place -> the id of its picture's data
@@ -55,7 +56,16 @@ def contents(kernel: Kernel, record: Record) -> Contents:
     found: set[Span | None] = {span for step in kernel.schedule.steps for span in spans(step)}
     found |= {getattr(s, "span", None) for k in kernel.program.kernels for s in ir.statements(k.body)}
     files = sorted({s.file for s in found if s is not None}, key=lambda f: (-len(f), f))
-    return Contents(kernel, record, steps, {f: os.path.basename(f) or f for f in files})
+    return Contents(kernel, record, steps, _places([step for step, _ in steps]), {f: os.path.basename(f) or f for f in files})
+
+
+def _places(steps: Sequence[Step | None]) -> list[Span | None]:
+    found: list[Span | None] = []
+    above: Span | None = None
+    for step in steps:
+        above = getattr(step, "span", None) or above
+        found.append(above if isinstance(step, Split) else getattr(step, "span", None))
+    return found
 
 
 def spans(step: Step) -> set[Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilelang.cli.page.contents import shortened
@@ -24,6 +24,23 @@ class Row:
     @property
     def span(self) -> Span | None:
         return getattr(self.statements[0], "span", None)
+
+    @property
+    def around(self) -> frozenset[Span]:
+        """Where the steps are written that divided the work of its statements; of a loop or a condition, its rows say that."""
+        inner = () if self.inside else (s for stmt in self.statements for s in ir.statements(stmt))
+        places = (getattr(s, "span", None) for s in inner)
+        return frozenset(span for place in places if place is not None for span in place.around)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What rows lead to. pictures: a statement's number -> the figure of its move. names: files as they are shown. steps: what a row
+    tells of the steps that it comes from, as attributes."""
+
+    pictures: Mapping[int, str]
+    names: Mapping[str, str]
+    steps: Callable[[Row], Mapping[str, str | None]]
 
 
 def rows(kernel: ir.Kernel) -> tuple[Row, ...]:
@@ -92,26 +109,23 @@ def section(
     kernel: ir.Kernel,
     source: str | None,
     places: Sequence[range],
-    pictures: Mapping[int, str],
-    names: Mapping[str, str],
+    shown: Shown,
 ) -> Html:
-    """The tree and the source of one kernel, side by side.
-
-    pictures: the figure that shows a statement's move. names: files as they are shown.
-    """
+    """The tree and the source of one kernel, side by side, under a line for the steps that what is chosen comes from."""
     first, last = _extent(places) if source is not None else (0, 0)
-    tree = tag("ul", *(_item(number, row, places, pictures, names) for row in rows(kernel)), class_="tree", data_kernel=number)
+    tree = tag("ul", *(_item(number, row, places, shown) for row in rows(kernel)), class_="tree", data_kernel=number)
+    chosen = tag("p", "Choose a row or a line: the steps that it comes from stand here.", class_="from lead", aria_live="polite")
     if source is None:
-        return tag("div", tree, class_="single")
+        return tag("div", chosen, tag("div", tree, class_="single"), class_="kernel")
     lines = source.split("\n")
     first = max((i for i in range(first) if lines[i].startswith("//")), default=first)  # the emitter heads a kernel by a comment
-    shown = [
+    text = [
         tag("span", tag("i", str(n + 1)), tag("code", lines[n]), class_="line", id=f"k{number}-l{n + 1}", data_line=n + 1)
         for n in range(first, min(last + 1, len(lines)))
     ]
     label = f"source of {kernel.name}: arrows move, Enter shows the statement"
-    pane = tag("div", *shown, class_="source", data_kernel=number, tabindex=0, role="listbox", aria_label=label)
-    return tag("div", tag("div", tree, class_="pane"), pane, class_="beside")
+    pane = tag("div", *text, class_="source", data_kernel=number, tabindex=0, role="listbox", aria_label=label)
+    return tag("div", chosen, tag("div", tag("div", tree, class_="pane"), pane, class_="beside"), class_="kernel")
 
 
 def _extent(places: Sequence[range]) -> tuple[int, int]:
@@ -119,7 +133,7 @@ def _extent(places: Sequence[range]) -> tuple[int, int]:
     return (min(r.start for r in used), max(r.stop for r in used)) if used else (0, 0)
 
 
-def _item(number: int, row: Row, places: Sequence[range], pictures: Mapping[int, str], names: Mapping[str, str]) -> Html:
+def _item(number: int, row: Row, places: Sequence[range], shown: Shown) -> Html:
     lines = [places[n] for n in row.numbers if n < len(places) and places[n]]
     found = _extent(lines)
     count = len(row.statements)
@@ -130,18 +144,18 @@ def _item(number: int, row: Row, places: Sequence[range], pictures: Mapping[int,
     button = tag(
         "button", tag("code", text), tag("span", f"and {count - 1} more", class_="more") if count > 1 else None, type="button",
         class_=f"row {_word(stmt)}", id=f"k{number}-s{row.numbers[0]}", data_from=found[0] + 1 if lines else None,
-        data_to=found[1] if lines else None, data_kernel=number,
+        data_to=found[1] if lines else None, data_kernel=number, **shown.steps(row),
     )  # fmt: skip
-    picture = next((pictures[n] for n in row.numbers if n in pictures), None)
+    picture = next((shown.pictures[n] for n in row.numbers if n in shown.pictures), None)
     link = tag("a", "picture", href=f"#{picture}", class_="see") if picture else None
     parts: list[Any] = [tag("div", button, link, class_="head")]
     if isinstance(stmt, ir.Barrier):
         parts.append(
-            tag("ul", *(tag("li", shortened(r, names)) for r in stmt.reasons), class_="reasons") if stmt.reasons else None
+            tag("ul", *(tag("li", shortened(r, shown.names)) for r in stmt.reasons), class_="reasons") if stmt.reasons else None
         )
     for word, inner in row.inside:
         parts.append(tag("span", word, class_="else") if word else None)
-        parts.append(tag("ul", *(_item(number, r, places, pictures, names) for r in inner)))
+        parts.append(tag("ul", *(_item(number, r, places, shown) for r in inner)))
     return tag("li", join(*parts))
 
 

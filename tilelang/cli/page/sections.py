@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tilelang.cli.page import loops
@@ -13,7 +14,6 @@ from tilelang.errors import DeviceError
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_family import emit_placed
 from tilelang.runtime import DIALECTS
-from tilelang.steps import Step
 
 OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # what has a buffer of its own
 
@@ -32,7 +32,7 @@ def steps_section(c: Contents) -> Html:
         span = getattr(step, "span", None)
         said = "the whole computation" if step is None else str(step)
         head = tag(
-            "button", said, type="button", class_="step", data_rows=" ".join(_rows_of(c, step)) or None, id=f"step-{number}"
+            "button", said, type="button", class_="step", data_rows=" ".join(_rows_of(c, number)) or None, id=f"step-{number}"
         )
         cells = [_extent_cell(left.get(a), before.get(a)) for a in axes]
         note = "implied" if implied else c.place(span)
@@ -40,9 +40,13 @@ def steps_section(c: Contents) -> Html:
         before = left
     heads = ["step", "written at", "level", *(f"{a} (reduced)" if a in reduced else a for a in axes), "lives in"]
     means = tag("pre", tag("code", c.kernel.computation.text.rstrip("\n")))
-    return tag("section", tag("h2", "Steps"), means, tag("p", "What is left of each axis after each step, for one unit of the level. "
-               "A step lights the loops and the source lines that it became.", class_="lead"),
-               table(heads, rows, class_="steps"), id="steps")  # fmt: skip
+    lead = (
+        "What is left of each axis after each step, for one unit of the level. A step lights the loops that it became, and the lines "
+        "of the work that it divided."
+    )
+    return tag(
+        "section", tag("h2", "Steps"), means, tag("p", lead, class_="lead"), table(heads, rows, class_="steps"), id="steps"
+    )
 
 
 def _extent_cell(now: int | None, before: int | None) -> Any:
@@ -51,18 +55,27 @@ def _extent_cell(now: int | None, before: int | None) -> Any:
     return tag("b", f"{now:,}") if before is not None and now != before else tag("span", f"{now:,}", class_="quiet")
 
 
-def _rows_of(c: Contents, step: Step | None) -> list[str]:
-    """The rows of the trees whose statements come from a step, or from the braces below it."""
+def _rows_of(c: Contents, at: int) -> list[str]:
+    """The rows of the trees whose statements come from a step, from the braces below it, or do work that it divided."""
+    (step, _), place = c.steps[at], c.places[at]
     written = spans(step) if step is not None else set()
     found = []
     for number, kernel in enumerate(c.kernel.program.kernels):
         todo = list(loops.rows(kernel))
         while todo:
             row = todo.pop(0)
-            if row.span in written:
+            if row.span in written or place in row.around:
                 found.append(f"k{number}-s{row.numbers[0]}")
-            todo = [r for _, inner in row.inside for r in inner] + todo
+            else:
+                todo = [r for _, inner in row.inside for r in inner] + todo
     return found
+
+
+def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
+    """The steps that a row comes from, and the others that divided its work, as attributes of the row."""
+    own = [f"step-{n}" for n, (step, _) in enumerate(c.steps) if step is not None and row.span in spans(step)]
+    around = [f"step-{n}" for n, place in enumerate(c.places) if place in row.around and f"step-{n}" not in own]
+    return {"data_steps": " ".join(own) or None, "data_around": " ".join(around) or None}
 
 
 # ---------------------------------------------------------------- what stands out
@@ -105,7 +118,9 @@ def loops_section(c: Contents) -> Html:
     """The statement tree of each kernel beside the source that it became."""
     try:
         source, places = emit_placed(c.kernel.program, DIALECTS[c.kernel.target.dialect])
-        lead = "A row of the tree lights the lines that it became; a line lights its row."
+        lead = (
+            "A row of the tree lights the lines that it became; a line lights its row. Both light the steps that they come from."
+        )
     except DeviceError as error:
         source, places = None, tuple(() for _ in c.kernel.program.kernels)
         lead = f"There is no source to show: {error.message}."
@@ -118,7 +133,8 @@ def loops_section(c: Contents) -> Html:
         about += f", {barriers} {'barrier' if barriers == 1 else 'barriers'}"
         parts.append(tag("h3", f"kernel {kernel.name}", tag("span", about, class_="quiet origin")))
         parts += [tag("p", shortened(note, c.names), class_="lead") for note in kernel.notes]
-        parts.append(loops.section(number, kernel, source, places[number], pictures, c.names))
+        shown = loops.Shown(pictures, c.names, functools.partial(_steps_of, c))
+        parts.append(loops.section(number, kernel, source, places[number], shown))
     return tag("section", tag("h2", "Loops and source"), tag("p", lead, class_="lead"), *parts, id="loops")
 
 
