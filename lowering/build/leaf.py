@@ -387,7 +387,7 @@ def written_at(stmt: ir.Stmt, frame: Frame) -> ir.Stmt:
         s = s.map_children(lambda c: placed(c) if isinstance(c, ir.Stmt) else c)
         return s if span is None else s.replace(span=dataclasses.replace(span, around=frame.cuts))
 
-    return stmt if innermost is None else placed(stmt)  # type: ignore[no-any-return]
+    return stmt if innermost is None else placed(stmt)
 
 
 def safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
