@@ -38,7 +38,7 @@ MEMBERS = {
     "Schedule": BUILDER + " steps specs prefix check explain text hash",
     "Move": BUILDER + " via",
     "Layout": "pad swizzle",
-    "Kernel": "__call__ check benchmark source schedule resources assembly estimate launch",
+    "Kernel": "__call__ check benchmark source schedule compiled resources assembly estimate launch",
 }
 
 PARAMETERS = {

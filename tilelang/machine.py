@@ -89,12 +89,13 @@ class MemoryFacts:
 class Profile:
     """What a device can hold and do.
 
-    architecture: what compilers call it, "sm_80" or "gfx90a" (None: its driver compiles). levels: from the widest to the narrowest. vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most
-    lanes of a vector in the code dialect. registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per
-    thread may be addressed as named registers before a walk over them is refused. async_copy_bytes: the sizes that the device can
-    copy from global to shared memory by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. grid_max:
-    blocks along each grid dimension. capabilities, instructions: names. rates: measured numbers, their unit in the name. sources:
-    where a number comes from, by its path in the file.
+    architecture: what compilers call it, "sm_80" or "gfx90a" (None: its driver compiles). levels: from the widest to the narrowest.
+    vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most lanes of a vector in the code dialect.
+    registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per thread may be addressed as named
+    registers before a walk over them is refused. async_copy_bytes: the sizes that the device can copy from global to shared memory
+    by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. grid_max: blocks along each grid dimension.
+    capabilities, instructions: names. rates: measured numbers, their unit in the name. sources: where a number comes from, by its
+    path in the file.
     """
 
     name: str
@@ -189,6 +190,7 @@ class Profile:
         line_bytes: int | None = None,
         compute_units: int | None = None,
         zero_copy_host: bool | None = None,
+        architecture: str | None = None,
         source: str = "queried",
     ) -> Profile:
         """The profile with what the driver said in place of what the file says; None leaves a number as it is."""
@@ -205,7 +207,9 @@ class Profile:
             "global": {"capacity_bytes": global_bytes, "line_bytes": line_bytes},
         }
         memories = tuple(put(f"memories.{f.name}.", f, **wanted.get(f.name, {})) for f in self.memories)
-        top: Profile = put("", self, name=name, compute_units=compute_units, zero_copy_host=zero_copy_host)
+        top: Profile = put(
+            "", self, name=name, compute_units=compute_units, zero_copy_host=zero_copy_host, architecture=architecture
+        )
         sources = tuple(sorted({**dict(self.sources), **dict.fromkeys(changed, source)}.items()))
         merged: Profile = dataclasses.replace(top, levels=levels, memories=memories, sources=sources)
         return merged

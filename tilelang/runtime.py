@@ -23,6 +23,8 @@ from tilelang.computation import Computation, Tensor, as_computation, computatio
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
+from tilelang.lowering.compilers import interface as compilers
+from tilelang.lowering.compilers.disassembly import disassemble
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.pipeline import lower
@@ -33,6 +35,7 @@ from tilelang.schedule import Builder, Schedule
 from tilelang.targets import DIALECTS, Target, devices, target
 
 if TYPE_CHECKING:
+    from tilelang.lowering.compilers.compiled import Compiled
     from tilelang.lowering.drivers.interface import Connection, Driver, Function
     from tilelang.lowering.simulate import Report
     from tilelang.reference import Report as CheckReport
@@ -106,13 +109,37 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Resources:
-    """What one kernel of a program uses: blocks, threads of a block, shared bytes of a block, register elements of a thread."""
+    """What one kernel of a program uses: blocks, threads of a block, shared bytes of a block, register elements of a thread.
+
+    The others are what a compiler reports of the machine code (see CompiledKernel), None where none can tell: registers of a thread,
+    bytes of its stack, bytes that spilled registers are stored and loaded with, and AMD's scalar and accumulation registers.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
     threads: int
     shared_bytes: int
     register_elements: int
+    registers: int | None = None
+    stack_bytes: int | None = None
+    spill_store_bytes: int | None = None
+    spill_load_bytes: int | None = None
+    scalar_registers: int | None = None
+    accumulation_registers: int | None = None
+
+    def __str__(self) -> str:
+        """What a compiler reports, in words; empty where none can tell."""
+        if self.registers is None:
+            return ""
+        kinds = [(self.registers, "registers"), (self.accumulation_registers, "accumulation registers")]
+        kinds += [(self.scalar_registers, "scalar registers")]
+        spilled = f"spilled {self.spill_store_bytes} bytes stored, {self.spill_load_bytes} loaded" if self.spills else "no spills"
+        return ", ".join([*(f"{count} {kind}" for count, kind in kinds if count), f"stack {self.stack_bytes} bytes", spilled])
+
+    @property
+    def spills(self) -> bool:
+        """Whether a compiler reports that registers are kept in memory for want of room."""
+        return bool(self.spill_store_bytes or self.spill_load_bytes)
 
 
 class Kernel:
@@ -137,16 +164,57 @@ class Kernel:
         """The text that the device's compiler gets."""
         return emit(self.program, DIALECTS[self.target.dialect])
 
+    @functools.cached_property
+    def compiled(self) -> Compiled:
+        """The machine code for the profile's architecture, with what it uses; no device is needed.
+
+        Raises DeviceError: `no-compiler` where only the driver compiles the dialect, or its compiler is not installed.
+        """
+        architecture = self.target.profile.architecture
+        compiler = compilers.load(self.target.dialect)
+        if architecture is None:
+            message = f"the profile {self.target.profile.name} does not say for which architecture to compile"
+            raise DeviceError("no-compiler", message, mend='a profile with architecture = "sm_80", say')
+        return compiler.compile_source(self.source, architecture, (), BinaryCache(self.options.cache_dir))
+
     @property
     def resources(self) -> tuple[Resources, ...]:
-        """What each kernel of the program uses."""
+        """What each kernel of the program uses; also what the compiler reports, where one is installed that can tell."""
+        compiled, _ = self._compiled_or_why
         kernels = self.program.kernels
-        return tuple(Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels)
+        found = [Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels]
+        if compiled is None:
+            return tuple(found)
+        names = kernel_names(self.program, DIALECTS[self.target.dialect])
+        reported = [dataclasses.asdict(compiled.kernel(names[r.kernel])) for r in found]
+        taken = {f.name for f in dataclasses.fields(Resources)} - {"shared_bytes"}
+        return tuple(dataclasses.replace(r, **{k: v for k, v in one.items() if k in taken})
+                     for r, one in zip(found, reported, strict=True))  # fmt: skip
+
+    def _reported(self, used: Resources) -> str:
+        """What a compiler reports of a kernel, or why nothing is known; empty where the dialect has no compiler."""
+        if self.target.dialect not in compilers.COMPILERS:
+            return ""
+        _, why = self._compiled_or_why
+        return f"registers unknown: {why}" if why else str(used)
+
+    @functools.cached_property
+    def _compiled_or_why(self) -> tuple[Compiled | None, str]:
+        """The machine code, or why there is none."""
+        try:
+            return self.compiled, ""
+        except DeviceError as error:
+            if error.code not in compilers.ABSENT:
+                raise
+            return None, f"{error.message}: {error.mend}"
 
     @property
     def assembly(self) -> str:
-        """The machine code as text, where the target can give it."""
-        raise DeviceError("no-assembly", f"{self.target} gives no assembly", mend="read kernel.source")
+        """The machine code as text: SASS, or AMD's assembly.
+
+        Raises DeviceError where no compiler or no disassembler can give it, with what to install.
+        """
+        return disassemble(self.compiled)
 
     @property
     def estimate(self) -> Any:
@@ -161,6 +229,7 @@ class Kernel:
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
+            lines += [f"  {reported}"] if (reported := self._reported(used)) else []
             lines += [f"  {note}" for note in k.notes]
             for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
                 lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]

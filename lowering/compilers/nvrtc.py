@@ -71,17 +71,25 @@ def _open(path: Path) -> Library | None:
     return Library((major.value, minor.value), tuple(numbers), include, handle)
 
 
+def version() -> str:
+    """The compiler's name and version. Raises DeviceError `no-compiler` where it is not installed."""
+    return str(_installed()[0])
+
+
+def _installed() -> tuple[Library, ...]:
+    if not libraries():
+        raise DeviceError("no-compiler", "CUDA kernels need NVRTC and CUDA's headers, which are not installed", mend=_INSTALL)
+    return libraries()
+
+
 def library_for(architecture: str) -> Library:
     """The NVRTC for an architecture. Raises DeviceError where there is none, or none that knows the architecture."""
-    if not libraries():
-        message = f"CUDA kernels for {architecture} need NVRTC and CUDA's headers, which are not installed"
-        raise DeviceError("no-compiler", message, mend=_INSTALL)
-    for library in libraries():
+    for library in _installed():
         if library.compiles_for(architecture):
             return library
     known = " ".join(f"sm_{n}" for n in sorted({n for one in libraries() for n in one.architectures}))
     names = " and ".join(map(str, libraries()))
-    raise DeviceError("unknown-architecture", f"{names} do not compile for `{architecture}`", mend=f"one of {known}")
+    raise DeviceError("unknown-architecture", f"no `{architecture}` in {names}", mend=f"one of {known}")
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:

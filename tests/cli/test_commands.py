@@ -209,7 +209,10 @@ def test_diff(gemm: str) -> None:
 def test_devices() -> None:
     result = tilelang("devices")
     assert result.exit_code == 0 and "Portable Computing Language" in result.stdout and "cuda:" in result.stdout
-    assert of_json(tilelang("devices", "--json"))["devices"]
+    assert "compiles cuda" in result.stdout and "compiles hip" in result.stdout
+    listed = of_json(tilelang("devices", "--json"))
+    assert listed["devices"] and len(listed["compilers"]) == 3
+    assert all(tool["found"] or "[compilers]" in tool["get"] for tool in listed["compilers"])
 
 
 @pytest.mark.parametrize(
@@ -217,6 +220,7 @@ def test_devices() -> None:
     [
         ([], 2, "Usage"), (["rnu", "x"], 2, "Did you mean 'run'?"), (["run"], 2, "Missing argument"),
         (["run", "gone.tile"], 2, "cannot be read"), (["run", "GEMM", "-s", "simt", "-S", "M=-3"], 1, "error[extent]"),
+        (["source", "GEMM", "-s", "simt", "--assembly"], 1, "error[no-compiler]"),
         (["run", "GEMM"], 2, "several schedules"), (["run", "GEMM", "-s", "smt"], 2, "did you mean `simt`?"),
         (["run", "GEMM", "-s", "simt", "-S", "Q=3"], 2, "no parameter `Q`"), (["run", "GEMM", "-S", "M"], 2, "is no size"),
         (["run", "GEMM", "-S", "M=x"], 2, "is no size"), (["run", "GEMM", "-s", "simt", "-i", "Z=z.npy"], 2, "no input `Z`"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import clang, disassembly, nvrtc, wheels
+from tilelang.lowering.compilers import clang, disassembly, interface, nvrtc, wheels
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed
 from tilelang.lowering.compilers.listing import listings
 from tilelang.lowering.drivers.cache import BinaryCache
@@ -90,7 +90,7 @@ def test_a_long_log_is_cut() -> None:
 
 @needs_nvrtc
 def test_an_architecture_that_is_not_known() -> None:
-    with pytest.raises(DeviceError, match="do not compile for `sm_999`") as caught:
+    with pytest.raises(DeviceError, match="no `sm_999` in NVRTC") as caught:
         nvrtc.compile_source(TWICE, "sm_999")
     assert caught.value.code == "unknown-architecture" and "sm_80" in str(caught.value.mend)
 
@@ -128,6 +128,23 @@ def test_what_is_no_cubin_is_told() -> None:
     with pytest.raises(DeviceError, match="does not disassemble") as caught:
         disassembly.disassemble(Compiled("sm_80", "NVRTC 12.9", b"no code", ()))
     assert caught.value.code == "no-assembly"
+
+
+def test_tools_say_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = [nvrtc.libraries(), clang.program(), disassembly.disassembler()]
+    assert [tool.found is not None for tool in interface.tools()] == [bool(one) for one in here]
+    monkeypatch.setattr(nvrtc, "libraries", lambda: ())
+    monkeypatch.setattr(clang, "program", lambda: None)
+    monkeypatch.setattr(disassembly, "disassembler", lambda: None)
+    clang.version.cache_clear()
+    assert [(tool.found, "[compilers]" in tool.get) for tool in interface.tools()] == [(None, True)] * 3
+
+
+def test_dialects_that_only_a_driver_compiles() -> None:
+    assert interface.load("cuda") is nvrtc and interface.load("hip") is clang
+    with pytest.raises(DeviceError, match="opencl is compiled by the device's driver alone") as caught:
+        interface.load("opencl")
+    assert caught.value.code in interface.ABSENT
 
 
 @needs_clang

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import shutil
 import sys
@@ -23,6 +24,7 @@ OTHERS = [
 @reporting
 def command() -> None:
     """List the devices that kernels can run on here, the best first, and what is missing for other kinds. Exits with 3 without any."""
+    from tilelang.lowering.compilers.interface import tools
     from tilelang.runtime import devices
 
     try:
@@ -45,6 +47,7 @@ def command() -> None:
                     for d in found
                 ],
                 "missing": missing,
+                "compilers": [dataclasses.asdict(tool) for tool in tools()],
                 "profiles": list(shipped_profiles()),
             }
         )  # fmt: skip
@@ -66,6 +69,8 @@ def command() -> None:
             or "nothing of it"
         )
         lines.append(f"{m['dialect']}: kernels are not lowered to it yet; here is {here}; it needs {m['get']}")
+    lines.append("")
+    lines += [f"{t.found or 'not here'}: {t.use}{'' if t.found else f'; {t.get}'}" for t in tools()]
     lines.append(
         f"profiles for devices that are not here: {', '.join(shipped_profiles())}  (source, explain, simulate --profile NAME)"
     )

@@ -12,21 +12,28 @@ if TYPE_CHECKING:
     from tilelang.runtime import Kernel
 
 
+# What a source is for where no profile is asked for: the same on every machine.
+PROFILES = {"opencl": "pocl", "cuda": "ampere", "hip": "cdna2"}
+
+
 @click.command("source")
 @click.option("--target", default="opencl", show_default=True, metavar="DIALECT", help="The language of the source.")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@click.option("--assembly", is_flag=True, help="Compile it for the profile's architecture, and print the machine code as text.")
 @of_a_file
-def command(asked: Asked, target: str, until: int | None) -> None:
+def command(asked: Asked, target: str, until: int | None, assembly: bool) -> None:
     """Print the source that a schedule of FILE lowers to. No device is needed."""
     kernel = without_a_device(asked, target, until)
+    text = kernel.assembly if assembly else kernel.source
     if is_json():
-        emit({"target": str(kernel.target), "source": kernel.source})
+        made = {"target": str(kernel.target), "source": kernel.source}
+        emit({**made, "architecture": kernel.target.profile.architecture, "assembly": text} if assembly else made)
     else:
-        click.echo(kernel.source, nl=not kernel.source.endswith("\n"))
+        click.echo(text, nl=not text.endswith("\n"))
 
 
 def without_a_device(asked: Asked, dialect: str = "opencl", until: int | None = None) -> Kernel:
-    """The kernel for the profile asked for, else for PoCL's as it ships: the same text on every machine."""
+    """The kernel for the profile asked for, else for the dialect's own as it ships: the same text on every machine."""
     from tilelang.runtime import compile, target
 
-    return compile(asked.schedule(until), target(dialect, profile=asked.profile or "pocl"))
+    return compile(asked.schedule(until), target(dialect, profile=asked.profile or PROFILES.get(dialect, "pocl")))
