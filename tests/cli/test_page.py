@@ -463,7 +463,7 @@ def test_a_browser_shows_what_one_unit_holds(browser: Browser, tmp_path: Path) -
     browser.value(
         f"(() => {{ const s = {figure}.querySelector('select'); s.value = 'warp'; s.dispatchEvent(new Event('change')); }})()"
     )
-    assert browser.value(said) == ""
+    assert browser.value(said) == "A click on a cell, or the buttons, show what one unit holds alone."
     browser.click(f"{figure}.querySelector('[data-go=next]')")
     browser.click(f"{figure}.querySelector('[data-go=next]')")
     assert browser.value(said) == "Warp 1 holds 2,048 elements of C, in 2,048 registers of C_state."

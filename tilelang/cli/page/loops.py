@@ -120,7 +120,15 @@ def section(
     lines = source.split("\n")
     first = max((i for i in range(first) if lines[i].startswith("//")), default=first)  # the emitter heads a kernel by a comment
     text = [
-        tag("span", tag("i", str(n + 1)), tag("code", lines[n]), class_="line", id=f"k{number}-l{n + 1}", data_line=n + 1)
+        tag(
+            "span",
+            tag("i", str(n + 1)),
+            tag("code", lines[n]),
+            class_="line",
+            role="option",
+            id=f"k{number}-l{n + 1}",
+            data_line=n + 1,
+        )
         for n in range(first, min(last + 1, len(lines)))
     ]
     label = f"source of {kernel.name}: arrows move, Enter shows the statement"

@@ -90,6 +90,7 @@
       if (move) {
         const next = Math.max(0, Math.min(lines.length - 1, at < 0 ? 0 : at + move));
         lines.forEach((x, n) => x.classList.toggle("cursor", n === next));
+        pane.setAttribute("aria-activedescendant", lines[next].id);
         into(pane, lines[next]);
         event.preventDefault();
       } else if (event.key === "Enter" && at >= 0) choose(lines[at]);
@@ -192,6 +193,20 @@
       const [low, high] = this.range[mode];
       return ramp(high > low ? (this.get(mode, i) - low) / (high - low) : 0.35);
     }
+    block(number) {
+      const [x, y, z] = this.d.grid;
+      return y * z === 1 ? `block ${number}` : `block (${number % x}, ${Math.floor(number / x) % y}${z > 1 ? `, ${Math.floor(number / x / y)}` : ""})`;
+    }
+    owner(i) {  // whose cells grow together: the unit that the colours show; null where every cell stands for itself
+      const mode = this.mode;
+      if (mode === "block") return this.get("blocks", i) === 1 ? this.get("block", i) : null;
+      return this.isLevel(mode) ? Math.floor(this.get("thread", i) / this.each(mode)) : null;
+    }
+    alike(a, b) {
+      const i = a === null ? undefined : this.at.get(a), j = b === null ? undefined : this.at.get(b);
+      const owner = i === undefined || j === undefined ? null : this.owner(i);
+      return owner !== null && owner === this.owner(j);
+    }
     spread(width) {
       let low = Infinity, high = -Infinity;
       this.elements.forEach((_, i) => { const c = this.get("held", i) % width; low = Math.min(low, c); high = Math.max(high, c); });
@@ -205,8 +220,8 @@
       this.labels = d.starts.map((e, n) => (d.banked ? `${Math.floor(this.byte(e) / (d.banks * d.bankBytes))}` : index(Math.max(0, e), d.shape)));
       this.left = Math.ceil(Math.max(...this.labels.map((t) => context.measureText(t).width))) + 8;
       this.top = 16;
-      const room = this.canvas.parentElement.clientWidth - this.left - 2;
-      this.size = Math.max(3, Math.min(14, Math.floor(room / d.columns), lines > 64 ? 8 : 14));
+      const room = this.canvas.parentElement.clientWidth - this.left - 18;  // with room for a scroll bar
+      this.size = Math.max(3, Math.min(14, Math.floor(room / d.columns), Math.max(6, Math.floor(590 / lines))));
       const width = this.left + d.columns * this.size + 1, height = this.top + lines * this.size + 1;
       const scale = window.devicePixelRatio || 1;
       this.canvas.width = width * scale; this.canvas.height = height * scale;
@@ -247,8 +262,14 @@
             }
             if (crowded.has(e)) { c.strokeStyle = alarm; c.lineWidth = 2; c.strokeRect(x + 0.5, y + 0.5, s - gap - 1, s - gap - 1); c.lineWidth = 1; }
           } else {
+            const right = gap && this.alike(e, this.element(line, column + 1)) ? 0 : gap;
+            const below = gap && this.alike(e, this.element(line + 1, column)) ? 0 : gap;
             c.fillStyle = i === undefined ? empty : this.colour(i);
-            c.fillRect(x, y, s - gap, s - gap);
+            c.fillRect(x, y, s - right, s - below);
+            if (gap && !right && !below && !this.alike(e, this.element(line + 1, column + 1))) {
+              c.fillStyle = ink("--void");
+              c.fillRect(x + s - 1, y + s - 1, 1, 1);
+            }
           }
         }
       c.fillStyle = quiet;
@@ -295,9 +316,8 @@
         return out.join("\n");
       }
       if (d.block !== undefined) {
-        const [x, y] = d.grid, block = this.get("block", i), n = this.get("blocks", i);
-        const place = d.grid[1] * d.grid[2] === 1 ? `${block}` : `(${block % x}, ${Math.floor(block / x) % y}${d.grid[2] > 1 ? `, ${Math.floor(block / x / y)}` : ""})`;
-        out.push(`block ${place}${n > 1 ? ` and ${times(n - 1, "more block", "more blocks")}` : ""}`);
+        const n = this.get("blocks", i);
+        out.push(`${this.block(this.get("block", i))}${n > 1 ? ` and ${times(n - 1, "more block", "more blocks")}` : ""}`);
         return out.join("\n");
       }
       if (d.registers) return [...out, ...this.holders(e)].join("\n");
@@ -349,7 +369,7 @@
 
     choose(request) {
       this.chosen = request || null;
-      if (!this.chosen) this.said.textContent = "";
+      if (!this.chosen) this.said.textContent = this.hint();
       else if (this.d.registers) {
         const r = this.chosen, elements = new Set();
         for (let k = 0; k < r.runs.length; k += 3) for (let n = 0; n < r.runs[k + 2]; n++) elements.add(r.runs[k + 1] + n);
@@ -367,6 +387,11 @@
       this.legend();
     }
 
+    hint() {
+      const what = this.d.registers ? "what one unit holds" : "one request of a warp";
+      return `A click on a cell, or the buttons, show ${what} alone.`;
+    }
+
     alone() {  // what can be shown alone: requests, or the units of the level that the colours show
       if (!this.d.registers) return this.d.requests || [];
       const level = this.isLevel(this.mode) ? this.mode : "thread";
@@ -379,6 +404,7 @@
       if (!bar || !this.alone().length) return;
       bar.hidden = false;
       this.said.hidden = false;
+      this.said.textContent = this.hint();
       const beside = (step) => {
         const list = this.alone(), at = this.chosen ? list.findIndex((r) => r.number === this.chosen.number) + step : 0;
         return list[Math.max(0, Math.min(list.length - 1, at))];
@@ -449,7 +475,11 @@
       } else if (mode === "content") {
         box.append(`colour: row of ${d.tensor.name}; shade: place in the row`);
       } else if (mode === "block") {
-        box.append(d.grid[0] > 12 ? "blocks in turn: three colours in four shades, again and again" : "colour: the block's row in the grid; shade: its place in the row");
+        const blocks = new Map();
+        this.elements.forEach((_, i) => { if (blocks.size <= 8 && !blocks.has(this.get("block", i))) blocks.set(this.get("block", i), this.colour(i)); });
+        if (blocks.size <= 8) [...blocks].sort((a, b) => a[0] - b[0]).forEach(([block, colour]) => entry(colour, this.block(block), "box"));
+        else box.append(d.grid[0] > 12 ? "blocks in turn: three colours in four shades, again and again" : "colour: the block's row in the grid; shade: its place in the row");
+        if (this.range.blocks[1] > 1) box.append("of several blocks the first");
       } else {
         const [low, high] = this.range[mode], one = { time: 1 }[mode] || 0;
         const said = {
@@ -470,8 +500,11 @@
     }
   }
 
+  const clearOfHeader = () => { document.documentElement.style.scrollPaddingTop = `${document.querySelector("header").offsetHeight + 8}px`; };
+  clearOfHeader();
   const pictures = all(".picture").map((figure) => new Picture(figure));
   let waiting;
+  window.addEventListener("resize", clearOfHeader);
   window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => pictures.forEach((p) => p.lay()), 100); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => pictures.forEach((p) => p.lay()));
   arrive();

@@ -31,8 +31,11 @@ def steps_section(c: Contents) -> Html:
         implied = bool(getattr(step, "implied", False))
         span = getattr(step, "span", None)
         said = "the whole computation" if step is None else str(step)
-        head = tag(
-            "button", said, type="button", class_="step", data_rows=" ".join(_rows_of(c, number)) or None, id=f"step-{number}"
+        rows_lit = " ".join(_rows_of(c, number))
+        head = (
+            tag("button", said, type="button", class_="step", data_rows=rows_lit, id=f"step-{number}")
+            if rows_lit
+            else tag("code", said, class_="step", id=f"step-{number}")
         )
         cells = [_extent_cell(left.get(a), before.get(a)) for a in axes]
         note = "implied" if implied else c.place(span)
