@@ -40,7 +40,7 @@ def test_resources_are_what_the_compiler_reports(dialect: str, profile: str, mon
 @needs_compilers
 @pytest.mark.parametrize(("dialect", "profile", "word"), [("cuda", "hopper", "EXIT"), ("hip", "cdna2", "s_endpgm")])
 def test_assembly(dialect: str, profile: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if disassembly.disassembler() is None:
+    if not disassembly.disassemblers():
         pytest.skip(f"nvdisasm is not installed: {wheels.INSTALL}")
     assert word in kernel(dialect, profile, monkeypatch).assembly
 

@@ -10,28 +10,28 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import wheels
 from tilelang.lowering.compilers.compiled import Compiled
 
-# Both print the same instructions; cuobjdump works only beside nvdisasm, and prints each one's bits as well.
-_PROGRAMS = {"nvdisasm": ("-c",), "cuobjdump": ("-sass",)}
 
-
-def disassembler() -> Path | None:
-    """The program that disassembles cubins; None where there is none."""
-    return next((path for path in map(wheels.program, _PROGRAMS) if path is not None), None)
+def disassemblers() -> list[Path]:
+    """The programs here that disassemble cubins: the wheel's, then that of a toolkit on the search path."""
+    return wheels.programs("nvdisasm")
 
 
 def disassemble(compiled: Compiled) -> str:
-    """The text of a compiled kernel. Raises DeviceError where no disassembler is installed, or it fails."""
+    """The text of a compiled kernel. Raises DeviceError where no disassembler is installed, or none knows the architecture."""
     if compiled.assembly is not None:
         return compiled.assembly
-    path = disassembler()
-    if path is None:
+    if not disassemblers():
         message = f"the text of machine code for {compiled.architecture} needs NVIDIA's disassembler, which is not installed"
         raise DeviceError("no-disassembler", message, mend=f"{wheels.INSTALL}, or nvidia-cuda-nvdisasm")
+    said = []
     with tempfile.TemporaryDirectory(prefix="tilelang-sass-") as folder:
-        cubin = Path(folder) / "kernel.cubin"
-        cubin.write_bytes(compiled.code)
-        done = subprocess.run([str(path), *_PROGRAMS[path.name], str(cubin)], capture_output=True, text=True, check=False)
-    if done.returncode or not done.stdout:
-        message = f"{path.name} does not disassemble the kernel for {compiled.architecture}: {done.stderr.strip()}"
-        raise DeviceError("no-assembly", message, mend="a newer nvidia-cuda-nvdisasm")
-    return done.stdout
+        (Path(folder) / "kernel.cubin").write_bytes(compiled.code)
+        for path in disassemblers():
+            command = [str(path), "-c", "kernel.cubin"]  # -c: the code alone
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and done.stdout:
+                return done.stdout
+            said.append(f"{path}: {done.stderr.strip()}")
+    message = f"no disassembler here takes the machine code for {compiled.architecture}\n" + "\n".join(said)
+    mend = "the bin folder of a CUDA toolkit that knows the architecture on the search path: 13.0 or earlier for sm_70"
+    raise DeviceError("no-assembly", message, mend=mend)

@@ -62,6 +62,6 @@ def tools() -> tuple[Tool, ...]:
         except DeviceError:
             version = None
         found.append(Tool(version, f"compiles {dialect}", wheels.INSTALL))
-    program = disassembly.disassembler()
-    found.append(Tool(program and program.name, "shows the machine code of cuda", wheels.INSTALL))
+    program = next((path.name for path in disassembly.disassemblers()), None)
+    found.append(Tool(program, "shows the machine code of cuda", wheels.INSTALL))
     return tuple(found)

@@ -89,7 +89,8 @@ def library_for(architecture: str) -> Library:
             return library
     known = " ".join(f"sm_{n}" for n in sorted({n for one in libraries() for n in one.architectures}))
     names = " and ".join(map(str, libraries()))
-    raise DeviceError("unknown-architecture", f"no `{architecture}` in {names}", mend=f"one of {known}")
+    mend = f"one of {known}; {wheels.INSTALL} brings NVRTC 12, which knows sm_50 to sm_121"
+    raise DeviceError("unknown-architecture", f"{names} has no `{architecture}`", mend=mend)
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:

@@ -22,9 +22,7 @@ def nvidia(pattern: str) -> list[Path]:
     return sorted(found for folder in folders("nvidia") for found in folder.glob(pattern))
 
 
-def program(name: str) -> Path | None:
-    """A program of NVIDIA's wheels, else of the search path; None where there is none."""
-    for found in nvidia(f"*/bin/{name}"):
-        return found
+def programs(name: str) -> list[Path]:
+    """The programs of that name in NVIDIA's wheels, then the one of the search path."""
     path = shutil.which(name)
-    return Path(path) if path is not None else None
+    return [*nvidia(f"*/bin/{name}"), *([Path(path)] if path is not None else [])]

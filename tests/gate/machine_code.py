@@ -11,6 +11,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import clang, nvrtc
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel
 from tilelang.lowering.compilers.disassembly import disassemble
+from tilelang.lowering.compilers.interface import ABSENT
 from tilelang.lowering.compilers.listing import Listing, listings
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -18,7 +19,7 @@ KERNELS = Path(__file__).parent / "kernels"
 NVIDIA = ("sm_70", "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120")
 AMD = ("gfx90a", "gfx942", "gfx1100")
 
-_ABSENT = ("no-compiler", "no-disassembler")
+_ABSENT = (*ABSENT, "no-disassembler")
 
 
 @dataclasses.dataclass(frozen=True)
