@@ -39,7 +39,7 @@ LATE = {
 
 def modules() -> Iterator[tuple[Path, str]]:
     """Every source file of the package, with its module's name below `tilelang`."""
-    for path in [p for inside in ("", "cli/**/", "testing/") for p in sorted(ROOT.glob(f"tilelang/{inside}*.py"))]:
+    for path in [p for inside in ("", "cli/**/", "testing/**/") for p in sorted(ROOT.glob(f"tilelang/{inside}*.py"))]:
         yield path, ".".join(path.relative_to(ROOT / "tilelang").with_suffix("").parts)
     for folder in sorted(FOLDERS):
         for path in sorted((ROOT / folder).rglob("*.py")):

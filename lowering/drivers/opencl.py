@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import threading
 import time
 import warnings
@@ -17,14 +18,16 @@ from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.options import check_pocl_cache, prepare_opencl
 
 # Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
 POCL = "Portable Computing Language"
 
-_opened = OpenedBy("OpenCL")
+_opened_by: list[
+    int
+] = []  # the process that asked the driver for devices; a forked child has its memory, and none of its threads
 
 _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
@@ -64,7 +67,7 @@ def devices() -> tuple[Device, ...]:
     Empty where there is none. Raises DeviceError where pyopencl is missing.
     """
     cl = _cl()
-    _opened.here()
+    _opened_by[:] = [os.getpid()]
     found = []
     try:
         platforms = cl.get_platforms()
@@ -95,11 +98,21 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     )
 
 
+def _check_process() -> None:
+    """Raises DeviceError in a forked child of the process that opened the driver, where every launch would wait for ever."""
+    if _opened_by and _opened_by[0] != os.getpid():
+        raise DeviceError(
+            "forked",
+            f"this process was forked from process {_opened_by[0]}, whose OpenCL driver does not work here: its threads stayed there",
+            mend='multiprocessing.get_context("spawn"); or fork before tilelang is asked for a device',
+        )
+
+
 class Connection:
     """A device with a context and a queue that takes times."""
 
     def __init__(self, device: Device) -> None:
-        _opened.check()
+        _check_process()
         cl = _cl()
         self.device = device
         self.context = cl.Context([device.handle])
@@ -112,7 +125,7 @@ class Connection:
 
         Raises DeviceError with the compiler's words where the source does not compile.
         """
-        _opened.check()
+        _check_process()
         d = self.device
         name = key(["opencl", source, *options, "|", d.platform, d.platform_version, d.name, d.driver_version])
         with self._lock:
@@ -185,7 +198,7 @@ class Connection:
         except cl.Error as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
-    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
+    def host_array(self, array: Any, written: bool) -> HostArray:
         return HostArray(self, array, written)
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
@@ -252,7 +265,7 @@ class Function:
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
         """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
-        _opened.check()
+        _check_process()
         if self.empty:
             return None
         with self._lock:

@@ -1,0 +1,87 @@
+// The words of CUDA C++ and HIP C++ for a compiler that knows neither: qualifiers, thread numbers, barriers, functions.
+#pragma once
+#include "machine.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __shared__ static __attribute__((section("emulated_shared")))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __grid_constant__
+
+#define threadIdx (emulated::current->thread)
+#define blockIdx (emulated::block)
+#define blockDim (emulated::threads)
+#define gridDim (emulated::blocks)
+#define warpSize (int(emulated::warp_size))
+
+static inline void __syncthreads() { emulated::meet(emulated::barriers[0], emulated::thread_count, "__syncthreads()"); }
+
+static inline void __syncwarp(unsigned mask = ~0u) {
+    int nothing = 0;
+    emulated::together("__syncwarp()", emulated::warp_size, emulated::unit_width(emulated::warp_size), nothing, [](int**) {});
+}
+
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline size_t __cvta_generic_to_shared(const void* pointer) { return emulated::shared_address(pointer); }
+
+extern "C" {
+float expf(float), exp2f(float), logf(float), log2f(float), log1pf(float), expm1f(float), sinf(float), cosf(float), tanhf(float);
+float erff(float), powf(float, float), sqrtf(float), floorf(float), ceilf(float), rintf(float), roundf(float), truncf(float);
+float fabsf(float), fmaf(float, float, float), fmaxf(float, float), fminf(float, float), fmodf(float, float), copysignf(float, float);
+float ldexpf(float, int), nearbyintf(float), exp10f(float);
+double exp(double), exp2(double), log(double), log2(double), log1p(double), expm1(double), sin(double), cos(double), tanh(double);
+double erf(double), pow(double, double), sqrt(double), floor(double), ceil(double), rint(double), round(double), trunc(double);
+double fabs(double), fma(double, double, double), fmax(double, double), fmin(double, double), fmod(double, double);
+double copysign(double, double), ldexp(double, int);
+}
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline float __expf(float x) { return expf(x); }
+static inline float __exp10f(float x) { return exp10f(x); }
+static inline float __logf(float x) { return logf(x); }
+static inline float __log2f(float x) { return log2f(x); }
+static inline float __sinf(float x) { return sinf(x); }
+static inline float __cosf(float x) { return cosf(x); }
+static inline float __powf(float x, float y) { return powf(x, y); }
+static inline float __fdividef(float x, float y) { return x / y; }
+static inline float __frcp_rn(float x) { return 1.0f / x; }
+static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+static inline float __fdiv_rn(float x, float y) { return x / y; }
+static inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
+static inline float __fmul_rn(float x, float y) {
+#pragma clang fp contract(off)
+    return x * y;
+}
+static inline float __fadd_rn(float x, float y) {
+#pragma clang fp contract(off)
+    return x + y;
+}
+static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+static inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+static inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+template <class T>
+static inline T __ldg(const T* pointer) {
+    return *pointer;
+}
+
+namespace emulated {
+template <class T, T... I>
+struct Numbers {};
+
+template <class... A, unsigned... I>
+void call(void (*kernel)(A...), void** values, Numbers<unsigned, I...>) {
+    kernel(*static_cast<A*>(values[I])...);
+}
+
+template <class... A>
+void call(void (*kernel)(A...), void** values) {  // a kernel, with each argument behind a pointer
+    call(kernel, values, __make_integer_seq<Numbers, unsigned, sizeof...(A)>());
+}
+}  // namespace emulated

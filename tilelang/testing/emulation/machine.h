@@ -1,0 +1,432 @@
+// A block of threads on one CPU core: each thread is a fiber with a stack of its own, blocks run one after another.
+//
+// A fiber runs until it must wait (a barrier, the other lanes of its warp, a barrier in shared memory) and then gives way; the order
+// of the turns is the run's. What is asynchronous lands when it is issued, as late as a wait allows, or by a coin. When no fiber can
+// go on and nothing is under way, the block is deadlocked, and what each thread waits for is told. Nothing here is a library's: the
+// few functions of the C library that are used are declared below, and found in the process that loads this.
+#pragma once
+
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef __SIZE_TYPE__ size_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+
+extern "C" {
+int _setjmp(void*) __attribute__((returns_twice));
+[[noreturn]] void _longjmp(void*, int);
+int getcontext(void*);
+void makecontext(void*, void (*)(), int, ...);
+int swapcontext(void*, const void*);
+void* mmap(void*, size_t, int, int, int, long);
+void* malloc(size_t);
+void free(void*);
+int dprintf(int, const char*, ...);
+[[noreturn]] void _exit(int);
+void* memset(void*, int, size_t);
+void* memcpy(void*, const void*, size_t);
+extern unsigned char __start_emulated_shared[], __stop_emulated_shared[];  // the linker's: where `__shared__` variables are
+}
+
+namespace emulated {
+
+struct Dim {
+    uint32_t x, y, z;
+};
+
+enum When { EARLY, LATE, BY_COIN };
+constexpr uint32_t MOST_THREADS = 1024, STACK_BYTES = 128 << 10, WIDEST_UNIT = 128, EXIT_FAULT = 13;
+constexpr uint8_t POISON = 0xff;  // of memory that nobody has written: not a number in every floating-point type
+
+// ---------------------------------------------------------------- threads
+
+struct Operation {  // something asynchronous: `land` does it
+    virtual void land() {}
+    virtual ~Operation() {}
+    static void* operator new(size_t bytes) { return malloc(bytes); }
+    static void operator delete(void* pointer) { free(pointer); }
+    Operation* next = nullptr;
+    uint32_t group = 0;
+};
+
+struct Groups {  // operations of one thread that are committed in groups and waited for in order
+    Operation *first = nullptr, *last = nullptr;
+    uint32_t group = 0;
+
+    void add(Operation* operation) {
+        operation->group = group;
+        (last ? last->next : first) = operation;
+        last = operation;
+    }
+    void land_before(uint32_t end) {
+        while (first && first->group < end) {
+            Operation* done = first;
+            first = done->next;
+            last = first ? last : nullptr;
+            done->land();
+            delete done;
+        }
+    }
+    void commit() { ++group; }
+    void wait(uint32_t pending) { land_before(group > pending ? group - pending : 0); }
+};
+
+struct Context {  // ucontext_t: these members come first on every Linux
+    unsigned long flags;
+    Context* link;
+    void* stack;
+    int stack_flags;
+    size_t stack_bytes;
+    char rest[4096];
+};
+
+struct Fiber {
+    alignas(16) char registers[512];  // jmp_buf
+    Dim thread;
+    uint32_t number;
+    bool started, done;
+    const char* waits_for;
+    Groups copies, products, stores;
+};
+
+struct Unit {  // lanes that issue one instruction together
+    uint32_t arrived, generation;
+    const char* instruction;
+    void* operands[WIDEST_UNIT];
+};
+
+struct Barrier {
+    uint32_t arrived, generation;
+};
+
+inline Fiber* fibers = nullptr;
+inline Fiber* current = nullptr;
+inline Dim block, blocks, threads;
+inline uint32_t thread_count, warp_size = 32, steps_done;
+inline void (*body)(void**);
+inline void** arguments;
+inline Unit units[2 * MOST_THREADS];  // of warps, then of warpgroups
+inline Barrier barriers[16];
+inline Operation *under_way, *under_way_last;  // what barriers in shared memory wait for
+inline When landing;
+inline uint64_t random_state;
+inline Context home, start_context;
+inline char home_registers[512] __attribute__((aligned(16)));
+
+inline uint32_t coin() {  // splitmix64
+    uint64_t z = (random_state += 0x9e3779b97f4a7c15ull);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return uint32_t((z ^ (z >> 31)) >> 32);
+}
+
+inline bool lands_now() { return landing == EARLY || (landing == BY_COIN && coin() % 2); }
+
+template <class... A>
+[[noreturn]] __attribute__((noinline)) void fault(const char* format, A... values) {
+    if (current)
+        dprintf(2, "block (%u, %u, %u), thread %u: ", block.x, block.y, block.z, current->number);
+    dprintf(2, format, values...);
+    dprintf(2, "\n");
+    _exit(EXIT_FAULT);
+}
+
+__attribute__((noinline)) inline void give_way() {
+    if (!_setjmp(current->registers))
+        _longjmp(home_registers, 1);
+}
+
+template <class C>
+void wait_until(const char* what, C condition) {
+    while (!condition()) {
+        current->waits_for = what;
+        give_way();
+    }
+    current->waits_for = nullptr;
+    ++steps_done;
+}
+
+inline void meet(Barrier& barrier, uint32_t count, const char* what) {
+    const uint32_t generation = barrier.generation;
+    if (++barrier.arrived == count) {
+        barrier.arrived = 0;
+        ++barrier.generation;
+    }
+    wait_until(what, [&] { return barrier.generation != generation; });
+}
+
+inline uint32_t unit_width(uint32_t width) {  // of the thread's unit: the last of a block may be smaller
+    const uint32_t first = current->number / width * width;
+    return thread_count - first < width ? thread_count - first : width;
+}
+
+// All `width` lanes of a unit bring an operand; the last to come does `all(operands)` for every lane.
+template <class T, class F>
+void together(const char* instruction, uint32_t width, uint32_t expected, T& mine, F all) {
+    Unit& unit = units[(width > 64 ? MOST_THREADS : 0) + current->number / width];
+    if (unit.arrived && unit.instruction != instruction)
+        fault("%s, while other lanes of its unit are at %s", instruction, unit.instruction);
+    if (!unit.arrived)
+        for (uint32_t i = 0; i < WIDEST_UNIT; ++i)
+            unit.operands[i] = nullptr;
+    unit.instruction = instruction;
+    unit.operands[current->number % width] = &mine;
+    const uint32_t generation = unit.generation;
+    if (++unit.arrived == expected) {
+        all(reinterpret_cast<T**>(unit.operands));
+        unit.arrived = 0;
+        ++unit.generation;
+    }
+    wait_until(instruction, [&] { return unit.generation != generation; });
+}
+
+// ---------------------------------------------------------------- turns
+
+inline void begin() {
+    body(arguments);
+    current->copies.land_before(~0u);
+    current->products.land_before(~0u);
+    current->stores.land_before(~0u);
+    current->done = true;
+    ++steps_done;
+    _longjmp(home_registers, 1);
+}
+
+inline uint8_t* stacks = nullptr;
+
+inline void turn(Fiber& fiber) {
+    current = &fiber;
+    if (!_setjmp(home_registers)) {
+        if (fiber.started)
+            _longjmp(fiber.registers, 1);
+        fiber.started = true;
+        ++steps_done;
+        getcontext(&start_context);
+        start_context.link = nullptr;
+        start_context.stack = stacks + size_t(fiber.number) * STACK_BYTES;
+        start_context.stack_bytes = STACK_BYTES;
+        makecontext(&start_context, begin, 0);
+        swapcontext(&home, &start_context);
+    }
+    current = nullptr;
+}
+
+inline bool land_one() {  // of what is under way, the first; or, by a coin, any
+    if (!under_way)
+        return false;
+    Operation **place = &under_way, *before = nullptr;
+    while (landing == BY_COIN && (*place)->next && coin() % 2) {
+        before = *place;
+        place = &(*place)->next;
+    }
+    Operation* done = *place;
+    *place = done->next;
+    if (done == under_way_last)
+        under_way_last = before;
+    done->land();
+    delete done;
+    ++steps_done;
+    return true;
+}
+
+inline void issue(Operation* operation) {
+    if (landing == EARLY) {
+        operation->land();
+        delete operation;
+        return;
+    }
+    (under_way ? under_way_last->next : under_way) = operation;
+    under_way_last = operation;
+}
+
+[[noreturn]] inline void deadlock() {
+    dprintf(2, "block (%u, %u, %u): no thread can go on:", block.x, block.y, block.z);
+    for (uint32_t first = 0, end; first < thread_count; first = end) {
+        const char* what = fibers[first].done ? "the end" : fibers[first].waits_for;
+        for (end = first + 1; end < thread_count && (fibers[end].done ? "the end" : fibers[end].waits_for) == what; ++end)
+            ;
+        dprintf(2, " threads %u to %u %s %s;", first, end - 1, fibers[first].done ? "are at" : "wait for", what);
+    }
+    dprintf(2, "\n");
+    _exit(EXIT_FAULT);
+}
+
+enum Turns { ASCENDING, DESCENDING, SHUFFLED };
+
+inline void shuffle(uint32_t* numbers) {
+    for (uint32_t i = thread_count; i > 1; --i) {
+        const uint32_t j = coin() % i, kept = numbers[i - 1];
+        numbers[i - 1] = numbers[j];
+        numbers[j] = kept;
+    }
+}
+
+// Every thread of the block to its end. Shuffled, a quarter of the warps sits out each round, so that warps drift apart.
+inline void run_block(Turns order, uint32_t* numbers) {
+    bool moving = true;
+    for (uint32_t done = 0; done < thread_count;) {
+        const uint32_t before = steps_done, held = order == SHUFFLED && moving ? coin() & coin() : 0;
+        if (order == SHUFFLED)
+            shuffle(numbers);
+        done = 0;
+        for (uint32_t i = 0; i < thread_count; ++i) {
+            Fiber& fiber = fibers[numbers[order == DESCENDING ? thread_count - 1 - i : i]];
+            if (!fiber.done && !(held >> (fiber.number / warp_size % 32) & 1))
+                turn(fiber);
+            done += fiber.done;
+        }
+        if (landing == BY_COIN && coin() % 2)
+            land_one();
+        moving = steps_done != before;
+        if (done < thread_count && !moving && !held && !land_one())
+            deadlock();
+    }
+    while (land_one())
+        ;
+}
+
+// ---------------------------------------------------------------- memory
+
+struct Region {  // an array that kernels are given: it ends where a page begins that nobody may touch, and another lies before it
+    uint8_t *start, *pages;
+    size_t bytes, page_bytes;
+    const char* name;
+};
+
+constexpr size_t PAGE = 65536, ALIGNMENT = 16;
+constexpr uint32_t MOST_REGIONS = 256;
+inline Region regions[MOST_REGIONS];
+inline uint32_t region_count;
+
+inline uint8_t* reserve(size_t bytes) {
+    void* found = mmap(nullptr, bytes, 3, 0x4022, -1, 0);  // read and write; private, anonymous, no reserve
+    if (found == reinterpret_cast<void*>(-1))
+        fault("no memory for %llu bytes", (unsigned long long)bytes);
+    return static_cast<uint8_t*>(found);
+}
+
+inline void segment_fault(int, void* information, void*) {
+    const uint8_t* address = *reinterpret_cast<uint8_t**>(static_cast<uint8_t*>(information) + 16);
+    for (uint32_t i = 0; i < region_count; ++i)
+        if (regions[i].pages <= address && address < regions[i].pages + regions[i].page_bytes)
+            fault("out of bounds: byte %lld of %s, which has %llu", (long long)(address - regions[i].start), regions[i].name,
+                  (unsigned long long)regions[i].bytes);
+    if (!address)  // what x86 tells of a misaligned vector
+        fault("a vector is read or written at an address that is no multiple of its size, or a null pointer");
+    fault("an access to memory that is no argument of the kernel");
+}
+
+struct Action {  // struct sigaction of 64-bit Linux
+    void (*handler)(int, void*, void*);
+    unsigned long mask[16];
+    int flags;
+    void (*restorer)();
+};
+
+struct Shared {
+    uint8_t* start() const { return __start_emulated_shared; }
+    size_t bytes() const { return size_t(__stop_emulated_shared - __start_emulated_shared); }
+};
+
+inline Shared shared;
+constexpr uint32_t RESERVED_SHARED_BYTES = 1024;  // the address of a block's first variable is not 0
+alignas(1024) __attribute__((section("emulated_shared"), used, retain)) inline uint8_t first_shared[ALIGNMENT];
+
+inline uint32_t shared_address(const void* pointer) {
+    const uint8_t* place = static_cast<const uint8_t*>(pointer);
+    if (place < shared.start() || place > shared.start() + shared.bytes())
+        fault("an address that is not in shared memory is used as one");
+    return uint32_t(place - shared.start()) + RESERVED_SHARED_BYTES;
+}
+
+inline uint8_t* shared_pointer(uint32_t address, uint32_t bytes) {
+    const uint32_t offset = address - RESERVED_SHARED_BYTES;
+    if (address < RESERVED_SHARED_BYTES || offset + bytes > shared.bytes())
+        fault("shared memory has no bytes %u to %u", offset, offset + bytes - 1);
+    return shared.start() + offset;
+}
+
+}  // namespace emulated
+
+// ---------------------------------------------------------------- what the compiler's checks call
+
+extern "C" {
+inline __attribute__((used)) void __ubsan_handle_type_mismatch_minimal() {
+    emulated::fault("a vector is read or written at an address that is no multiple of its size");
+}
+inline __attribute__((used)) void __ubsan_handle_out_of_bounds_minimal() { emulated::fault("an index beyond an array"); }
+inline __attribute__((used)) void __ubsan_handle_divrem_overflow_minimal() { emulated::fault("a division by zero"); }
+}
+
+// ---------------------------------------------------------------- what Python calls
+
+extern "C" {
+
+int sigaction(int, const emulated::Action*, emulated::Action*);
+int mprotect(void*, size_t, int);
+
+// An array's place in this process, with its bytes copied in.
+inline __attribute__((used)) void* emulated_array(const char* name, const void* from, size_t bytes) {
+    using namespace emulated;
+    if (region_count == MOST_REGIONS)
+        fault("more than %u arrays", MOST_REGIONS);
+    const size_t inner = (bytes + PAGE - 1) / PAGE * PAGE;
+    Region& region = regions[region_count++];
+    region.page_bytes = inner + 2 * PAGE;
+    region.pages = reserve(region.page_bytes);
+    region.bytes = bytes;
+    region.name = name;
+    region.start = region.pages + PAGE + (inner - bytes) / ALIGNMENT * ALIGNMENT;
+    memset(region.pages + PAGE, 0x5a, inner);
+    memcpy(region.start, from, bytes);
+    mprotect(region.pages, PAGE, 0);
+    mprotect(region.pages + PAGE + inner, PAGE, 0);
+    return region.start;
+}
+
+// Copies an array back; bytes beside it that have changed were written out of bounds.
+inline __attribute__((used)) void emulated_result(uint32_t number, void* to) {
+    using namespace emulated;
+    const Region& region = regions[number];
+    const uint8_t *first = region.pages + PAGE, *last = region.pages + region.page_bytes - PAGE;
+    for (const uint8_t* p = first; p < last; ++p)
+        if ((p < region.start || p >= region.start + region.bytes) && *p != 0x5a)
+            fault("out of bounds: byte %lld of %s, which has %llu, was written", (long long)(p - region.start), region.name,
+                  (unsigned long long)region.bytes);
+    memcpy(to, region.start, region.bytes);
+}
+
+inline __attribute__((used)) void emulated_launch(void (*kernel)(void**), void** values, const uint32_t* grid, uint32_t count,
+                                                  uint32_t warp, uint32_t turns, uint32_t when, uint64_t seed) {
+    using namespace emulated;
+    const Action action = {segment_fault, {}, 0x40000004, nullptr};  // SA_SIGINFO, SA_NODEFER
+    sigaction(11, &action, nullptr);
+    sigaction(7, &action, nullptr);
+    if (!stacks)
+        stacks = reserve(size_t(MOST_THREADS) * STACK_BYTES);
+    fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * count));
+    uint32_t* numbers = static_cast<uint32_t*>(malloc(4 * count));
+    body = kernel, arguments = values, thread_count = count, warp_size = warp, landing = When(when), random_state = seed;
+    blocks = {grid[0], grid[1], grid[2]}, threads = {count, 1, 1};
+    for (block.z = 0; block.z < blocks.z; ++block.z)
+        for (block.y = 0; block.y < blocks.y; ++block.y)
+            for (block.x = 0; block.x < blocks.x; ++block.x) {
+                memset(shared.start(), POISON, shared.bytes());
+                memset(fibers, 0, sizeof(Fiber) * count);
+                memset(units, 0, sizeof(units));
+                memset(barriers, 0, sizeof(barriers));
+                for (uint32_t i = 0; i < count; ++i) {
+                    fibers[i].number = numbers[i] = i;
+                    fibers[i].thread = {i, 0, 0};
+                }
+                run_block(Turns(turns), numbers);
+            }
+    free(numbers);
+    free(fibers);
+}
+}

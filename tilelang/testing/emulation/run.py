@@ -1,0 +1,214 @@
+"""Runs the CUDA or HIP text of kernels on NumPy arrays, in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import platform
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilelang.errors import ComputationError, DeviceError
+from tilelang.lowering.compilers import clang, wheels
+from tilelang.testing.emulation import text
+
+_HERE = Path(__file__).parent
+_FAULT = 13
+_TURNS = {"ascending": 0, "descending": 1}
+_WHEN = {"early": 0, "late": 1}
+_SHUFFLED, _BY_COIN = 2, 2
+HEADERS = ("language.h", "copies.h", "warp_matrix.h", "warpgroup_matrix.h", "wave_matrix.h")
+_OPTIONS = (
+    "-x", "c++", "-std=c++20", "-O1", "-fPIC", "-nostdinc", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
+    "-fno-threadsafe-statics", "-fdeclspec", "-ffp-contract=on", "-ftrivial-auto-var-init=pattern", "-w", "-Werror=return-type",
+    "-fsanitize=alignment,bounds,integer-divide-by-zero", "-fsanitize-minimal-runtime",
+)  # fmt: skip
+
+
+class EmulationFault(DeviceError):
+    """A kernel did what a device would not: an access out of bounds, a deadlock, lanes that do not meet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorMap:
+    """A tensor map over an array: the extents of its boxes, and the swizzle of their rows in shared memory (0: none)."""
+
+    array: str
+    box: tuple[int, ...]
+    swizzle_bytes: int = 0
+
+    def encoded(self, shape: tuple[int, ...], element_bytes: int) -> bytes:
+        """The emulation's own form, copies.h: Map; the address comes from the process."""
+        rank = len(shape)
+        strides = [element_bytes]
+        for extent in reversed(shape[1:]):
+            strides.append(strides[-1] * extent)
+        fill = (0,) * (5 - rank)
+        return struct.pack("<Q4I5I5I5Q", 0, rank, element_bytes, self.swizzle_bytes, 0, *shape[::-1], *fill, *self.box[::-1], *fill,
+                           *strides, *fill)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel. arguments: names of arrays, tensor maps, NumPy scalars, or bytes, in the kernel's order."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    threads: int
+    arguments: tuple[Any, ...]
+
+
+def absent() -> str | None:
+    """Why no kernel can be emulated here; None where they can."""
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        return "kernels are emulated on Linux with the GNU C library only"
+    if clang.program() is None:
+        return f"kernels are emulated by a compiler that is not installed: {wheels.INSTALL}, or ziglang"
+    return None
+
+
+def run(
+    source: str,
+    launches: Sequence[Launch],
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    warp: int = 32,
+    shared_bytes: int = 0,
+    turns: str | int = "ascending",
+    landing: str | int = "late",
+    emulations: str = "",
+    timeout_s: float = 120,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Runs launches in order and gives all arrays as they are afterwards; those given are not changed.
+
+    source: CUDA or HIP C++. warp: threads of one. shared_bytes: size of the array in shared memory that the launch gives. turns: the
+    order in which the threads of a block get their turns, "ascending", "descending" or shuffled by a seed. landing: what is
+    asynchronous lands "early" (when it is issued), "late" (at the wait) or each by a coin of this seed. emulations: C++ functions for
+    wrappers of the caller's own. Raises EmulationFault; DeviceError where the text does not compile or there is no compiler.
+    """
+    reason = absent()
+    if reason is not None:
+        raise DeviceError("no-emulation", reason, mend="the simulator needs none of this: tl.simulate(kernel)")
+    names = sorted({launch.kernel for launch in launches})
+    library = _compiled(translation_unit(source, names, shared_bytes, emulations))
+    plan: dict[str, Any] = {"arrays": [], "launches": []}
+    begin = 0
+    for name, array in arrays.items():
+        plan["arrays"].append({"name": name, "begin": begin, "bytes": array.nbytes})
+        begin += -(-array.nbytes // 64) * 64
+    seed = next((s for s in (turns, landing) if isinstance(s, int)), 0)
+    how = {
+        "warp": warp,
+        "turns": _choice("turns", turns, _TURNS, _SHUFFLED),
+        "when": _choice("landing", landing, _WHEN, _BY_COIN),
+    }
+    for launch in launches:
+        arguments = [_argument(a, arrays) for a in launch.arguments]
+        plan["launches"].append(
+            {"symbol": f"emulated_call_{launch.kernel}", "grid": list(launch.grid), "threads": launch.threads, "seed": seed,
+             "arguments": arguments, **how}
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="tilelang-emulation-") as folder:
+        return _run_process(Path(folder), library, plan, arrays, begin, timeout_s)
+
+
+def _choice(what: str, value: str | int, table: Mapping[str, int], seeded: int) -> int:
+    if isinstance(value, int):
+        return seeded
+    if value not in table:
+        raise ComputationError("emulation", f"{what}={value!r}", mend=f"{' or '.join(map(repr, table))}, or a seed")
+    return table[value]
+
+
+def _argument(given: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
+    if isinstance(given, str):
+        return {"array": given}
+    if isinstance(given, TensorMap):
+        array = arrays[given.array]
+        return {"bytes": given.encoded(array.shape, array.itemsize).hex(), "address_of": given.array}
+    return {"bytes": (given if isinstance(given, bytes) else given.tobytes()).hex()}
+
+
+def _run_process(
+    folder: Path,
+    library: bytes,
+    plan: dict[str, Any],
+    arrays: Mapping[str, np.ndarray[Any, Any]],
+    size: int,
+    timeout_s: float,
+) -> dict[str, np.ndarray[Any, Any]]:
+    (folder / "kernel.so").write_bytes(library)
+    (folder / "plan.json").write_text(json.dumps(plan))
+    data = np.zeros(max(size, 1), np.uint8)
+    for entry, array in zip(plan["arrays"], arrays.values(), strict=True):
+        data[entry["begin"] :][: entry["bytes"]] = np.frombuffer(array.tobytes(), np.uint8)
+    data.tofile(folder / "data")
+    command = [sys.executable, "-I", "-S", str(_HERE / "worker.py"), str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise EmulationFault("emulation", f"the kernels did not end in {timeout_s:g} s", mend="smaller sizes") from None
+    if done.returncode == _FAULT:
+        raise EmulationFault("emulation", done.stderr.strip(), mend="the text does what no device would do")
+    if done.returncode:
+        raise EmulationFault("emulation", f"the process ended with {done.returncode}\n{done.stderr}", mend="report it")
+    data = np.fromfile(folder / "data", np.uint8)
+    return {
+        name: data[entry["begin"] :][: entry["bytes"]].view(array.dtype).reshape(array.shape)
+        for entry, (name, array) in zip(plan["arrays"], arrays.items(), strict=True)
+    }
+
+
+# ---------------------------------------------------------------- the library
+
+
+@functools.cache
+def _headers() -> dict[str, str]:
+    """Each function that is emulated, with the header that has it."""
+    return {name: file.name for file in sorted(_HERE.glob("*.h")) for name, _, _ in text.definitions(file.read_text())}
+
+
+def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0, emulations: str = "") -> str:
+    """The C++ text that is compiled: the headers, the source without what only the device understands, an entry for each kernel.
+
+    Raises DeviceError: a function that only the device understands and that nobody emulates.
+    """
+    own = {name for name, _, _ in text.definitions(emulations)}
+    names = text.emulated_names(source)
+    unknown = [name for name in names if name not in own and name not in _headers()]
+    if unknown:
+        raise DeviceError(
+            "no-emulation", f"nothing emulates {', '.join(unknown)}", mend="give emulations= a C++ function of that name"
+        )
+    rest = text.with_sized_arrays(text.without_definitions(source, frozenset(names)), shared_bytes)
+    lines = [f'#include "{header}"' for header in HEADERS]
+    lines += [emulations, '#line 1 "kernel"', rest]
+    lines += [f'extern "C" void emulated_call_{name}(void** values) {{ emulated::call({name}, values); }}' for name in kernels]
+    return "\n".join(lines) + "\n"
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(unit: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="tilelang-emulation-") as name:
+        folder = Path(name)
+        (folder / "kernel.cpp").write_text(unit)
+        native = "-march=native" if platform.machine() == "x86_64" else "-mcpu=native"
+        target = f"--target={platform.machine()}-linux-gnu"
+        for arguments in (
+            ["clang", *_OPTIONS, target, native, f"-I{_HERE}", f"-I{_HERE / 'include'}", "-c", "kernel.cpp", "-o", "kernel.o"],
+            ["ld.lld", "-shared", "kernel.o", "-o", "kernel.so"],
+        ):
+            done = subprocess.run([str(clang.program()), *arguments], cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise DeviceError(
+                    "compile-failed", f"the emulation's compiler refuses the kernel\n{done.stderr}", mend="report it"
+                )
+        return (folder / "kernel.so").read_bytes()

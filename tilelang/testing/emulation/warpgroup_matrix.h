@@ -1,0 +1,353 @@
+// Matrix products of a warpgroup of 128: both factors in shared memory, decoded from their descriptors.
+//
+// They run later: the products of a group read shared memory, and change the accumulators, at the wait. Each lane makes its own part
+// of the accumulator, rows 16 warp + group and 8 below, as the instruction set's manual gives them. Fences do nothing here: that one
+// is missing does not show.
+#pragma once
+#include "copies.h"
+#include "warp_matrix.h"
+
+template <int SWIZZLE>
+static unsigned long long matrix_descriptor(const void* matrix);  // defined in the source: it is the same on the device
+
+namespace emulated {
+
+struct Matrix {  // a descriptor of rows along k
+    uint32_t start, eight_rows, width;
+
+    explicit Matrix(uint64_t bits)
+        : start(uint32_t(bits & 0x3fff) << 4), eight_rows(uint32_t(bits >> 32 & 0x3fff) << 4), width(bits >> 62 ? 256u >> (bits >> 62) : 0) {
+        if (bits >> 49 & 7)
+            fault("a matrix descriptor with a base offset");
+        if (!width)
+            fault("a matrix descriptor without swizzle");
+    }
+    uint16_t at(uint32_t row, uint32_t k) const {
+        const uint32_t place = start + row / 8 * eight_rows + row % 8 * width + 2 * k;
+        return *reinterpret_cast<uint16_t*>(shared_pointer(swizzled(place, width), 2));
+    }
+};
+
+template <class E, uint32_t SLOTS>
+struct WarpgroupProduct : Operation {
+    float *c[SLOTS], before[SLOTS];
+    uint64_t a, b;
+    uint32_t lane;
+    bool first;  // of those under way that change these accumulators
+
+    void land() override {
+        const Matrix left(a), right(b);
+        for (uint32_t i = 0; i < SLOTS; ++i) {
+            const uint32_t row = lane / 32 * 16 + lane % 32 / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+            double sum = double(first ? before[i] : *c[i]);
+            for (uint32_t k = 0; k < 16; ++k)
+                sum += E::of(left.at(row, k)) * E::of(right.at(column, k));
+            *c[i] = float(sum);
+        }
+    }
+};
+
+template <class E, uint32_t SLOTS>
+void warpgroup_product(const char* name, float** c, uint64_t a, uint64_t b) {
+    uint64_t descriptors[2] = {a, b};
+    together(name, 128, 128, descriptors, [=](uint64_t(**lanes)[2]) {
+        for (uint32_t lane = 0; lane < 128; ++lane)
+            if ((*lanes[lane])[0] != a || (*lanes[lane])[1] != b)
+                fault("%s: its lanes have different descriptors", name);
+    });
+    using Product = WarpgroupProduct<E, SLOTS>;
+    Product* made = new Product;
+    made->a = a, made->b = b, made->lane = current->number % 128, made->first = true;
+    for (Operation* other = current->products.first; other; other = other->next)
+        made->first = made->first && static_cast<Product*>(other)->c[0] != c[0];
+    for (uint32_t i = 0; i < SLOTS; ++i) {
+        made->c[i] = c[i];
+        made->before[i] = *c[i];
+    }
+    if (lands_now() && made->first && !current->products.first) {
+        made->land();
+        delete made;
+        return;
+    }
+    for (uint32_t i = 0; i < SLOTS; ++i)
+        *c[i] = __builtin_nanf("");
+    current->products.add(made);
+}
+
+template <class E, uint32_t SLOTS>
+struct ProductArguments {
+    float* c[SLOTS];
+    const void* factors[2];
+    uint32_t count = 0, given = 0;
+    void take(float& slot) { c[count++] = &slot; }
+    void take(const void* factor) { factors[given++] = factor; }
+};
+
+template <class E, int SWIZZLE_A, int SWIZZLE_B, class... T>
+void warpgroup_product_of(const char* name, T&&... given) {
+    constexpr uint32_t SLOTS = sizeof...(given) - 2;
+    ProductArguments<E, SLOTS> arguments;
+    (arguments.take(given), ...);
+    warpgroup_product<E, SLOTS>(name, arguments.c, matrix_descriptor<SWIZZLE_A>(arguments.factors[0]),
+                                matrix_descriptor<SWIZZLE_B>(arguments.factors[1]));
+}
+
+}  // namespace emulated
+
+static inline void wgmma_fence() {}
+static inline void wgmma_shared_fence() {}
+static inline void wgmma_commit() { emulated::current->products.commit(); }
+template <int PENDING>
+static inline void wgmma_wait() {
+    emulated::current->products.wait(PENDING);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n64k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n64k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n72k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n72k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n80k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n80k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n88k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n88k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n96k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n96k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n104k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n104k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n112k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n112k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n120k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n120k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n128k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n128k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n136k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n136k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n144k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n144k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n152k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n152k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n160k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n160k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n168k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n168k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n176k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n176k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n184k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n184k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n192k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n192k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n200k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n200k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n208k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n208k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n216k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n216k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n224k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n224k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n232k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n232k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n240k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n240k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n248k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n248k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n256k16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
+
+template <int SWIZZLE_A, int SWIZZLE_B, class... T>
+static inline void wgmma_m64n256k16_float16(T&&... given) {
+    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
+}
