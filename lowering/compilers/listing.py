@@ -154,7 +154,9 @@ def _listing(kernel: str, lines: list[str]) -> Listing:
     for line in lines:
         text = line.split(";")[0].rstrip()
         if found := _SASS.match(text) or _ISA.match(text):
-            instructions.append(Instruction(found[2], (found[3] or "").strip(), (found[1] or "").strip()))
+            first, *others = (found[3] or "").split(" :: ")  # two that AMD's chips begin at once are two
+            instructions.append(Instruction(found[2], first.strip(), (found[1] or "").strip()))
+            instructions += [Instruction(*other.strip().split(" ", 1)) for other in others]
         elif label := _LABEL.match(text):
             labels.append((label[1], len(instructions)))
         elif text.startswith("\t.section") and instructions:  # what follows a kernel's code describes it

@@ -61,6 +61,21 @@ def compile_for_architecture(architecture: str) -> Callable[[str], MachineCode]:
     return lambda source: MachineCode(_or_skip(lambda: compile_source(source, architecture)))
 
 
+_MULTIPLY_ADDS = (
+    *("FFMA", "FMUL", "HFMA2", "HMUL2", "DFMA", "DMUL"),
+    *("v_fma", "v_mac", "v_mad_f", "v_mul_f", "v_pk_fma", "v_pk_mul_f", "v_dual_fma", "v_dual_mul_f", "v_dot2"),
+)
+
+
+def multiply_adds(part: Listing) -> int:
+    """How many multiplications of floats stand in a part of a kernel outside matrix instructions.
+
+    An HFMA2 of nothing but zeros and constants is how SASS writes a constant into a register.
+    """
+    found = [i for i in part.instructions if i.name.startswith(_MULTIPLY_ADDS)]
+    return sum(not (i.name.startswith("HFMA2") and "-RZ, RZ" in i.operands) for i in found)
+
+
 def kernel_text(name: str) -> str:
     """A hand-written kernel of this folder."""
     return (KERNELS / name).read_text(encoding="utf-8")

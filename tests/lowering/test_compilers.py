@@ -185,6 +185,14 @@ def test_loops_are_those_of_control_flow() -> None:
         one.main_loop("FADD")
 
 
+def test_two_instructions_that_begin_at_once_are_two() -> None:
+    text = "\t.protected\tf\nf:\n\tv_dual_fmac_f32 v4, v1, v2 :: v_dual_mul_f32 v5, v1, v3\n\ts_endpgm\n"
+    (listing,) = listings(text)
+    assert [(i.name, i.operands) for i in listing.instructions] == [
+        ("v_dual_fmac_f32", "v4, v1, v2"), ("v_dual_mul_f32", "v5, v1, v3"), ("s_endpgm", "")
+    ]  # fmt: skip
+
+
 def script(path: Path, text: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
