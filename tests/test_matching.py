@@ -135,7 +135,7 @@ def test_a_batch_axis_stands_still() -> None:
 
 def test_the_nearest_are_explained() -> None:
     leaf = product_leaf((16, 8, 8), float16)
-    found = nearest(PRODUCTS, leaf, 3)
+    found = nearest([use("mma_m16n8k16"), use("simulated_mma_m16n8k8"), use("opencl_dot4")], leaf, 3)
     assert [m.instruction.name for m in found][:1] == ["simulated_mma_m16n8k8"]
     assert [m.distance for m in found] == sorted(m.distance for m in found)
     error = refuse("do mma_m16n8k16", found)

@@ -106,8 +106,8 @@ class Instruction(Node):
     level: whose units issue it, of `lanes` threads each. completes, issue: see COMPLETES and ISSUE. outside: what it gives beyond the
     tensor (None: it may not be asked). host: what must be prepared before the launch. error_ulps: of the accumulator's type, per
     element, over exact arithmetic rounded at each step. template: text per dialect; definitions: the C texts, per dialect, of the
-    functions that it calls. needs: names that a profile must list. limits: axes whose extent is free, up to a maximum; the record's
-    own extent stands for it. source: where the facts come from.
+    functions that it calls. needs: names that a profile must list. licences: which the definition that it computes must give.
+    limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Instruction(Node):
     template: tuple[tuple[str, str], ...] = ()
     definitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     needs: tuple[str, ...] = ()
+    licences: tuple[str, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
     source: str = ""
     span: Span | None = None
@@ -248,9 +249,10 @@ class Instruction(Node):
             return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None
 
-    def render(self, dialect: str, operands: Mapping[str, OperandText]) -> str:
-        """The instruction's text in a dialect, with the operands as the emitter spells them."""
-        return dict(self.template)[dialect].format(**operands)
+    def render(self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "") -> str:
+        """The instruction's text in a dialect, with the operands as the emitter spells them; barrier: a pointer to the one at which
+        it completes, where it completes so."""
+        return dict(self.template)[dialect].format(**operands, barrier=barrier)
 
     def __str__(self) -> str:
         shape = " ".join(f"{name}={extent}" for name, extent in self.shape.items())
@@ -273,6 +275,7 @@ def instruction(
     template: Mapping[str, str] | None = None,
     definitions: Mapping[str, str | tuple[str, ...]] | None = None,
     needs: Iterable[str] = (),
+    licences: Iterable[str] = (),
     limits: Mapping[str, int] | None = None,
     source: str = "",
     replace: bool = False,
@@ -290,7 +293,7 @@ def instruction(
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
         host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
-        tuple(sorted((limits or {}).items())), source, span,
+        tuple(licences), tuple(sorted((limits or {}).items())), source, span,
     )  # fmt: skip
     try:
         _check(made, shape)
@@ -329,7 +332,8 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
-        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect))
+        others = ("barrier",) if made.completes == BARRIER_BY_BYTES else ()
+        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
     for dialect, _ in made.definitions:

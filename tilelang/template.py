@@ -21,14 +21,21 @@ _BEFORE_BRACKET = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
-_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|(?P<address>\.address))?")
+_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|map|coordinates))?")
 
 
 class OperandText:
-    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address."""
+    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address.
 
-    def __init__(self, whole: str, slots: tuple[str, ...] = (), address: str = "") -> None:
+    Of an operand that is named by a descriptor, also: swizzle, the bytes of its rows whose chunks are exchanged (0: none); in global
+    memory map, a pointer to its tensor map, and coordinates, of its first element, those of the last dimension first.
+    """
+
+    def __init__(
+        self, whole: str, slots: tuple[str, ...] = (), address: str = "", swizzle: str = "", map: str = "", coordinates: str = ""
+    ) -> None:
         self.whole, self.slots, self.address = whole, slots, address
+        self.swizzle, self.map, self.coordinates = swizzle, map, coordinates
 
     def __str__(self) -> str:
         return self.whole
@@ -63,8 +70,10 @@ def _called(text: str) -> list[str]:
     return [name for name in _BEFORE_BRACKET.findall(_STRING_OR_COMMENT.sub('""', text)) if name not in _NO_FUNCTION]
 
 
-def fault_of_template(made: Instruction, dialect: str, text: str, definitions: Iterable[str]) -> tuple[str, str] | None:
-    """What is wrong with an instruction's template, and the mend; None where nothing is."""
+def fault_of_template(
+    made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: tuple[str, ...] = ()
+) -> tuple[str, str] | None:
+    """What is wrong with an instruction's template, and the mend; None where nothing is. others: names it may have besides operands."""
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
     except ValueError as error:
@@ -72,6 +81,8 @@ def fault_of_template(made: Instruction, dialect: str, text: str, definitions: I
     operands = {o.name: o for o in made.operands}
     seen = set()
     for field in fields:
+        if field in others:
+            continue
         match = _PLACEHOLDER.fullmatch(field)
         if match is None or match["name"] not in operands:
             return f"its {dialect} text has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
@@ -79,8 +90,10 @@ def fault_of_template(made: Instruction, dialect: str, text: str, definitions: I
         held = made.fragment(found.name)
         if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
             return f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
-        if match["address"] and found.memory == "register":
+        if match["part"] == "address" and found.memory == "register":
             return f"its {dialect} text has {{{field}}}", "a register has no address"
+        if match["part"] in ("swizzle", "map", "coordinates") and held is not None:
+            return f"its {dialect} text has {{{field}}}", f"lanes hold {found.name}; only an operand without a fragment has that"
         seen.add(found.name)
     for name in operands:
         if name not in seen:

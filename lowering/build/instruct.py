@@ -89,6 +89,16 @@ def _record(step: Do) -> Instruction:
         raise
 
 
+def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
+    """Refuses an instruction that computes less exactly than the definition gives leave to."""
+    made = task.states[0].tensors[0] if task.states else task.outputs[0]
+    given = made.definition.allow if made.definition is not None else ()
+    for licence in semantics.licences:
+        if licence not in given:
+            message = f"`{step}` computes less exactly than the definition of {made.name} asks: it needs the licence {licence}"
+            raise refuse(step, "licence", message, f'tl.define(..., allow=("{licence}",)), or another instruction')
+
+
 def _instead(step: Do, profile: Profile) -> str:
     kind = _record(step).kind
     here = [i.name for i in known() if i.kind == kind and i.unavailable(profile) is None]
@@ -119,6 +129,7 @@ class Instructions(PointwiseInstructions):
         if not isinstance(step, Do):
             return {}
         semantics = _record(step)
+        _check_licences(step, semantics, task)
         spec, extents, cut = left(spec, steps, task)
         asked = self._asked(task, spec, steps, residences, into, step)
         name = asked.means.target.tensor.name

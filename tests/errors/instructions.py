@@ -113,3 +113,17 @@ def threads_that_are_no_warp() -> None:
     start = tl.schedule(matmul()).units(block=tl.threads(48)).tile(m=16, n=8).to(tl.block).accumulate(tl.register).split(k=8)
     start = start.tile(m=16, n=8).to(tl.warp).load("A", tl.register).load("B", tl.register)
     start.do("simulated_mma_m16n8k8", m="m", n="n", k="k").check("simulated")
+
+
+def without_the_licence() -> None:
+    """tf32 cuts the factors of a product of float32."""
+    plan = tl.schedule(matmul()).tile(m=16, n=8).to(tl.block).accumulate(tl.register).split(k=8)
+    plan.load("A", tl.register).load("B", tl.register).do("mma_m16n8k8_tf32").check("ampere")
+
+
+def wrapper_that_nothing_defines() -> None:
+    n = Axis("n", 4)
+    A, C = operand("A", tl.float32, "register", n), operand("C", tl.float32, "register", n)
+    text, definition = "copied({C[0]}, {A[0]});", "static inline void copy4(float& c, float a) { c = a; }"
+    instruction("copy4", means=moves(C[n], A[n]), operands=(A, C), level="thread", template={"cuda": text},
+                definitions={"cuda": definition})  # fmt: skip

@@ -1,24 +1,46 @@
-"""Copies that a device makes by itself between global and shared memory: 16 bytes a thread, or a box by one elected lane.
+"""Copies that a device makes by itself between global and shared memory: 4, 8 or 16 bytes a thread.
 
-They complete later: the operands are held until the wait. A box's operands are named by descriptors, not by lanes: in global memory
-by a tensor map that is encoded before the launch, in shared memory by an address and one of the known swizzles.
-Source: Parallel Thread Execution ISA 8.5, "cp.async" and "cp.async.bulk.tensor"; CUDA Driver API, cuTensorMapEncodeTiled.
+They complete later, group by group: the operands are held until the wait. Of what a thread copies only the first bytes may exist in
+the source; the others become zero.
+Source: Parallel Thread Execution ISA 8.5, "cp.async", "cp.async.commit_group", "cp.async.wait_group".
 """
 
 from tilelang.dtype import DType, bfloat16, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
-from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction, fragment, instruction, moves, operand
-from tilelang.tensor import Layout
+from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves, operand
+from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
 
-PTX = "Parallel Thread Execution ISA 8.5"
+BYTES = (4, 8, 16)
 
 
-def _sixteen_bytes(name: str, types: tuple[DType, ...]) -> Instruction:
-    count = 16 // types[0].bytes
+def wrapper(size: int) -> str:
+    """The C function that copies up to `size` bytes; copies of 16 leave the first cache out."""
+    where = "cg" if size == 16 else "ca"
+    return f"""
+{FUNCTION} void cp_async_{size}(void* target, const void* source, int existing) {{  // bytes beyond these become 0
+    asm volatile("cp.async.{where}.shared.global [%0], [%1], {size}, %2;"
+        :: "r"(shared_address(target)), "l"(source), "r"(existing) : "memory");
+}}
+"""
+
+
+GROUPS = f"""
+{FUNCTION} void cp_async_commit() {{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}}
+template <int PENDING>
+{FUNCTION} void cp_async_wait() {{  // until at most that many of the latest groups are unfinished
+    asm volatile("cp.async.wait_group %0;" :: "n"(PENDING) : "memory");
+}}
+"""
+
+
+def _copy(name: str, size: int, types: tuple[DType, ...]) -> Instruction:
+    count = size // types[0].bytes
     e = Axis("e", count)
     run = fragment(1, count, lambda lane, slot: slot)
-    D = operand("D", types, "shared", e, fragment=run, alignment_bytes=16)
-    S = operand("S", types, "global", e, fragment=run, alignment_bytes=16)
+    D = operand("D", types, "shared", e, fragment=run, alignment_bytes=size)
+    S = operand("S", types, "global", e, fragment=run, alignment_bytes=size)
     return instruction(
         name,
         means=moves(D[e], S[e]),
@@ -27,37 +49,17 @@ def _sixteen_bytes(name: str, types: tuple[DType, ...]) -> Instruction:
         completes=IN_ORDER_GROUP,
         outside=0.0,  # src-size below cp-size: the rest is zero
         needs=("cp_async",),
-        source=f"{PTX}, cp.async",
+        template={"cuda": f"cp_async_{size}({{D.address}}, {{S.address}}, {size});"},
+        definitions={"cuda": (SHARED_ADDRESS, wrapper(size))},
+        source=f"{ISA}, cp.async",
     )
 
 
-cp_async_16 = _sixteen_bytes("cp_async_16", (float16, bfloat16, int16, uint16))
-cp_async_16_of_4_bytes = _sixteen_bytes("cp_async_16_of_4_bytes", (float32, int32, uint32))
-cp_async_16_of_1_byte = _sixteen_bytes("cp_async_16_of_1_byte", (int8, uint8))
-
-
-def _box(name: str, load: bool) -> Instruction:
-    """16-bit elements, at most 256 rows of at most 128 bytes (what the widest swizzle takes)."""
-    types = (float16, bfloat16, int16, uint16)
-    r, c = Axis("r", 64), Axis("c", 64)
-    D, S = (operand(n, types, "shared" if (n == "D") == load else "global", r, c, layouts=_layouts(n == "D", load)) for n in "DS")
-    return instruction(
-        name,
-        means=moves(D[r, c], S[r, c]),
-        operands=(D, S),
-        level="block",
-        issue=ONE_LANE,
-        completes=BARRIER_BY_BYTES if load else IN_ORDER_GROUP,
-        outside=0.0,
-        host="tensor map",
-        needs=("bulk_tensor_copy",),
-        limits={"r": 256, "c": 64},
-        source=f"{PTX}, cp.async.bulk.tensor",
-    )
-
-
-def _layouts(target: bool, load: bool) -> tuple[Layout, ...]:
-    return tuple(Layout(swizzle_bytes=width) for width in (0, 32, 64, 128)) if target == load else ()
-
-
-tma_load_2d, tma_store_2d = _box("tma_load_2d", load=True), _box("tma_store_2d", load=False)
+_TWO, _FOUR, _ONE = (float16, bfloat16, int16, uint16), (float32, int32, uint32), (int8, uint8)
+cp_async_16, cp_async_8, cp_async_4 = (_copy(f"cp_async_{n}", n, _TWO) for n in (16, 8, 4))
+cp_async_16_of_4_bytes, cp_async_8_of_4_bytes, cp_async_4_of_4_bytes = (
+    _copy(f"cp_async_{n}_of_4_bytes", n, _FOUR) for n in (16, 8, 4)
+)
+cp_async_16_of_1_byte, cp_async_8_of_1_byte, cp_async_4_of_1_byte = (
+    _copy(f"cp_async_{n}_of_1_byte", n, _ONE) for n in (16, 8, 4)
+)

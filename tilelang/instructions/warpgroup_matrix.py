@@ -1,21 +1,70 @@
 """Matrix products of a warpgroup of 128: both factors in shared memory, named by descriptors; the accumulator in registers.
 
+A descriptor says where a matrix begins, how its 16-byte chunks are exchanged, and how far apart groups of eight rows are: with rows as
+wide as the swizzle, eight times the swizzle. Both factors have k along their rows. The products run asynchronously, in groups.
 Source: Parallel Thread Execution ISA 8.5, "Asynchronous Warpgroup Level Matrix Instructions", "Register Fragments and Shared Memory
-Matrix Layouts".
+Matrix Layouts", "Matrix-Descriptor"; NVIDIA CUTLASS, mma_sm90_desc.hpp.
 """
 
-from tilelang.dtype import bfloat16, float32
+from tilelang.dtype import DType, bfloat16, float16, float32
 from tilelang.expr import Axis, cast
 from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, operand, updates
+from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS, listed, numbered, places, slots
 from tilelang.tensor import Layout
 
 SWIZZLES = tuple(Layout(swizzle_bytes=width) for width in (32, 64, 128))  # rows along k, 16-byte chunks exchanged
 
+DESCRIPTOR = f"""
+template <int SWIZZLE>
+{FUNCTION} unsigned long long matrix_descriptor(const void* matrix) {{  // rows of SWIZZLE bytes along k
+    constexpr unsigned long long kind = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : 3;
+    constexpr unsigned long long eight_rows = 8 * SWIZZLE / 16;
+    return kind << 62 | eight_rows << 32 | 1ull << 16 | (shared_address(matrix) & 0x3ffff) >> 4;
+}}
+"""
 
-def _m64k16(columns: int) -> Instruction:
+GROUPS = f"""
+{FUNCTION} void wgmma_fence() {{  // before the first product after registers or shared memory were written
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}}
+{FUNCTION} void wgmma_shared_fence() {{  // makes what threads wrote to shared memory known to the products
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}}
+{FUNCTION} void wgmma_commit() {{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}}
+template <int PENDING>
+{FUNCTION} void wgmma_wait() {{  // until at most that many of the latest groups are unfinished
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
+}}
+"""
+
+
+def _wrapper(name: str, columns: int, short: str) -> str:
+    """The C function around one product: C slot by slot by reference, A and B by the addresses of their first elements."""
+    c = slots("c", columns // 2, float32)
+    mnemonic = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{short}.{short}"
+    return f"""
+template <int SWIZZLE_A, int SWIZZLE_B>
+{FUNCTION} void {name}({c.by_reference},
+    const void* a, const void* b) {{
+    asm volatile(
+        "{{\\n"
+        ".reg .pred accumulate;\\n"
+        "setp.ne.b32 accumulate, 1, 0;\\n"
+        "{mnemonic} "
+        "{numbered(0, c.count)}, %{c.count}, %{c.count + 1}, accumulate, 1, 1, 0, 0;\\n"
+        "}}"
+        : {listed("+f", c.names)}
+        : "l"(matrix_descriptor<SWIZZLE_A>(a)), "l"(matrix_descriptor<SWIZZLE_B>(b)));
+}}
+"""
+
+
+def _m64k16(columns: int, type: DType) -> Instruction:
     m, n, k = Axis("m", 64), Axis("n", columns), Axis("k", 16)
-    A = operand("A", bfloat16, "shared", m, k, layouts=SWIZZLES)
-    B = operand("B", bfloat16, "shared", n, k, layouts=SWIZZLES)
+    A = operand("A", type, "shared", m, k, layouts=SWIZZLES)
+    B = operand("B", type, "shared", n, k, layouts=SWIZZLES)
     held = fragment(
         128,
         columns // 2,
@@ -25,16 +74,22 @@ def _m64k16(columns: int) -> Instruction:
         ),
     )
     C = operand("C", float32, "register", m, n, fragment=held)
+    name = f"wgmma_m64n{columns}k16" + ("" if type == bfloat16 else f"_{type.name}")
     return instruction(
-        f"wgmma_m64n{columns}k16",
+        name,
         means=updates(C[m, n], cast(A[m, k], float32) * cast(B[n, k], float32)),
         operands=(A, B, C),
         level="warpgroup",
         completes=IN_ORDER_GROUP,
         error_ulps=1,  # sums are truncated, not rounded
         needs=("wgmma",),
-        source="Parallel Thread Execution ISA 8.5, wgmma.mma_async",
+        template={"cuda": f"{name}<{{A.swizzle}}, {{B.swizzle}}>({places('C', columns // 2)}, {{A.address}}, {{B.address}});"},
+        definitions={
+            "cuda": (SHARED_ADDRESS, DESCRIPTOR, GROUPS, _wrapper(name, columns, "bf16" if type == bfloat16 else "f16"))
+        },
+        source=f"{ISA}, wgmma.mma_async",
     )
 
 
-wgmma_m64n64k16, wgmma_m64n128k16, wgmma_m64n256k16 = (_m64k16(columns) for columns in (64, 128, 256))
+COLUMNS = range(64, 257, 8)
+PRODUCTS = {(type, columns): _m64k16(columns, type) for type in (bfloat16, float16) for columns in COLUMNS}

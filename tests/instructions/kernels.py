@@ -1,0 +1,77 @@
+"""Sources of one instruction each, and where each family of instructions exists."""
+
+from __future__ import annotations
+
+from tilelang.dtype import DType
+from tilelang.instruction import BARRIER_BY_BYTES, Instruction, Operand, known
+from tilelang.template import OperandText
+
+SHIPPED = [i for i in known() if i.span is None]
+
+# For each need of NVIDIA's: the lowest architecture that has it, the next one below (None: none that the compiler knows), and how its
+# machine instruction begins.
+NVIDIA = {
+    "mma_m16n8k8": ("sm_75", "sm_72", "HMMA.1688"),
+    "mma_m16n8k16": ("sm_80", "sm_75", "HMMA"),
+    "mma_tf32": ("sm_80", "sm_75", "HMMA"),
+    "mma_int8": ("sm_80", "sm_75", "IMMA"),
+    "mma_float8": ("sm_89", "sm_87", "QMMA"),
+    "ldmatrix": ("sm_75", "sm_72", "LDSM"),
+    "stmatrix": ("sm_90", "sm_89", "STSM"),
+    "cp_async": ("sm_80", "sm_75", "LDGSTS"),
+    "dp4a": ("sm_61", "sm_60", "IDP.4A"),
+    "wgmma": ("sm_90a", "sm_90", "HGMMA"),
+    "bulk_tensor_copy": ("sm_90", "sm_89", "UTMA"),
+}
+AMD = {
+    "mfma": ("gfx90a", "gfx1100", "v_mfma"),
+    "wmma": ("gfx1100", "gfx90a", "v_wmma"),
+    "dp4a": ("gfx90a", None, "v_dot4"),
+}
+
+_BITS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned"}
+_TYPES = {"float32": "float", "int32": "int", "int16": "short", "int8": "char"}
+SHARED_BYTES = 32768
+
+
+def c_type(dtype: DType) -> str:
+    """The type that the emitter keeps elements in."""
+    return _TYPES.get(dtype.name, _BITS[dtype.bits])
+
+
+def kernel(made: Instruction, dialect: str, dtype: DType | None = None) -> str:
+    """A kernel named `one` whose threads bring the operands, issue the instruction once and store what it wrote."""
+    parts = [_operand(made, o, dtype if dtype is not None and len(o.dtypes) > 1 else o.dtype) for o in made.operands]
+    barrier = "&barrier" if made.completes == BARRIER_BY_BYTES else ""
+    call = made.render(dialect, {o.name: text for o, (text, *_) in zip(made.operands, parts, strict=True)}, barrier)
+    head = "__shared__ unsigned long long barrier;\n" if barrier else ""
+    arguments = ", ".join(argument for _, argument, _, _ in parts)
+    before, after = "".join(p[2] for p in parts), "".join(p[3] for p in parts)
+    definitions = "".join(made.definitions_in(dialect))
+    body = f"{head}{before}__syncthreads();\n{call}\n__syncthreads();\n{after}"
+    return f'{definitions}\nextern "C" __global__ void one({arguments}) {{\n{body}}}\n'
+
+
+def _operand(made: Instruction, operand: Operand, dtype: DType) -> tuple[OperandText, str, str, str]:
+    """How an operand is named, its argument, and the statements before and after the instruction."""
+    name, type, held = operand.name, c_type(dtype), made.fragment(operand.name)
+    argument, number = f"{type}* {name}_in", f"threadIdx.x * {held.slots if held else 0}"
+    if operand.memory == "global":
+        if held is None:
+            text = OperandText(name, map=f"&{name}_in", coordinates="blockIdx.x, blockIdx.y", address=f"{name}_in")
+            return text, f"const __grid_constant__ TensorMap {name}_in", "", ""
+        return OperandText(name, address=f"({name}_in + {number})"), argument, "", ""
+    if operand.memory == "register":
+        assert held is not None
+        slots = tuple(f"{name}[{s}]" for s in range(held.slots))
+        walk = f"for (int s = 0; s < {held.slots}; ++s)"
+        there = f"{name}_in[threadIdx.x * {held.slots} + s]"
+        before = f"{type} {name}[{held.slots}];\n" + (f"{walk} {name}[s] = {there};\n" if name in made.reads else "")
+        return OperandText(slots[0], slots), argument, before, f"{walk} {there} = {name}[s];\n" if name == made.writes else ""
+    count = SHARED_BYTES // dtype.bytes
+    walk = f"for (int s = threadIdx.x; s < {count}; s += blockDim.x)"
+    before = f"__shared__ __align__(1024) {type} {name}[{count if len(made.operands) < 3 else count // 4}];\n"
+    before += f"for (int s = threadIdx.x; s < 1024; s += blockDim.x) {name}[s] = {name}_in[s];\n"
+    address = f"({name} + {number})" if held is not None else name
+    text = OperandText(f"*{address}", address=address, swizzle="128")
+    return text, argument, before, f"{walk} {name}_in[s] = {name}[s];\n" if name == made.writes else ""

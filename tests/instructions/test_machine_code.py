@@ -1,0 +1,53 @@
+"""Every shipped definition compiles for the lowest architecture that has its instruction, and for none below."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gate.machine_code import compile_for_architecture
+from tests.instructions.kernels import AMD, NVIDIA, SHIPPED, kernel
+from tilelang.errors import DeviceError
+from tilelang.instruction import Instruction
+
+CUDA = [i for i in SHIPPED if "cuda" in i.dialects and i.needs]
+HIP = [i for i in SHIPPED if "hip" in i.dialects and i.needs]
+WIDTHS = {
+    ("global", "load"): "LDG.E.128",
+    ("global", "store"): "STG.E.128",
+    ("shared", "load"): "LDS.128",
+    ("shared", "store"): "STS.128",
+}
+REFUSALS = "requires .target|not supported on .target|needs target feature|requires sm_"
+
+
+def check(made: Instruction, dialect: str, lowest: str, below: str | None, mnemonic: str) -> None:
+    for dtype in made.operands[0].dtypes:
+        source = kernel(made, dialect, dtype)
+        code = compile_for_architecture(lowest)(source)
+        assert not code.uses.spills
+        if dtype == made.operands[0].dtype and lowest != "sm_61":  # which today's disassembler has forgotten
+            assert code.listing.count(mnemonic) == 1
+    if below is not None:
+        with pytest.raises(DeviceError, match=REFUSALS) as caught:
+            compile_for_architecture(below)(kernel(made, dialect))
+        assert caught.value.code == "compile-failed"
+
+
+@pytest.mark.parametrize("made", CUDA, ids=lambda i: i.name)
+def test_on_nvidia(made: Instruction) -> None:
+    check(made, "cuda", *NVIDIA[made.needs[0]])
+
+
+@pytest.mark.parametrize("made", HIP, ids=lambda i: i.name)
+def test_on_amd(made: Instruction) -> None:
+    check(made, "hip", *AMD[made.needs[0]])
+
+
+@pytest.mark.parametrize("made", [i for i in SHIPPED if "hip" in i.dialects and not i.needs], ids=lambda i: i.name)
+def test_moves_of_16_bytes(made: Instruction) -> None:
+    memory, word = made.operands[1 if made.name.startswith("load") else 0].memory, made.name.split("_")[0]
+    nvidia = compile_for_architecture("sm_80")(kernel(made, "cuda"))
+    assert nvidia.listing.count(WIDTHS[memory, word]) >= 1
+    amd = compile_for_architecture("gfx90a")(kernel(made, "hip"))
+    names = ("global_load_dwordx4", "global_store_dwordx4") if memory == "global" else ("ds_read_b128", "ds_write_b128")
+    assert amd.listing.count(names[word == "store"]) >= 1

@@ -1,0 +1,117 @@
+"""Products, loads of their operands and copies together, through the lowering and the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_instruct import check, refused
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+
+HOPPER, CDNA, RDNA, ADA = (tl.load_profile(name) for name in ("hopper", "cdna2", "rdna3", "ada"))
+SIZES = [(32, 16, 64), (40, 24, 48)]
+
+
+def product(
+    size: tuple[int, int, int],
+    type: Any,
+    sums: Any = tl.float32,
+    left: str = "mk",
+    right: str = "kn",
+    allow: tuple[str, ...] = (),
+) -> Any:
+    """C[m, n] = sum[k] A B, with the factors stored as the letters say."""
+    m, n, k = tl.axes(m=size[0], n=size[1], k=size[2])
+    axes = {"m": m, "n": n, "k": k}
+    at = {name: tuple(axes[letter] for letter in letters) for name, letters in (("A", left), ("B", right))}
+    A, B = (tl.input(name, type, *at[name]) for name in "AB")
+    return tl.define("C", tl.sum(tl.cast(A[at["A"]], sums) * tl.cast(B[at["B"]], sums), over=k), m, n, allow=allow)
+
+
+def plan(c: Any, made: str, k: int, loads: tuple[str | None, str | None] = (None, None)) -> Schedule:
+    """A block of 32 x 32 by tiles of shared memory, a unit for 32 x 16; the operands are loaded by the instructions named."""
+    start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=2 * k)
+    start = start.load("A", tl.shared).load("B", tl.shared).tile(m=32, n=16).to(tl.warp).split(k=k)
+    for name, load in zip("AB", loads, strict=True):
+        start = start.load(name, tl.register, steps=None if load is None else tl.move().do(load))
+    return start.do(made, m="m", n="n", k="k")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(
+    ("made", "k", "type", "left", "right", "loads"),
+    [
+        ("mma_m16n8k16", 16, tl.float16, "mk", "kn", ("ldmatrix_x4", "ldmatrix_x2_trans")),
+        ("mma_m16n8k16", 16, tl.float16, "km", "nk", ("ldmatrix_x4_left_trans", "ldmatrix_x4_right")),
+        ("mma_m16n8k16_bfloat16", 16, tl.bfloat16, "mk", "nk", ("ldmatrix_x4", "ldmatrix_x2_right")),
+        ("mma_m16n8k8", 8, tl.float16, "mk", "kn", ("ldmatrix_x2", "ldmatrix_x1_trans")),
+        ("mma_m16n8k8_bfloat16", 8, tl.bfloat16, "km", "nk", ("ldmatrix_x2_left_trans", "ldmatrix_x1_right")),
+    ],
+)
+def test_products_of_16_bit_floats(
+    made: str, k: int, type: Any, left: str, right: str, loads: tuple[str, str], size: tuple[int, int, int]
+) -> None:
+    check(plan(product(size, type, left=left, right=right), made, k, loads), HOPPER)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_under_the_licence_tf32(size: tuple[int, int, int]) -> None:
+    licensed = product(size, tl.float32, right="nk", allow=("tf32",))
+    check(plan(licensed, "mma_m16n8k8_tf32", 8, ("ldmatrix_x4_of_4_bytes", "ldmatrix_x4_right_of_4_bytes")), HOPPER)
+    check(plan(product(size, tl.float32, allow=("tf32",)), "mma_m16n8k4_tf32", 4), HOPPER)
+    error = refused(lambda: plan(product(size, tl.float32), "mma_m16n8k8_tf32", 8), HOPPER)
+    assert error.code == "licence" and "tf32" in str(error)
+
+
+@pytest.mark.parametrize("type", [tl.int8, tl.uint8], ids=str)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_of_bytes(type: Any, size: tuple[int, int, int]) -> None:
+    c = product(size, type, tl.int32, right="nk")
+    check(plan(c, f"mma_m16n8k32_{type}", 32, ("ldmatrix_x4_of_1_byte", "ldmatrix_x4_right_of_1_byte")), HOPPER)
+    check(plan(c, f"mma_m16n8k16_{type}", 16), HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("made", "k", "type", "profile"),
+    [
+        ("mfma_32x32x8", 8, tl.float16, CDNA),
+        ("mfma_16x16x16", 16, tl.float16, CDNA),
+        ("mfma_32x32x8_bfloat16", 8, tl.bfloat16, CDNA),
+        ("mfma_16x16x16_bfloat16", 16, tl.bfloat16, CDNA),
+        ("wmma_16x16x16", 16, tl.float16, RDNA),
+        ("wmma_16x16x16_bfloat16", 16, tl.bfloat16, RDNA),
+    ],
+)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_of_a_wave(made: str, k: int, type: Any, profile: Profile, size: tuple[int, int, int]) -> None:
+    c = product(size, type)
+    start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=2 * k).load("A", tl.shared)
+    start = start.load("B", tl.shared, layout=tl.layout("n", "k")).tile(m=32, n=32).to(tl.warp).split(k=k)
+    check(start.load("A", tl.register).load("B", tl.register).do(made, m="m", n="n", k="k"), profile)
+
+
+@pytest.mark.parametrize("type", [tl.int8, tl.uint8], ids=str)
+def test_dot_products_of_four_bytes(type: Any) -> None:
+    sums = tl.int32 if type == tl.int8 else tl.uint32
+    c = product((20, 12, 40), type, sums, right="nk")
+    start = (
+        tl.schedule(c).tile(m=16, n=16).to(tl.block).accumulate(tl.register).split(k=16).load("A", tl.shared).load("B", tl.shared)
+    )
+    start = start.tile(m=2, n=2).to(tl.thread).split(k=4).load("A", tl.register).load("B", tl.register)
+    check(start.do("dp4a" if type == tl.int8 else "dp4a_uint8", k="k"), ADA)
+
+
+@pytest.mark.parametrize(
+    ("type", "copy"),
+    [(tl.float16, "cp_async_16"), (tl.float16, "cp_async_8"), (tl.float16, "cp_async_4")]
+    + [(tl.float32, f"cp_async_{n}_of_4_bytes") for n in (16, 8, 4)]
+    + [(tl.int8, f"cp_async_{n}_of_1_byte") for n in (16, 8, 4)],
+)
+def test_copies_of_every_size(type: Any, copy: str) -> None:
+    c = product((24, 48, 48), type, tl.int32 if type == tl.int8 else tl.float32)
+    start = tl.schedule(c).tile(m=16, n=32).to(tl.block).accumulate(tl.register).split(k=16)
+    start = start.load("A", tl.shared, ahead=2, steps=tl.move().do(copy)).load("B", tl.shared, ahead=2, steps=tl.move().do(copy))
+    check(start.tile(m=2, n=4).to(tl.thread), HOPPER)

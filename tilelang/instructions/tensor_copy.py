@@ -1,0 +1,110 @@
+"""Copies of boxes between global and shared memory by one elected lane, which names them by descriptors.
+
+In global memory a box is named by a tensor map, which is encoded before the launch, and the coordinates of its first element; in
+shared memory by an address and one of the known swizzles. A load completes when its bytes have arrived at a barrier in shared memory
+(mbarrier); stores complete in groups. What lies outside the tensor is read as zero and not written.
+Source: Parallel Thread Execution ISA 8.5, "cp.async.bulk.tensor", "mbarrier"; CUDA Driver API, cuTensorMapEncodeTiled.
+"""
+
+from tilelang.dtype import bfloat16, float16, int16, uint16
+from tilelang.expr import Axis
+from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction, instruction, moves, operand
+from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
+from tilelang.tensor import Layout
+
+TENSOR_MAP = """
+struct alignas(64) TensorMap {  // a kernel argument, by value: const __grid_constant__ TensorMap
+    unsigned long long opaque[16];
+};
+"""
+
+# A barrier is 8 bytes of shared memory. It counts arrivals and bytes; a phase ends when both have come, and the parity of the phases
+# that have ended is what its readers wait for.
+BARRIERS = f"""
+{FUNCTION} void barrier_init(unsigned long long* barrier, int arrivals) {{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}}
+{FUNCTION} void barrier_init_fence() {{  // makes barriers that were set up known to the copies
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}}
+{FUNCTION} void barrier_arrive(unsigned long long* barrier) {{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(barrier)) : "memory");
+}}
+{FUNCTION} void barrier_arrive_expecting(unsigned long long* barrier, int bytes) {{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
+}}
+{FUNCTION} void barrier_wait(unsigned long long* barrier, int parity) {{  // until the phase of that parity has ended
+    asm volatile(
+        "{{\\n"
+        ".reg .pred done;\\n"
+        "again:\\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n"
+        "@!done bra again;\\n"
+        "}}"
+        :: "r"(shared_address(barrier)), "r"(parity) : "memory");
+}}
+"""
+
+LOAD = f"""
+{FUNCTION} void tensor_load_2d(void* target, const TensorMap* map, int x, int y, unsigned long long* barrier) {{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {{%2, %3}}], [%4];"
+        :: "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier)) : "memory");
+}}
+"""
+
+STORE = f"""
+{FUNCTION} void tensor_store_2d(const TensorMap* map, int x, int y, const void* source) {{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {{%1, %2}}], [%3];"
+        :: "l"(map), "r"(x), "r"(y), "r"(shared_address(source)) : "memory");
+}}
+"""
+
+STORE_GROUPS = f"""
+{FUNCTION} void tensor_store_fence() {{  // makes what threads wrote to shared memory known to the copies
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}}
+{FUNCTION} void tensor_store_commit() {{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}}
+template <int PENDING>
+{FUNCTION} void tensor_store_wait_read() {{  // until what all but the latest groups store has been read from shared memory
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(PENDING) : "memory");
+}}
+template <int PENDING>
+{FUNCTION} void tensor_store_wait() {{
+    asm volatile("cp.async.bulk.wait_group %0;" :: "n"(PENDING) : "memory");
+}}
+"""
+
+
+def _box(name: str, load: bool) -> Instruction:
+    """16-bit elements, at most 256 rows of at most 128 bytes (what the widest swizzle takes)."""
+    types = (float16, bfloat16, int16, uint16)
+    r, c = Axis("r", 64), Axis("c", 64)
+    D, S = (operand(n, types, "shared" if (n == "D") == load else "global", r, c, layouts=_layouts(n == "D", load)) for n in "DS")
+    if load:
+        text, definitions = "tensor_load_2d({D.address}, {S.map}, {S.coordinates}, {barrier});", (BARRIERS, LOAD)
+    else:
+        text, definitions = "tensor_store_2d({D.map}, {D.coordinates}, {S.address});", (STORE_GROUPS, STORE)
+    return instruction(
+        name,
+        means=moves(D[r, c], S[r, c]),
+        operands=(D, S),
+        level="block",
+        issue=ONE_LANE,
+        completes=BARRIER_BY_BYTES if load else IN_ORDER_GROUP,
+        outside=0.0,
+        host="tensor map",
+        needs=("bulk_tensor_copy",),
+        limits={"r": 256, "c": 64},
+        template={"cuda": text},
+        definitions={"cuda": (SHARED_ADDRESS, TENSOR_MAP, *definitions)},
+        source=f"{ISA}, cp.async.bulk.tensor",
+    )
+
+
+def _layouts(target: bool, load: bool) -> tuple[Layout, ...]:
+    return tuple(Layout(swizzle_bytes=width) for width in (0, 32, 64, 128)) if target == load else ()
+
+
+tma_load_2d, tma_store_2d = _box("tma_load_2d", load=True), _box("tma_store_2d", load=False)
