@@ -6,22 +6,25 @@ plan = document.schedule("fast", M=1024, N=1024, K=1024)
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tilelang.computation import Computation
 from tilelang.dtype import DType
 from tilelang.errors import Findings, ParseError, Span, TileLangError
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
-from tilelang.grammar.parser import Syntax, nearest, parse_tree, uncollected
-from tilelang.grammar.scan import MOST_BYTES
+from tilelang.grammar.parser import Syntax, nearest, parse_tree, remember, uncollected
+from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
+
+_PIECE = 1 << 20  # bytes that are read at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,11 +283,20 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES) -> 
 
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES) -> Document:
     """The computations and schedules of a file. Raises ParseError where it cannot be read, or is no program."""
+    return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes)
+
+
+def read_text(path: str | Path, limit_bytes: int, stream: BinaryIO | None = None) -> str:
+    """The text of a file, or of a stream that errors call by the path; no more than the limit is held. Raises ParseError."""
     name = str(path)
     try:
-        with open(path, "rb") as file:
-            raw = file.read(limit_bytes + 1)
-        return parse(raw.decode("utf-8-sig"), name, limit_bytes=limit_bytes)
+        with open(path, "rb") if stream is None else contextlib.nullcontext(stream) as file:
+            raw = b""
+            while len(raw) <= limit_bytes and (piece := file.read(min(_PIECE, limit_bytes + 1 - len(raw)))):
+                raw += piece
+        remember("", name)  # what an error cannot show is not read again: a pipe would block
+        check_size(len(raw), name, limit_bytes)
+        return raw.decode("utf-8-sig")
     except OSError as error:
         raise ParseError(
             "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"

@@ -36,13 +36,7 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     Raises ParseError where the text is larger than `most_bytes`, of another version, nested deeper than DEEPEST, where a
     bracket has no partner, or a character means nothing in the language.
     """
-    if len(text.encode("utf-8", "surrogatepass")) > most_bytes:
-        raise ParseError(
-            "too-large",
-            f"{file} has more than {most_bytes} bytes",
-            span=Span(file, 1),
-            mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
-        )
+    check_size(len(text.encode("utf-8", "surrogatepass")), file, most_bytes)
     _check_version(text, file)
     starts: list[Piece] = []
     open_brackets: list[tuple[str, int, int]] = []
@@ -81,6 +75,17 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
         )
     ends = [*(s.begin for s in starts[1:]), len(text)][: len(starts)]
     return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
+
+
+def check_size(size: int, file: str, most_bytes: int) -> None:
+    """Refuses a text of more bytes than that."""
+    if size > most_bytes:
+        raise ParseError(
+            "too-large",
+            f"{file} has more than {most_bytes} bytes",
+            span=Span(file, 1),
+            mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
+        )
 
 
 def _check_version(text: str, file: str) -> None:

@@ -121,6 +121,24 @@ def test_wrong_files_are_refused() -> None:
     assert "no level `block`" in refused(POCL.replace('name = "block"', 'name = "core"')).message
 
 
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("threads = 32", "threads = 0"), ("threads = 32", f"threads = {1 << 70}"), ("vector_bytes = [1,", 'vector_bytes = ["1",'),
+        ("vector_bytes = [1,", "vector_bytes = [-1,"), ("vector_bytes = [1,", "rates = 3\nvector_bytes = [1,"),
+        ("vector_bytes = [1,", 'rates = { a_ns = "x" }\nvector_bytes = [1,'), ("grid_max = [", "grid_max = [1, "),
+        ('name = "shared"', 'name = "shared"\nbank_bytes = 0'),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_refused(before: str, after: str) -> None:
+    assert before in POCL and refused(POCL.replace(before, after)).code == "profile-value"
+
+
+def test_wrong_shapes_of_a_file_are_refused() -> None:
+    assert refused("schema = 1\nlevels = 3").code == refused("schema = 1\nmemories = [3]").code == "profile-value"
+    assert refused("schema = 1\na = " + "[" * 100_000).code == "profile-syntax"
+
+
 def test_missing_profiles() -> None:
     with pytest.raises(DeviceError) as caught:
         load_profile("hoper")

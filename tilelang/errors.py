@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a file: lines and columns count from 1; column 0 means the whole line.
+    """A place in a file: lines and columns count from 1; line 0 means the whole file, column 0 the whole line.
 
     around: of a statement's place, the places of the steps that divided the work which it does, the first one first.
     """
@@ -34,7 +34,7 @@ class Span:
     around: tuple[Span, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+        return self.file + (f":{self.line}" if self.line else "") + (f":{self.column}" if self.column else "")
 
 
 LONGEST = 200  # characters of a line that are shown
@@ -131,7 +131,7 @@ class TileLangError(Exception):
         lines = [f"error[{self.code}]: {message}"]
         if self.span is not None:
             lines.append(f"  --> {self.span}")
-            text = linecache.getline(self.span.file, self.span.line).rstrip()
+            text = linecache.getline(self.span.file, self.span.line).rstrip() if self.span.line else ""
             if text:
                 gutter = str(self.span.line)
                 if self.span.column:

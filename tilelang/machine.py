@@ -20,6 +20,7 @@ from tilelang.node import Node, node
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+MOST_CHARACTERS = 1 << 20  # of a profile's file
 SCHEMA = 1
 
 
@@ -256,10 +257,14 @@ def load_profile(name_or_path: str | Path) -> Profile:
 def _load(name: str) -> Profile:
     if "/" in name or name.endswith(".toml"):
         try:
-            text = Path(name).read_text(encoding="utf-8")
+            with open(name, encoding="utf-8") as file:
+                text = file.read(MOST_CHARACTERS + 1)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", "it is no text")
             raise DeviceError("profile-not-found", f"cannot read the profile {name}: {reason}", mend="check the path") from None
+        if len(text) > MOST_CHARACTERS:
+            message = f"{name} has more than {MOST_CHARACTERS:,} characters"
+            raise DeviceError("profile-syntax", message, mend="the path of a profile")
         return parse_profile(text, name)
     if name not in shipped_profiles():
         raise DeviceError(
@@ -277,6 +282,10 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", mend="mend the line it names") from None
+    except RecursionError:
+        raise DeviceError(
+            "profile-syntax", f"{origin} is nested too deeply", mend="lists and tables as in a shipped profile"
+        ) from None
     if raw.get("schema") != SCHEMA:
         said = f"schema = {raw['schema']!r}" if "schema" in raw else "no `schema`"
         raise DeviceError(
@@ -285,10 +294,9 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
     del raw["schema"]
     sources: dict[str, str] = {}
     facts = _unwrap(raw, "", sources)
-    facts["levels"] = tuple(_record(LevelFacts, f, f"{origin}: [[levels]]") for f in facts.get("levels", ()))
-    facts["memories"] = tuple(_record(MemoryFacts, f, f"{origin}: [[memories]]") for f in facts.get("memories", ()))
-    rates = facts.get("rates", {})
-    facts["rates"] = tuple(sorted((str(k), float(v)) for k, v in rates.items()))
+    facts["levels"] = _records(LevelFacts, facts.get("levels", ()), f"{origin}: [[levels]]")
+    facts["memories"] = _records(MemoryFacts, facts.get("memories", ()), f"{origin}: [[memories]]")
+    facts["rates"] = _rates(facts.get("rates", {}), origin)
     if "sources" in facts:
         raise DeviceError("profile-key", f"{origin}: `sources`", mend='write { value = ..., source = "..." } beside the number')
     profile: Profile = _record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
@@ -314,6 +322,25 @@ def _unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
 _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "int | None": (int,), "str | None": (str,), "bool": (bool,)}
 
 
+_ITEMS: dict[str, type] = {"tuple[str, ...]": str, "tuple[int, ...]": int, "tuple[int, int, int]": int}
+
+
+def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
+    """The table of measured numbers, by name."""
+    if not isinstance(raw, Mapping) or any(type(v) not in (int, float) for v in raw.values()):
+        raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend="a table of numbers, their unit in the name")
+    return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
+
+
+def _records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
+    """Each table of a list as `_record` gives it."""
+    if not isinstance(raw, tuple):
+        raise DeviceError(
+            "profile-value", f"{where} must be tables, got {raw!r}", mend="write each as [[...]] with named numbers"
+        )
+    return tuple(_record(cls, f, where) for f in raw)
+
+
 def _record(cls: Any, raw: Any, where: str) -> Any:
     """`cls(**raw)` after the keys and the kinds of values were checked."""
     if not isinstance(raw, Mapping):
@@ -324,14 +351,16 @@ def _record(cls: Any, raw: Any, where: str) -> Any:
             raise DeviceError(
                 "profile-key", f"{where}: unknown key `{key}`", mend=_near(key, (f for f in fields if f != "sources"))
             )
-        kinds = _KINDS.get(str(fields[key].type), (tuple,))
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        kinds, item = _KINDS.get(str(fields[key].type), (tuple,)), _ITEMS.get(str(fields[key].type))
+        wrong = item is not None and isinstance(value, tuple) and any(type(v) is not item for v in value)
+        if wrong or not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise DeviceError(
                 "profile-value",
                 f"{where}: `{key}` is {value!r}, expected {fields[key].type}",
                 mend='a plain value, or { value = ..., source = "..." }',
             )
-        if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(v, int) and not 0 <= v < 1 << 62 for v in numbers):
             raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="leave an unknown number out")
     missing = [
         n
@@ -362,12 +391,16 @@ def _validate(profile: Profile, origin: str) -> None:
     for memory in profile.memories:
         if memory.owner not in names:
             raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", _near(memory.owner, names))
+        if not memory.bank_bytes:
+            raise refuse(f"the banks of the memory `{memory.name}` are 0 bytes wide", "leave an unknown number out")
     if not profile.level("block").max_threads:
         raise refuse("the level `block` has no `max_threads`", "add the most threads that can meet at a barrier")
     sizes = [f.threads for f in profile.levels if f.threads is not None]
-    if any(a % b for a, b in zip(sizes, sizes[1:], strict=False)):
+    if 0 in sizes or any(a % b for a, b in zip(sizes, sizes[1:], strict=False)):
         raise refuse(
             f"level sizes {sizes} do not divide each other", "each level's `threads` is a multiple of the next narrower one's"
         )
+    if len(profile.grid_max) != 3:
+        raise refuse(f"grid_max is {list(profile.grid_max)}", "the most blocks along each of three dimensions")
     if list(profile.vector_bytes) != sorted(set(profile.vector_bytes)) or not profile.vector_bytes:
         raise refuse(f"vector_bytes is {list(profile.vector_bytes)}", "list the widths once each, ascending")

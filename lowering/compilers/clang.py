@@ -22,17 +22,10 @@ from tilelang.lowering.drivers.cache import BinaryCache, key
 _INCLUDE = Path(__file__).parent / "include"
 _HEADER = _INCLUDE / "hip" / "hip_runtime.h"
 _OPTIONS = (
-    "-x",
-    "hip",
-    "--offload-device-only",
-    "-nogpulib",
-    "-nogpuinc",
-    "-fdeclspec",
-    "-O3",
-    "-std=c++17",
-    "-w",
-    "-fuse-cuid=none",
-)  # else names in the code hold a number made of the file's path
+    *("-x", "hip", "--offload-device-only", "-nogpulib", "-nogpuinc", "-fdeclspec", "-O3", "-std=c++17", "-w"),
+    "-fuse-cuid=none",  # else names in the code hold a number made of the file's path
+    "-mcode-object-version=5",  # what ROCm 6 and 7 both load
+)
 
 _METADATA = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
 _FACT = re.compile(r"^  (?:- | {2})\.(\w+): +(\S+)$", re.MULTILINE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,7 +17,7 @@ from tilelang.errors import DeviceError
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.cache import BinaryCache
 
-DRIVERS = ("opencl",)
+DRIVERS = ("opencl", "cuda", "hip")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,8 +128,8 @@ class Connection(Protocol):
     def upload(self, array: Any) -> Any:
         """Device memory of its own with what a contiguous NumPy array holds."""
 
-    def host_array(self, array: Any, written: bool) -> HostArray:
-        """A contiguous NumPy array as an argument of one launch."""
+    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
+        """A contiguous NumPy array as an argument of one launch on a queue."""
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The queue on which work on these device arrays needs the least waiting; None: the connection's own."""
@@ -212,6 +213,27 @@ def check_limits(device: Device, name: str, threads: int, shared_bytes: int) -> 
             f"{name} needs {shared_bytes} bytes of shared memory a block, {device} has {device.shared_bytes}",
             mend="smaller tiles, or fewer of them ahead",
         )
+
+
+class OpenedBy:
+    """The process that opened a driver: a forked child has its memory, and none of its threads."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self._process = name, 0
+
+    def here(self) -> None:
+        """Notes that it was this process."""
+        self._process = os.getpid()
+
+    def check(self) -> None:
+        """Raises DeviceError in a forked child of that process, where launches fail or wait for ever."""
+        if self._process and self._process != os.getpid():
+            parent = f"this process was forked from process {self._process}"
+            raise DeviceError(
+                "forked",
+                f"{parent}, whose {self.name} driver does not work here: its threads stayed there",
+                mend='multiprocessing.get_context("spawn"); or fork before tilelang is asked for a device',
+            )
 
 
 def as_bytes(array: Any) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import threading
 import time
 import warnings
@@ -18,16 +17,14 @@ from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.options import check_pocl_cache, prepare_opencl
 
 # Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
 POCL = "Portable Computing Language"
 
-_opened_by: list[
-    int
-] = []  # the process that asked the driver for devices; a forked child has its memory, and none of its threads
+_opened = OpenedBy("OpenCL")
 
 _KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
@@ -67,7 +64,7 @@ def devices() -> tuple[Device, ...]:
     Empty where there is none. Raises DeviceError where pyopencl is missing.
     """
     cl = _cl()
-    _opened_by[:] = [os.getpid()]
+    _opened.here()
     found = []
     try:
         platforms = cl.get_platforms()
@@ -98,21 +95,11 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     )
 
 
-def _check_process() -> None:
-    """Raises DeviceError in a forked child of the process that opened the driver, where every launch would wait for ever."""
-    if _opened_by and _opened_by[0] != os.getpid():
-        raise DeviceError(
-            "forked",
-            f"this process was forked from process {_opened_by[0]}, whose OpenCL driver does not work here: its threads stayed there",
-            mend='multiprocessing.get_context("spawn"); or fork before tilelang is asked for a device',
-        )
-
-
 class Connection:
     """A device with a context and a queue that takes times."""
 
     def __init__(self, device: Device) -> None:
-        _check_process()
+        _opened.check()
         cl = _cl()
         self.device = device
         self.context = cl.Context([device.handle])
@@ -125,7 +112,7 @@ class Connection:
 
         Raises DeviceError with the compiler's words where the source does not compile.
         """
-        _check_process()
+        _opened.check()
         d = self.device
         name = key(["opencl", source, *options, "|", d.platform, d.platform_version, d.name, d.driver_version])
         with self._lock:
@@ -198,7 +185,7 @@ class Connection:
         except cl.Error as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
-    def host_array(self, array: Any, written: bool) -> HostArray:
+    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
         return HostArray(self, array, written)
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
@@ -265,7 +252,7 @@ class Function:
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
         """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
-        _check_process()
+        _opened.check()
         if self.empty:
             return None
         with self._lock:

@@ -77,6 +77,9 @@ def test_run_reads_and_writes_arrays(gemm: str, tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "allow_pickle=False" in refused.stderr
     np.save(tmp_path / "a.npy", np.ones((3, 3), np.float32))
     assert tilelang(*made).exit_code == 1
+    np.savez(tmp_path / "a.npz", a)
+    several = tilelang(*made, "-i", f"A={tmp_path}/a.npz")
+    assert several.exit_code == 2 and "several arrays" in several.stderr
 
 
 def test_run_until_a_step(gemm: str) -> None:
@@ -227,6 +230,8 @@ def test_devices() -> None:
         (["run", "GEMM", "-s", "simt", "-i", "A=gone.npy"], 2, "cannot be read"),
         (["check", "GEMM", "-S", "Q=3"], 2, "no parameter `Q`"), (["check", "GEMM", "--limit-bytes", "10"], 1, "error[too-large]"),
         (["diff", "GEMM:simt", "GEMM:simd"], 2, "did you mean `simt`?"), (["run", "GEMM", "--bogus"], 2, "No such option"),
+        *(([c, "GEMM", "-s", "simt", "--seed", "-1"], 2, "-1 is not in the range") for c in ("run", "simulate", "bisect")),
+        (["check", "GEMM", "-s", "simt", "--limit-bytes", "9" * 30], 0, "nothing found"),
     ],
 )  # fmt: skip
 def test_usage(gemm: str, arguments: list[str], code: int, part: str) -> None:
@@ -374,3 +379,71 @@ def test_rings_larger_than_the_memory_are_refused_before_they_are_made(tmp_path:
         )
         result = tilelang("check", str(path))
         assert result.exit_code == 1 and f"error[{code}]" in result.stderr and f"{path}:9:3" in result.stderr
+
+
+def test_what_does_not_fit_the_memory_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "wide.tile"
+    path.write_text("computation f { input X: float32[i: 99999999999] axis k: 4 output Y[k] = X[k] }\n")
+    explained = tilelang("explain", str(path))
+    assert explained.exit_code == 0 and "smaller sizes are simulated" in explained.stdout
+    for arguments in (("bisect",), ("bisect", "--on", "simulator"), ("explain", "--html", f"{tmp_path}/page.html")):
+        result = tilelang(*arguments, str(path))
+        assert result.exit_code == 1 and "error[too-large-to-run]" in result.stderr
+
+
+def raising(error: type[BaseException]) -> Any:
+    def raised(*arguments: Any, **named: Any) -> None:
+        raise error
+
+    return raised
+
+
+def test_what_ends_a_command_early_is_told(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilelang.reference.random_arrays", raising(MemoryError))
+    assert "error[too-large-to-run]: the memory does not suffice" in tilelang("run", gemm, "-s", "simt").stderr
+    monkeypatch.setattr("tilelang.reference.random_arrays", raising(KeyboardInterrupt))
+    plain, told = tilelang("simulate", gemm, "-s", "simt"), tilelang("simulate", gemm, "-s", "simt", "--json")
+    assert plain.exit_code == 1 and "Aborted!" in plain.stderr
+    assert told.exit_code == 1 and of_json(told)["errors"][0]["code"] == "interrupted"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["source GEMM -s simt", "check GEMM -s simt", "devices"])
+def test_closed_streams_are_no_fault(gemm: str, arguments: str, closed: str) -> None:
+    command = f"{sys.executable} -m tilelang {arguments.replace('GEMM', gemm)} {closed}"
+    found = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert found.returncode == 0 and not found.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless device")
+def test_endless_files_are_refused() -> None:
+    for command in ("check", "fmt"):
+        result = tilelang(command, "/dev/zero")
+        assert result.exit_code == 1 and "error[too-large]" in result.stderr
+    profile = tilelang("check", str(ROOT / "examples" / "01_matmul.tile"), "-p", "/dev/zero")
+    assert profile.exit_code == 1 and "error[profile-syntax]" in profile.stderr
+
+
+def test_pipes_are_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for command, text, code in (
+        ("fmt", b"use   a", "file"),
+        ("check", b"\xff", "not-text"),
+        ("check", b"computation {", "bracket-not-closed"),
+    ):
+        with subprocess.Popen(["sh", "-c", 'cat > "$0"', str(pipe)], stdin=subprocess.PIPE) as writer:
+            assert writer.stdin is not None
+            writer.stdin.write(text)
+            writer.stdin.close()
+            result = tilelang(command, str(pipe))
+        assert f"error[{code}]" in result.stderr and result.exit_code == (2 if code == "file" else 1)
+    assert pipe.is_fifo()
+
+
+def test_names_of_files_may_be_no_text(tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.tile")
+    Path(path).write_text(PAIR + "schedule for f { tile i=2 -> block }\n")
+    for arguments in (("check",), ("run",), ("explain", "--html", f"{tmp_path}/page.html")):
+        assert tilelang(*arguments, path).exit_code == 0
+    assert "?.tile" in (tmp_path / "page.html").read_text(encoding="utf-8")

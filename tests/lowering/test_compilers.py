@@ -95,6 +95,45 @@ def test_an_architecture_that_is_not_known() -> None:
 
 
 @needs_clang
+@pytest.mark.parametrize("architecture", ["gfx90a", "gfx942"])
+def test_accumulation_registers_are_counted_apart(architecture: str) -> None:
+    source = """extern "C" __global__ void __launch_bounds__(256) kept(float* x) {
+        float apart[4];
+        for (int i = 0; i < 4; ++i) asm volatile("v_accvgpr_write_b32 %0, %1" : "=a"(apart[i]) : "v"(x[i * 256 + threadIdx.x]));
+        for (int i = 0; i < 4; ++i) asm volatile("v_accvgpr_read_b32 %0, %1" : "=v"(x[i * 256 + threadIdx.x]) : "a"(apart[i]));
+    }"""
+    (uses,) = clang.compile_source(source, architecture).kernels
+    assert uses.accumulation_registers == 4 and 1 <= uses.registers <= 8  # the metadata's count is of both kinds
+
+
+PRELUDE = """\
+extern "C" __global__ void every(float* x, double* d, int* n) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    v = expf(v) + exp2f(v) + logf(v) + log2f(v) + log10f(v) + sqrtf(v) + rsqrtf(v) + fabsf(v) + floorf(v) + ceilf(v) + truncf(v);
+    v += rintf(v) + fminf(v, 2) + fmaxf(v, 3) + fmaf(v, v, v) + copysignf(v, -1) + ldexpf(v, 3);
+    d[i] = sqrt(d[i]) + fma(d[i], d[i], 1.0) + fmin(d[i], 1.0) + fmax(d[i], 0.0) + floor(d[i]) + copysign(d[i], -1.0);
+    n[i] = __shfl_xor(n[i], 1) + __shfl(n[i], 3) + __shfl_down(n[i], 2, 16) + __shfl_up(n[i], 2) + min(n[i], 3) + max(n[i], 4);
+    v += __shfl_xor(v, 8) + __int_as_float(__float_as_int(v) ^ 1) + __uint_as_float(__float_as_uint(v) ^ 1);
+    d[i] += __longlong_as_double(__double_as_longlong(d[i]) ^ 1);
+    __syncthreads();
+    __threadfence();
+    __threadfence_block();
+    x[i] = v;
+}
+"""
+
+
+@needs_clang
+@pytest.mark.parametrize("include", ["", "#include <hip/hip_runtime.h>\n"])
+@pytest.mark.parametrize("architecture", ["gfx90a", "gfx942", "gfx1100"])
+def test_what_stands_in_for_the_header_of_hip(include: str, architecture: str) -> None:
+    compiled = clang.compile_source(include + PRELUDE, architecture)
+    (listing,) = listings(compiled.assembly or "")
+    assert compiled.kernels[0].stack_bytes == 0 and listing.count("ds_bpermute_b32") == 5 and listing.count("s_barrier") == 1
+
+
+@needs_clang
 def test_functions_that_need_a_device_library_are_refused() -> None:
     with pytest.raises(DeviceError, match="missing_from_library"):
         clang.compile_source(
@@ -150,6 +189,8 @@ def test_dialects_that_only_a_driver_compiles() -> None:
 def test_the_code_object_is_an_amd_one() -> None:
     code = clang.compile_source(TWICE, "gfx942").code
     assert code.startswith(b"\x7fELF") and int.from_bytes(code[18:20], "little") == 224  # EM_AMDGPU
+    assert code[8] == 3  # code object version 5
+    assert len({clang.compile_source(TWICE, "gfx942").code for _ in range(2)}) == 1
 
 
 LOOPS = """\

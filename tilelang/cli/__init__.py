@@ -6,6 +6,7 @@ Exit codes: 0 right, 1 wrong or refused, 2 usage, 3 no device. `--json` prints o
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ class Commands(click.Group):
     def main(
         self, args: Any = None, prog_name: Any = None, complete_var: Any = None, standalone_mode: bool = True, **extra: Any
     ) -> Any:
+        _open_streams()
         given = sys.argv[1:] if args is None else list(args)
         as_json = standalone_mode and "--json" in given
         try:
@@ -38,7 +40,11 @@ class Commands(click.Group):
         except click.ClickException as error:
             if not as_json:
                 raise
-            _usage_as_json(error)
+            _as_json("usage", error.format_message(), error.exit_code)
+        except click.Abort:
+            if not as_json:
+                raise
+            _as_json("interrupted", "the command was interrupted", 1)
         except OSError as error:
             if not standalone_mode or error.filename is not None:
                 raise
@@ -70,13 +76,24 @@ class Commands(click.Group):
             raise
 
 
-def _usage_as_json(error: click.ClickException) -> NoReturn:
-    """A wrong command line, as the one object that --json promises."""
+def _open_streams() -> None:
+    """Opens what the caller closed of the standard streams, so that nothing else gets its number; what a stream's encoding lacks,
+    as in the names of some files, is written by its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _as_json(code: str, message: str, exit_code: int) -> NoReturn:
+    """What ended a command before it could report, as the one object that --json promises."""
     from tilelang.cli.common import emit, errors_of
     from tilelang.errors import TileLangError
 
-    emit({"errors": errors_of(TileLangError("usage", error.format_message()))})
-    sys.exit(error.exit_code)
+    emit({"errors": errors_of(TileLangError(code, message))})
+    sys.exit(exit_code)
 
 
 def _unwritten(error: OSError) -> NoReturn:

@@ -7,6 +7,7 @@ import sys
 import click
 
 from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, working
+from tilelang.cli.run import check_memory
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, Refusal, TileLangError
 from tilelang.schedule import Schedule
@@ -20,7 +21,7 @@ from tilelang.steps import Step
     default=None,
     help="Where prefixes run. Default: a device, if there is one.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 @of_a_file
 def command(asked: Asked, on: str | None, seed: int) -> None:
     """Find the first step of a schedule of FILE from which on it is refused or wrong.
@@ -31,6 +32,7 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     from tilelang.runtime import devices
 
     computation, steps = asked.steps()
+    check_memory(computation)
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
         raise DeviceError("no-device", "no OpenCL device was found", mend="--on simulator")

@@ -18,7 +18,7 @@ import click
 from tilelang import dtype as dt
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import Findings, Refusal, TileLangError
+from tilelang.errors import ComputationError, Findings, Refusal, TileLangError
 from tilelang.grammar import Document, read
 from tilelang.grammar.scan import MOST_BYTES
 from tilelang.machine import Profile
@@ -113,6 +113,8 @@ def reporting(command: F) -> F:
             return command(*arguments, **named)
         except TileLangError as error:
             fail(error)
+        except MemoryError:
+            fail(ComputationError("too-large-to-run", "the memory does not suffice", mend="smaller sizes: --size NAME=VALUE"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(WRONG)

@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working, write_whole
+from tilelang.cli.run import check_memory, tensor_bytes
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
 from tilelang.errors import ComputationError
 from tilelang.lowering import ir
 
-MOST_THREADS = 1 << 18  # that are simulated for the counts
+# What is simulated for the counts: threads, and bytes of tensors.
+MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 
 
 @click.command("explain")
@@ -24,9 +26,9 @@ MOST_THREADS = 1 << 18  # that are simulated for the counts
 def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -> None:
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
-    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads or rounds they
-    are left out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and the loops
-    beside the source.
+    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads, rounds or
+    elements they are left out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and
+    the loops beside the source.
     """
     kernel = without_a_device(asked, until=until)
     if html is not None:
@@ -42,7 +44,7 @@ def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -
     if barriers:
         parts += [*barrier_lines(kernel), ""]
     if report is None:
-        parts.append("too many threads or rounds: smaller sizes are simulated for transactions and bank conflicts")
+        parts.append("too many threads, rounds or elements: smaller sizes are simulated for transactions and bank conflicts")
     else:
         parts += access_tables(report)
     show("\n".join(parts).rstrip())
@@ -53,25 +55,27 @@ def _write_page(kernel: Any, path: str) -> None:
     """Writes the page of a kernel, whole or not at all."""
     from tilelang.cli.page import page
 
+    check_memory(kernel.computation)
     with working("simulating"):
-        text = page(kernel)
+        content = page(kernel).encode(errors="replace")
     try:
-        write_whole(path, lambda file: file.write(text.encode()))
+        write_whole(path, lambda file: file.write(content))
     except OSError as error:
         raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
     if is_json():
-        emit({"page": path, "bytes": len(text.encode())})
+        emit({"page": path, "bytes": len(content)})
     else:
-        show(f"{path}: {len(text.encode()):,} bytes")
+        show(f"{path}: {len(content):,} bytes")
 
 
 def _counted(kernel: Any) -> Any:
-    """The simulator's report; None where there are too many threads, or too long walks."""
+    """The simulator's report; None where there are too many threads, too long walks or too large tensors."""
     from tilelang.lowering.simulate import MOST_EXECUTIONS, executions
     from tilelang.runtime import simulate
 
     threads = sum(r.grid[0] * r.grid[1] * r.grid[2] * r.threads for r in kernel.resources)
-    return simulate(kernel) if threads <= MOST_THREADS and executions(kernel.program) <= MOST_EXECUTIONS else None
+    small = threads <= MOST_THREADS and tensor_bytes(kernel.computation) <= MOST_BYTES
+    return simulate(kernel) if small and executions(kernel.program) <= MOST_EXECUTIONS else None
 
 
 def buffer_table(kernel: Any) -> str:

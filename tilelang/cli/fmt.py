@@ -10,6 +10,7 @@ import click
 from tilelang.cli.common import RIGHT, WRONG, emit, errors_of, exit_code, is_json, reporting, write_whole
 from tilelang.errors import ParseError, Span, TileLangError
 from tilelang.grammar import format_text
+from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
 
 
@@ -42,19 +43,15 @@ def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
 
 def _formatted(name: str, only_check: bool, limit_bytes: int) -> bool:
     """Lays one file out; whether it was otherwise before."""
-    try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise ParseError(
-            "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"
-        ) from None
-    except UnicodeDecodeError:
-        raise ParseError("not-text", f"{name} is no text in UTF-8", span=Span(name, 0), mend="save it in UTF-8") from None
+    text = read_text(name, limit_bytes, sys.stdin.buffer if name == "-" else None)
     made = format_text(text, name, limit_bytes)
     if name == "-":
-        click.echo(made, nl=False)
+        click.echo(made.encode(), nl=False)  # as in a file: UTF-8
     elif made != text and not only_check:
+        if not Path(name).is_file():
+            raise ParseError(
+                "file", f"{name} is a pipe or a device", span=Span(name, 0), mend="`-` reads standard input, and prints"
+            )
         _replaced(Path(name), made)
     return made != text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ class ArrayFile(click.ParamType[Any]):
 @click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
 @click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 @of_a_file
 def command(asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int) -> None:
     """Run a schedule of FILE on the device found here.
@@ -98,17 +99,16 @@ def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: boo
 
 def check_memory(computation: Any) -> None:
     """Refuses sizes whose arrays do not fit the memory that is free, before anything is made."""
-    tensors = (*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
-    size = 0
-    for t in tensors:
-        elements = 1
-        for n in t.shape:
-            elements *= n
-        size += elements * t.dtype.bytes
-    free = _free_bytes()
+    size, free = tensor_bytes(computation), _free_bytes()
     if size > free * _ROOM:
         message = f"the tensors of {computation.name} take {size:,} bytes, {free:,} are free"
         raise ComputationError("too-large-to-run", message, mend="smaller sizes: --size NAME=VALUE")
+
+
+def tensor_bytes(computation: Any) -> int:
+    """What the inputs and the defined tensors of a computation take together."""
+    tensors = (*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
+    return sum(math.prod(t.shape) * t.dtype.bytes for t in tensors)
 
 
 def _free_bytes() -> int:
@@ -132,6 +132,8 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
     for name, path in paths.items():
         try:
             array = np.load(path, allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                raise ValueError("it holds several arrays; save one by numpy.save")
         except (OSError, ValueError, EOFError) as error:
             raise click.UsageError(f"{path} cannot be read as an array: {error}") from None
         tensor = next(t for t in computation.inputs if t.name == name)
@@ -157,7 +159,9 @@ def save(results: dict[str, Any], outputs: Any) -> None:
         try:
             write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
         except OSError as error:
-            raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
+            raise ComputationError(
+                "output-file", f"{path} cannot be written: {error.strerror or error}", mend="another path"
+            ) from None
 
 
 def describe(array: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tilelang.cli.source import without_a_device
 @click.command("simulate")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
 @click.option("--late", is_flag=True, help="Asynchronous copies land as late as they may, not as early.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 @of_a_file
 def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     """Simulate a schedule of FILE on random inputs and report faults, wrong results, transactions and bank conflicts.

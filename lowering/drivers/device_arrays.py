@@ -1,0 +1,187 @@
+"""Arrays of other libraries that are on a CUDA or HIP device, taken where they lie: DLPack, or the CUDA array interface.
+
+Both protocols say where the bytes are and how work on them is ordered. DLPack's producer makes the stream that it is told wait for what
+it has enqueued; the CUDA array interface names the stream that must be waited for. After a launch the order is the other way round:
+PyTorch and CuPy let their current stream wait for ours. No library is imported here but one whose array was given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import sys
+from typing import Any
+
+from tilelang.arguments import wrong
+from tilelang.dtype import bfloat16
+from tilelang.errors import DeviceError
+
+# DLPack's numbers of devices, and of kinds of element types.
+CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
+_KINDS = {0: "int", 1: "uint", 2: "float"}
+_BFLOAT, _BOOL = 4, 6
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """Where an array lies. ordinal: its device's number (None: not told). stream: what must be waited for (None: nothing)."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: Any
+    contiguous: bool
+    writeable: bool
+    ordinal: int | None
+    stream: int | None
+
+
+@functools.cache
+def _protocol(kind: type) -> str | None:
+    """How arrays of a type tell where they lie; None for what is no array, or always on the host."""
+    if library(kind) == "numpy":
+        return None
+    if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
+        return "dlpack"
+    return "interface" if hasattr(kind, "__cuda_array_interface__") else None
+
+
+def library(kind: type) -> str:
+    """The name of the library that a type comes from."""
+    name = kind.__module__.partition(".")[0]
+    return "jax" if name == "jaxlib" else name
+
+
+def on_device(value: Any, kinds: tuple[int, ...]) -> bool:
+    """Whether an array is on a device of DLPack's kinds; one with the CUDA array interface alone is on a CUDA device."""
+    kind: Any = type(value)
+    protocol = _protocol(kind)
+    if protocol == "dlpack":
+        return int(value.__dlpack_device__()[0]) in kinds
+    return protocol == "interface" and CUDA in kinds
+
+
+def find(name: str, value: Any, stream: int) -> Found:
+    """Where the array for `name` lies; `stream`, as DLPack numbers it, waits for what fills it.
+
+    Raises ComputationError where its library does not give it away.
+    """
+    kind: Any = type(value)
+    try:
+        if _protocol(kind) == "interface":
+            return _by_interface(value)
+        return _by_dlpack(value.__dlpack__(stream=stream), kind)
+    except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise wrong(name, f"cannot be shared by its library: {error}", "a plain array, detached") from None
+
+
+def _by_dlpack(capsule: Any, kind: type) -> Found:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # which the capsule frees, as nobody takes it over
+    shape = tuple(tensor.shape[d] for d in range(tensor.ndim))
+    strides = tuple(tensor.strides[d] for d in range(tensor.ndim)) if tensor.strides else None
+    return Found(
+        address=(tensor.data or 0) + tensor.byte_offset,
+        shape=shape,
+        dtype=_dtype(tensor.code, tensor.bits, tensor.lanes),
+        contiguous=_contiguous(shape, strides),
+        writeable=library(kind) != "jax",
+        ordinal=tensor.device_id,
+        stream=None,
+    )
+
+
+def _dtype(code: int, bits: int, lanes: int) -> Any:
+    import numpy as np
+
+    if lanes == 1 and code == _BOOL and bits == 8:
+        return np.dtype(np.bool_)
+    if lanes == 1 and code == _BFLOAT and bits == 16:
+        return np.dtype(bfloat16.numpy)
+    if lanes != 1 or code not in _KINDS:
+        raise TypeError(f"its element type, DLPack's {code} of {bits} bits, is not known here")
+    return np.dtype(f"{_KINDS[code]}{bits}")
+
+
+def _by_interface(value: Any) -> Found:
+    import numpy as np
+
+    facts = value.__cuda_array_interface__
+    address, read_only = facts["data"]
+    shape, dtype = tuple(facts["shape"]), np.dtype(facts["typestr"])
+    strides = facts.get("strides")
+    steps = None if strides is None else tuple(s // dtype.itemsize for s in strides)
+    return Found(address or 0, shape, dtype, _contiguous(shape, steps), not read_only, None, facts.get("stream"))
+
+
+def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
+    """Whether elements lie row by row; strides, in elements, are None where they do. One element's stride does not matter."""
+    if strides is None or 0 in shape:
+        return True
+    wanted = 1
+    for extent, step in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and step != wanted:
+            return False
+        wanted *= extent
+    return True
+
+
+def current_stream(value: Any) -> int | None:
+    """The handle of the stream on which an array's library works now, 0 for the default one; None where it does not tell."""
+    match library(type(value)):
+        case "torch":
+            return int(sys.modules["torch"].cuda.current_stream(value.device).cuda_stream)
+        case "cupy":
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+        case "pycuda":
+            return 0
+    return None
+
+
+def wait_for(value: Any, handle: int) -> bool:
+    """Makes what an array's library does from now on wait for a stream; False where that needs a wait on the host."""
+    current = current_stream(value)
+    if current is None or current == handle:
+        return current is not None
+    match library(type(value)):
+        case "torch":
+            cuda = sys.modules["torch"].cuda
+            other = cuda.ExternalStream(handle, device=value.device) if handle else cuda.default_stream(value.device)
+            cuda.current_stream(value.device).wait_stream(other)
+            return True
+        case "cupy":
+            cuda = sys.modules["cupy"].cuda
+            other = cuda.ExternalStream(handle) if handle else cuda.Stream.null
+            cuda.get_current_stream().wait_event(other.record())
+            return True
+    return False
+
+
+def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    """A new array of the library that `like` is of, on the same device. Raises DeviceError where that library has no such type."""
+    name = library(type(like))
+    try:
+        match name:
+            case "torch":
+                torch = sys.modules["torch"]
+                return torch.empty(shape, dtype=getattr(torch, dtype.name), device=like.device)
+            case "cupy":
+                return sys.modules["cupy"].empty(shape, dtype)
+            case "jax":
+                return sys.modules["jax"].numpy.empty(shape, dtype, device=like.device)
+            case "pycuda":
+                import pycuda.gpuarray
+
+                return pycuda.gpuarray.empty(shape, dtype)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DeviceError("no-array", f"{name} makes no array of {dtype} for the result: {error}", mend="pass out=") from None
+    raise DeviceError("no-array", f"arrays of {name} are not made here for the result", mend="pass out=")

@@ -1,0 +1,191 @@
+"""HIP through pyhip-interface, which is imported on first use. Texts are compiled by clang for the device's own architecture.
+
+A stream is its handle, a number, as in torch.cuda.current_stream().cuda_stream: calls with PyTorch's tensors are launched on its
+current stream. Nothing here has run on an AMD device; the calls are tested against a library that records them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang.errors import DeviceError, brief
+from tilelang.lowering.drivers import device_arrays, streams
+from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
+from tilelang.lowering.drivers.streams import seconds as seconds
+
+GET = "AMD's driver with ROCm, its lib folder in LD_LIBRARY_PATH, and pip install 'tilelang-rtile[hip,compilers]'"
+_KINDS = (device_arrays.ROCM,)
+_OUT_OF_MEMORY = "hipErrorOutOfMemory"
+_opened = OpenedBy("HIP")
+
+
+@functools.cache
+def _hip() -> Any:
+    """The module pyhip.hip. Raises DeviceError where it is not installed or finds no library."""
+    try:
+        import pyhip.hip
+    except ModuleNotFoundError as error:
+        raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", mend=GET) from None
+    except Exception as error:  # it opens the library, and asks for its version, while it is imported
+        raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_said(error)}", mend=GET) from None
+    return pyhip.hip
+
+
+def _said(error: BaseException) -> str:
+    """What an error of pyhip says; it often has a name alone."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+@functools.cache
+def devices() -> tuple[Device, ...]:
+    """Every HIP device here, the one with the most compute units first. Empty where there is none.
+
+    Raises DeviceError where pyhip-interface or the library is missing.
+    """
+    hip = _hip()
+    _opened.here()
+    try:
+        found = [_describe(hip, number) for number in range(hip.hipGetDeviceCount())]
+    except hip.hipError:  # a library without its hardware
+        return ()
+    return tuple(sorted(found, key=lambda d: -d.compute_units))
+
+
+def _describe(hip: Any, number: int) -> Device:
+    facts = hip.hipGetDeviceProperties(number)
+    driver, runtime = (version // 10_000_000 for version in (hip.hipDriverGetVersion(), hip.hipRuntimeGetVersion()))
+    return Device(
+        driver="hip",
+        name=facts.name,
+        platform="HIP",
+        kind="gpu",
+        driver_version=str(driver),
+        platform_version=str(runtime),
+        compute_units=facts.multiProcessorCount,
+        max_threads=facts.maxThreadsPerBlock,
+        shared_bytes=facts.sharedMemPerBlock,
+        global_bytes=facts.totalGlobalMem,
+        host_memory=False,
+        architecture=facts.gcnArchName.partition(":")[0],  # gfx90a:sramecc+:xnack-
+        handle=number,
+    )
+
+
+def choose(platform: str | None = None, device: str | None = None) -> Device:
+    """The best HIP device whose name contains the given part. Raises DeviceError where there is none."""
+    found = fitting(devices(), "HIP", platform, device)
+    if found is None:
+        raise DeviceError("no-device", "no HIP device was found", mend=GET)
+    return found
+
+
+@functools.cache
+def connect(device: Device) -> Connection:
+    """The one connection to a device."""
+    return Connection(device)
+
+
+class Connection(streams.Connection):
+    """A device."""
+
+    opened = _opened
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.hip = _hip()
+        self.errors = self.hip.hipError
+
+    def enter(self) -> None:
+        self.hip.hipSetDevice(self.device.handle)
+
+    def leave(self) -> None:
+        """Every operation makes its own device current."""
+
+    def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
+        from tilelang.lowering.compilers import clang
+
+        return clang.compile_source(source, self.device.architecture, options, cache).code
+
+    def load(self, code: bytes) -> Any:
+        return self.hip.hipModuleLoadData(code)
+
+    def kernel(self, module: Any, name: str, shared_bytes: int) -> tuple[Any, int]:
+        """The kernel's shared arrays stand in its code: a launch asks for nothing more."""
+        return self.hip.hipModuleGetFunction(module, name), 0
+
+    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
+        laid = (ctypes.c_char * len(arguments)).from_buffer_copy(arguments)
+        self.hip.hipModuleLaunchKernel(kernel, *grid, threads, 1, 1, shared_bytes, queue, laid)
+
+    def fresh(self, size_bytes: int) -> Any:
+        try:
+            return self.hip.hipMalloc(size_bytes).value
+        except self.hip.hipError as error:
+            if type(error).__name__ == _OUT_OF_MEMORY:
+                return None
+            raise
+
+    def free(self, block: Any) -> None:
+        self.hip.hipFree(block)
+
+    def copy_in(self, address: int, array: Any, queue: Any) -> None:
+        if queue is None:
+            self.hip.hipMemcpy_htod(address, array.ctypes.data, array.nbytes)
+        else:
+            self.hip.hipMemcpyAsync_htod(address, array.ctypes.data, array.nbytes, queue)
+            self.hip.hipStreamSynchronize(queue)  # the copy reads the host's memory until then
+
+    def copy_out(self, array: Any, address: int, queue: Any) -> None:
+        if queue is None:
+            self.hip.hipMemcpy_dtoh(array.ctypes.data, address, array.nbytes)
+        else:
+            self.hip.hipMemcpyAsync_dtoh(array.ctypes.data, address, array.nbytes, queue)
+            self.hip.hipStreamSynchronize(queue)
+
+    def event(self) -> Any:
+        return self.hip.hipEventCreate()
+
+    def record(self, event: Any, queue: Any) -> None:
+        self.hip.hipEventRecord(event, queue)
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        self.hip.hipEventSynchronize(end)
+        return float(self.hip.hipEventElapsedTime(start, end))
+
+    def handle(self, queue: Any) -> int:
+        return queue or 0
+
+    def dlpack_stream(self, queue: Any) -> int:
+        return queue or 0
+
+    def synchronize(self, queue: Any) -> None:
+        if queue is None:
+            self.hip.hipDeviceSynchronize()
+        else:
+            self.hip.hipStreamSynchronize(queue)
+
+    def queue_of(self, arrays: Sequence[Any]) -> int | None:
+        """The current stream of the first array's library."""
+        return device_arrays.current_stream(arrays[0]) or None
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether an argument is an array on an AMD device, told without importing anything."""
+    return device_arrays.on_device(value, _KINDS)
+
+
+def describe(value: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and NumPy type of a device array."""
+    found = device_arrays.find("an argument", value, 0)
+    return found.shape, found.dtype
+
+
+def check_queue(queue: Any) -> None:
+    """Raises DeviceError where a queue is no handle of a stream."""
+    if type(queue) is not int:
+        mend = "the handle of a stream, as in torch.cuda.current_stream().cuda_stream"
+        raise DeviceError("bad-queue", f"queue={brief(queue)} is no handle of a stream", mend=mend)

@@ -1,0 +1,303 @@
+"""What the drivers with streams, events and machine code share: CUDA's and HIP's. Each says how its library does the single things.
+
+Work goes to the default stream unless the caller names another one; arrays of other libraries are ordered with it by their protocols
+(device_arrays.py). A device is made current for the length of each operation, so that any thread may call.
+"""
+
+from __future__ import annotations
+
+import abc
+import atexit
+import math
+import struct
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.drivers import device_arrays, pool
+from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits
+
+
+class Connection(abc.ABC):
+    """A device, ready for work. `queue` is the default stream, None."""
+
+    opened: OpenedBy
+    errors: type[Exception] = Exception  # what the library raises
+
+    def __init__(self, device: Device) -> None:
+        self.opened.check()
+        self.device, self.queue = device, None
+        self._modules: dict[str, Module] = {}
+        self._lock = threading.Lock()
+        self._pool = pool.Pool(self._fresh, self._free)
+        self._events: list[Any] = []  # made once: only where their device is current can they be freed
+        atexit.register(self._pool.free_unused)
+
+    # ------------------------------------------------------------ what a library does
+
+    @abc.abstractmethod
+    def enter(self) -> None:
+        """Makes the device current in this thread."""
+
+    @abc.abstractmethod
+    def leave(self) -> None:
+        """Makes current what was so before."""
+
+    @abc.abstractmethod
+    def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
+        """Machine code for the device's architecture."""
+
+    @abc.abstractmethod
+    def load(self, code: bytes) -> Any:
+        """Loads machine code."""
+
+    @abc.abstractmethod
+    def kernel(self, module: Any, name: str, shared_bytes: int) -> tuple[Any, int]:
+        """A kernel of a loaded module, ready for blocks with that much shared memory; how much of it each launch must ask for."""
+
+    @abc.abstractmethod
+    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
+        """Enqueues a kernel."""
+
+    @abc.abstractmethod
+    def fresh(self, size_bytes: int) -> Any:
+        """Memory from the library, a number by its address; None where there is not enough."""
+
+    @abc.abstractmethod
+    def free(self, block: Any) -> None:
+        """Gives memory back to the library."""
+
+    @abc.abstractmethod
+    def copy_in(self, address: int, array: Any, queue: Any) -> None:
+        """Copies bytes of the host to the device; the host's memory is free afterwards."""
+
+    @abc.abstractmethod
+    def copy_out(self, array: Any, address: int, queue: Any) -> None:
+        """Copies bytes of the device to the host, after what was enqueued, and waits for them."""
+
+    @abc.abstractmethod
+    def event(self) -> Any:
+        """A new event that takes times."""
+
+    @abc.abstractmethod
+    def record(self, event: Any, queue: Any) -> None:
+        """Enqueues an event."""
+
+    @abc.abstractmethod
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Milliseconds between two events; waits for the second."""
+
+    @abc.abstractmethod
+    def handle(self, queue: Any) -> int:
+        """A stream's handle; 0 for the default one."""
+
+    @abc.abstractmethod
+    def dlpack_stream(self, queue: Any) -> int:
+        """A stream as DLPack numbers it."""
+
+    @abc.abstractmethod
+    def synchronize(self, queue: Any) -> None:
+        """Waits for what was enqueued on a stream; on the default one, for everything on the device."""
+
+    @abc.abstractmethod
+    def queue_of(self, arrays: Sequence[Any]) -> Any:
+        """The stream on which work on these arrays needs the least waiting."""
+
+    # ------------------------------------------------------------ what the runtime asks
+
+    def current(self, what: str = "launch-failed") -> Current:
+        """The device is current in the block that follows; what the library refuses is a DeviceError of that code."""
+        return Current(self, what)
+
+    def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
+        """Compiles a source text for this device, or finds it compiled. Raises DeviceError where it does not compile."""
+        self.opened.check()
+        name = key([source, *options])
+        with self._lock:
+            module = self._modules.get(name)
+            if module is None:
+                code = self.compile(source, options, cache)
+                with self.current("build-failed"):
+                    module = self._modules[name] = Module(self, self.load(code))
+        return module
+
+    def _fresh(self, size_bytes: int) -> Any:
+        with self.current("out-of-memory"):
+            return self.fresh(size_bytes)
+
+    def _free(self, block: Any) -> None:
+        with self.current():
+            self.free(block)
+
+    def allocate(self, size_bytes: int) -> pool.Memory:
+        """Device memory, given back with the object. Raises DeviceError where there is not enough."""
+        found = self._pool.take(size_bytes)
+        if found is None:
+            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", mend="smaller tensors")
+        return found
+
+    def upload(self, array: Any, queue: Any = None) -> pool.Memory:
+        """Device memory of its own with what a contiguous NumPy array holds."""
+        memory = self.allocate(array.nbytes)
+        if array.nbytes:
+            with self.current():
+                self.copy_in(int(memory), as_bytes(array), queue)
+        return memory
+
+    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
+        return HostArray(self, array, written, queue)
+
+    def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
+        """A device array as an argument, ordered by its protocol. Raises DeviceError where it lives on another device."""
+        found = device_arrays.find(name, array, self.dlpack_stream(queue))
+        if found.ordinal is not None and found.ordinal != self.device.handle:
+            mend = f"move it to device {self.device.handle}"
+            raise DeviceError("other-context", f"the array for {name} lives on another device than {self.device}", mend=mend)
+        if found.stream not in (None, 0, 1, self.handle(queue)):
+            self.finish()  # another library's stream, which is not waited for in any other way
+        size = math.prod(found.shape) * found.dtype.itemsize
+        base, begin = self.device.handle, found.address
+        return DeviceArray(found.shape, found.dtype, found.contiguous, found.writeable, begin, base, begin, size)
+
+    def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
+        """The current streams of the arrays' libraries wait for what was launched; the host, where a library has no such stream."""
+        handle = self.handle(queue)
+        waiting = [device_arrays.wait_for(array, handle) for array in arrays]
+        if not all(waiting):
+            self.finish(queue)
+
+    def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
+        """A new array of the library that `like` is of."""
+        with self.current():
+            return device_arrays.empty(shape, type, like)
+
+    def finish(self, queue: Any = None) -> None:
+        """Waits for what was enqueued. Raises DeviceError where a kernel failed."""
+        with self.current("kernel-failed"):
+            self.synchronize(queue)
+
+    def take_event(self) -> Any:
+        """An event that takes times; `keep_event` has it back."""
+        return self._events.pop() if self._events else self.event()
+
+    def keep_event(self, event: Any) -> None:
+        """An event to be used again."""
+        self._events.append(event)
+
+
+class Current:
+    """A device made current, for a `with` block."""
+
+    __slots__ = ("connection", "what")
+
+    def __init__(self, connection: Connection, what: str) -> None:
+        self.connection, self.what = connection, what
+
+    def __enter__(self) -> None:
+        self.connection.enter()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.connection.leave()
+        if isinstance(error, self.connection.errors):
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            mend = "`make gpu-check` looks for faults with the device's checkers; report it with the schedule"
+            raise DeviceError(self.what, f"{self.connection.device}: {reason}", mend=mend) from None
+
+
+class Module:
+    """Loaded machine code."""
+
+    def __init__(self, connection: Connection, module: Any) -> None:
+        self.connection, self.module = connection, module
+
+    def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
+        """A kernel of the module, ready to launch. Raises DeviceError where the device cannot run it."""
+        check_limits(self.connection.device, name, threads, shared_bytes)
+        with self.connection.current("build-failed"):
+            kernel, dynamic = self.connection.kernel(self.module, name, shared_bytes)
+        return Function(self.connection, kernel, tuple(grid), threads, dynamic)
+
+
+class Function:
+    """A kernel with its launch shape; `shared_bytes` of shared memory are asked for at each launch."""
+
+    def __init__(self, connection: Connection, kernel: Any, grid: tuple[int, ...], threads: int, shared_bytes: int) -> None:
+        self.connection, self.kernel, self.threads, self.shared_bytes = connection, kernel, threads, shared_bytes
+        self.empty = 0 in grid
+        self.grid = (*grid, 1, 1)[:3]
+
+    def __call__(self, buffers: Sequence[Any], queue: Any = None) -> None:
+        """Launches on device addresses in the order of the kernel's arguments."""
+        self.connection.opened.check()
+        if self.empty:
+            return
+        with self.connection.current():
+            self._launch(buffers, queue)
+
+    def timed(self, buffers: Sequence[Any], queue: Any = None) -> Timing | None:
+        """The same, between two events."""
+        self.connection.opened.check()
+        if self.empty:
+            return None
+        with self.connection.current():
+            timing = Timing(self.connection)
+            self.connection.record(timing.start, queue)
+            self._launch(buffers, queue)
+            self.connection.record(timing.end, queue)
+        return timing
+
+    def _launch(self, buffers: Sequence[Any], queue: Any) -> None:
+        self.connection.launch(self.kernel, self.grid, self.threads, packed(buffers), self.shared_bytes, queue)
+
+
+def packed(arguments: Sequence[Any]) -> bytes:
+    """Kernel arguments as they lie in the launch's buffer: addresses, and tensor maps, which are bytes that begin at multiples of 64.
+
+    >>> len(packed([1, bytes(128), 2]))
+    200
+    """
+    if not any(type(a) is bytes for a in arguments):
+        return struct.pack(f"{len(arguments)}Q", *arguments)
+    laid = b""
+    for a in arguments:
+        laid += bytes(-len(laid) % 64) + a if type(a) is bytes else struct.pack("Q", a)
+    return laid
+
+
+class Timing:
+    """A launch between two events."""
+
+    __slots__ = ("connection", "end", "start")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.start, self.end = connection, connection.take_event(), connection.take_event()
+
+    def __del__(self) -> None:
+        self.connection.keep_event(self.start)
+        self.connection.keep_event(self.end)
+
+
+def seconds(event: Timing) -> float:
+    """How long a launch ran on the device; waits for it."""
+    with event.connection.current("kernel-failed"):
+        return event.connection.elapsed_ms(event.start, event.end) * 1e-3
+
+
+class HostArray:
+    """A NumPy array as an argument of one launch: a copy of it on the device, which `land` brings back."""
+
+    __slots__ = ("_array", "_connection", "_written", "buffer")
+
+    def __init__(self, connection: Connection, array: Any, written: bool, queue: Any) -> None:
+        self._connection, self._array, self._written = connection, array, written
+        self.buffer = connection.allocate(array.nbytes) if written else connection.upload(array, queue)
+
+    def land(self, queue: Any = None) -> None:
+        """Waits until the array holds what kernels enqueued before have written."""
+        if not self._written or self._array.nbytes == 0:
+            return
+        with self._connection.current("kernel-failed"):
+            self._connection.copy_out(as_bytes(self._array), int(self.buffer), queue)

@@ -1,0 +1,99 @@
+"""Tensor maps: how a tensor in global memory is laid out, for copies of boxes of it by one thread. Encoded by cuda-bindings.
+
+Source: CUDA Driver API, cuTensorMapEncodeTiled, whose rules are checked here so that an error names what is wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from tilelang.dtype import DType
+from tilelang.errors import DeviceError
+
+GET = "pip install 'tilelang-rtile[cuda]', or cuda-bindings"
+MAP_BYTES = 128
+_SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
+_TYPES = {
+    "float16": "FLOAT16", "bfloat16": "BFLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "uint8": "UINT8", "int8": "UINT8",
+    "uint16": "UINT16", "int16": "UINT16", "uint32": "UINT32", "int32": "INT32", "uint64": "UINT64", "int64": "INT64",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor (shape, bytes from one index of each dimension to the next, the innermost last) and the box that one copy moves.
+
+    swizzle_bytes: the width of the swizzle in shared memory, 0, 32, 64 or 128. What lies outside the tensor is read as zero.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        fault = self._fault()
+        if fault is not None:
+            raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="another box, layout or padding; or plain loads")
+
+    def _fault(self) -> str | None:
+        """What keeps the copies from taking this; None where they do."""
+        size = self.dtype.bytes
+        if self.dtype.name not in _TYPES:
+            return f"{self.dtype} is no type of its elements"
+        if not 1 <= len(self.shape) <= 5 or not len(self.shape) == len(self.strides_bytes) == len(self.box):
+            return f"{len(self.shape)} dimensions; there may be one to five"
+        if self.strides_bytes[-1] != size:
+            return "elements of the innermost dimension do not lie side by side"
+        if any(s % 16 or s >= 1 << 40 for s in self.strides_bytes[:-1]):
+            return f"rows begin {self.strides_bytes[0]} bytes apart, which must be a multiple of 16"
+        if any(not 1 <= b <= 256 for b in self.box) or any(not 1 <= e <= 1 << 32 for e in self.shape):
+            return f"a box of {' x '.join(map(str, self.box))}; each side is 1 to 256"
+        inner = self.box[-1] * size
+        if inner % 16:
+            return f"the box has {inner} bytes in a row, which must be a multiple of 16"
+        if self.swizzle_bytes not in _SWIZZLES or 0 < self.swizzle_bytes < inner:
+            return f"a row of the box has {inner} bytes, more than its swizzle of {self.swizzle_bytes}"
+        return None
+
+
+@functools.cache
+def _bindings() -> Any:
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise DeviceError("no-driver", f"tensor maps need cuda-bindings, which cannot be imported: {error}", mend=GET) from None
+    return driver
+
+
+@functools.lru_cache(maxsize=256)
+def encode(map: TensorMap, address: int) -> bytes:
+    """The kernel argument of a map for the tensor at an address. Raises DeviceError where cuda-bindings is missing or refuses it.
+
+    The context of the tensor's device must be current.
+    """
+    driver = _bindings()
+    if address % 16:
+        raise DeviceError("tensor-map", f"the array begins at {address:#x}, no multiple of 16", mend="copy it")
+    rank = len(map.shape)
+    status, made = driver.cuTensorMapEncodeTiled(
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[map.dtype.name]}"),
+        rank,
+        address,
+        [driver.cuuint64_t(e) for e in reversed(map.shape)],  # the innermost first
+        [driver.cuuint64_t(s) for s in reversed(map.strides_bytes[:-1])],
+        [driver.cuuint32_t(b) for b in reversed(map.box)],
+        [driver.cuuint32_t(1)] * rank,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLES[map.swizzle_bytes]}"),
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if int(status):
+        raise DeviceError("tensor-map", f"cuTensorMapEncodeTiled refuses {map}: {status}", mend="report it with the schedule")
+    import ctypes
+
+    return ctypes.string_at(made.getPtr(), MAP_BYTES)

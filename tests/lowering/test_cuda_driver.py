@@ -1,0 +1,342 @@
+"""The CUDA driver against a recorder of pycuda's calls: their order, types and sizes, and what becomes of arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tests.lowering import stub_pycuda
+from tests.lowering.device_array_stubs import Exported, Interfaced, JaxArray, TorchStream, TorchTensor, torch_stub
+from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import nvrtc
+from tilelang.lowering.compilers.compiled import Compiled
+from tilelang.lowering.drivers import cuda, streams, tensor_maps
+from tilelang.lowering.drivers.interface import Driver
+from tilelang.lowering.drivers.tensor_maps import TensorMap
+
+_: Driver = cuda  # for the type checker
+
+
+def forget() -> None:
+    """Drops what was learnt of a driver that is not the real one."""
+    for known in (cuda._cuda, cuda.devices, cuda.connect):
+        known.cache_clear()
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[stub_pycuda.Recorder]:
+    made = stub_pycuda.Recorder()
+    package: Any = types.ModuleType("pycuda")
+    package.driver = made.module()
+    monkeypatch.setitem(sys.modules, "pycuda", package)
+    monkeypatch.setitem(sys.modules, "pycuda.driver", package.driver)
+    monkeypatch.setattr(nvrtc, "compile_source", lambda source, architecture, *_: Compiled(architecture, "none", b"\x7fELF", ()))
+    forget()
+    yield made
+    forget()
+
+
+@pytest.fixture
+def connection(recorder: stub_pycuda.Recorder) -> cuda.Connection:
+    return cuda.connect(cuda.choose())
+
+
+def copying(count: int) -> Any:
+    """A kernel that copies bytes from its first argument to its second."""
+    return lambda source, target: ctypes.memmove(target, source, count)
+
+
+# ---------------------------------------------------------------- devices
+
+
+def test_devices_say_what_they_can_hold(recorder: stub_pycuda.Recorder) -> None:
+    recorder.devices = (("Old", (7, 0)), ("New", (9, 0)), ("Middle", (8, 6)))
+    found = cuda.devices()
+    assert [(d.name, d.architecture, d.handle) for d in found] == [
+        ("New", "sm_90a", 1),
+        ("Middle", "sm_86", 2),
+        ("Old", "sm_70", 0),
+    ]
+    assert found[0].shared_bytes == 232448 and found[0].compute_units == 132 and found[0].max_threads == 1024
+    assert (found[0].driver_version, found[0].platform_version) == ("13.0", "13.0.0")
+    assert cuda.choose(device="mid").name == "Middle"
+    with pytest.raises(DeviceError, match="no CUDA device fits device 'nonesuch'"):
+        cuda.choose(device="nonesuch")
+
+
+def test_no_pycuda_no_driver_no_device(recorder: stub_pycuda.Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder.devices = ()
+    assert cuda.devices() == ()
+    with pytest.raises(DeviceError, match="pip install") as caught:
+        cuda.choose()
+    assert caught.value.code == "no-device"
+    forget()
+    monkeypatch.setitem(sys.modules, "pycuda.driver", None)
+    with pytest.raises(DeviceError, match=r"pip install 'tilelang-rtile\[cuda") as caught:
+        cuda.devices()
+    assert caught.value.code == "no-driver"
+
+
+def test_a_driver_without_hardware_has_no_devices(recorder: stub_pycuda.Recorder) -> None:
+    def refuse() -> None:
+        raise stub_pycuda.LogicError("cuInit failed: no CUDA-capable device is detected")
+
+    sys.modules["pycuda.driver"].init = refuse  # type: ignore[attr-defined]
+    assert cuda.devices() == ()
+
+
+def test_the_module_alone_imports_nothing() -> None:
+    import subprocess
+
+    modules = "tilelang.lowering.drivers.cuda, tilelang.lowering.drivers.hip"
+    code = f"import sys, {modules}; sys.exit(bool({{'pycuda', 'pyhip', 'numpy', 'cuda'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# ---------------------------------------------------------------- modules and launches
+
+
+def test_a_text_is_built_once_for_the_device_s_architecture(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    assert connection.build("text") is connection.build("text")
+    assert recorder.named("module_from_buffer") == [("module_from_buffer", b"\x7fELF")]
+    assert connection.build("another") is not connection.build("text")
+
+
+def test_a_launch_has_addresses_grid_and_threads(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    memory = [connection.allocate(1000) for _ in range(3)]
+    function = connection.build("text").function("kernel", (5, 7), 96, 1024)
+    seen: list[tuple[int, ...]] = []
+    recorder.kernels["kernel"] = lambda *addresses: seen.append(addresses)
+    function(memory)
+    assert recorder.named("launch") == [("launch", "kernel", (5, 7, 1), (96, 1, 1), 24, 1024, None)]
+    assert seen == [tuple(m.__index__() for m in memory)]
+    connection.build("text").function("kernel", (5, 0), 96, 0)(memory)
+    assert len(recorder.named("launch")) == 1  # a grid of no blocks is not launched
+
+
+@pytest.mark.parametrize(
+    ("static", "wanted", "dynamic", "asked"),
+    [(4096, 4096, 0, None), (0, 4096, 4096, None), (0, 100_000, 100_000, 100_000), (1024, 200_000, 198_976, 198_976)],
+)
+def test_shared_memory_beyond_48_kib_is_asked_for(
+    connection: cuda.Connection, recorder: stub_pycuda.Recorder, static: int, wanted: int, dynamic: int, asked: int | None
+) -> None:
+    recorder.static_bytes["kernel"] = static
+    connection.build("text").function("kernel", (1,), 32, wanted)([])
+    assert recorder.named("launch")[0][5] == dynamic
+    expected = [] if asked is None else [("set_attribute", "kernel", "MAX_DYNAMIC_SHARED_SIZE_BYTES", asked)]
+    assert recorder.named("set_attribute") == expected
+
+
+def test_limits_are_checked_before_the_launch(connection: cuda.Connection) -> None:
+    for threads, shared, code in ((1025, 0, "too-many-threads"), (32, 232449, "shared-memory")):
+        with pytest.raises(DeviceError) as caught:
+            connection.build("text").function("kernel", (1,), threads, shared)
+        assert caught.value.code == code
+
+
+def test_events_stand_around_a_timed_launch_and_are_used_again(
+    connection: cuda.Connection, recorder: stub_pycuda.Recorder
+) -> None:
+    function = connection.build("text").function("kernel", (1,), 32, 0)
+    stream = sys.modules["pycuda.driver"].Stream()
+    event = function.timed([], stream)
+    order = [c[0] for c in recorder.calls if c[0] in ("Event.record", "launch")]
+    assert order == ["Event.record", "launch", "Event.record"] and {c[-1] for c in recorder.named("Event.record", "launch")} == {
+        stream
+    }
+    assert event is not None and cuda.seconds(event) == pytest.approx(1e-3)
+    del event
+    again = function.timed([])
+    assert again is not None and len(recorder.named("Event")) == 2
+    assert connection.build("text").function("kernel", (0,), 32, 0).timed([]) is None
+
+
+def test_any_thread_may_launch(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    function = connection.build("text").function("kernel", (1,), 32, 0)
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            function([connection.allocate(8)])
+            connection.finish()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failed and len(recorder.named("launch")) == 1
+
+
+def test_what_the_driver_refuses_is_told(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    def fault(*_: Any) -> None:
+        raise stub_pycuda.LogicError("cuLaunchKernel failed: an illegal memory access was encountered\nand more")
+
+    recorder.kernels["kernel"] = fault
+    with pytest.raises(DeviceError, match="Stub .*: cuLaunchKernel failed: an illegal memory access was encountered\n") as caught:
+        connection.build("text").function("kernel", (1,), 32, 0)([])
+    assert caught.value.code == "launch-failed" and not recorder.stack
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_memory_is_used_again(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    first = connection.allocate(1000)
+    address = first.__index__()
+    del first
+    assert connection.allocate(1001).__index__() == address  # 1024 bytes each
+    assert recorder.named("mem_alloc") == [("mem_alloc", 1024)] and recorder.named("free") == []
+
+
+def test_unused_memory_is_freed_before_there_is_none(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    half, more = recorder.total_bytes // 2, recorder.total_bytes * 3 // 4
+    del half
+    first = connection.allocate(more)
+    with pytest.raises(DeviceError, match=f"{more} bytes on Stub") as caught:
+        connection.allocate(more)
+    assert caught.value.code == "out-of-memory"
+    del first
+    assert connection.allocate(more - more // 4) is not None and len(recorder.named("free")) == 1
+
+
+def test_arrays_of_the_host_go_there_and_back(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+    recorder.kernels["kernel"] = copying(24)
+    given = [connection.host_array(x, False, None), connection.host_array(y, True, None)]
+    connection.build("text").function("kernel", (1,), 32, 0)([g.buffer for g in given])
+    for g in given:
+        g.land()
+    np.testing.assert_array_equal(y, x)
+    copies = [c for c in recorder.calls if c[0].startswith("memcpy") or c[0] == "launch"]
+    assert [(c[0], *([c[2]] if c[0] != "launch" else [])) for c in copies] == [
+        ("memcpy_htod", 24),
+        ("launch",),
+        ("memcpy_dtoh", 24),
+    ]
+
+
+def test_copies_are_enqueued_on_the_stream_of_the_launch(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    stream = sys.modules["pycuda.driver"].Stream()
+    y = np.zeros(6, np.float32)
+    connection.host_array(np.ones(6, np.float32), False, stream)
+    connection.host_array(y, True, stream).land(stream)
+    found = [c[0] for c in recorder.calls if c[-1] is stream]
+    assert found == ["memcpy_htod_async", "memcpy_dtoh_async", "Stream.synchronize"]
+
+
+def test_empty_arrays_are_not_copied(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
+    connection.host_array(np.zeros(0, np.float32), False, None)
+    connection.host_array(np.zeros(0, np.float32), True, None).land()
+    assert not [c for c in recorder.calls if c[0].startswith("memcpy")]
+
+
+# ---------------------------------------------------------------- arrays of other libraries
+
+
+def test_arrays_are_ordered_with_the_stream_of_the_launch(connection: cuda.Connection) -> None:
+    array, stream = Exported(np.zeros((2, 3), np.float32)), sys.modules["pycuda.driver"].Stream()
+    taken = connection.take("X", array, None)
+    connection.take("X", array, stream)
+    assert array.streams == [1, stream.handle]  # 1 is DLPack's number of the default stream
+    assert taken.buffer == array.array.ctypes.data and taken.nbytes == 24 and taken.shape == (2, 3)
+
+
+def test_a_stream_that_cannot_be_waited_for_is_waited_for_on_the_host(
+    connection: cuda.Connection, recorder: stub_pycuda.Recorder
+) -> None:
+    for stream, waits in ((None, 0), (1, 0), (12345, 1)):
+        before = len(recorder.named("Context.synchronize"))
+        connection.take("X", Interfaced(np.zeros(3), stream), None)
+        assert len(recorder.named("Context.synchronize")) - before == waits
+
+
+def test_arrays_of_another_device_are_refused(connection: cuda.Connection) -> None:
+    with pytest.raises(DeviceError, match="lives on another device") as caught:
+        connection.take("X", Exported(np.zeros(3), (2, 1)), None)
+    assert caught.value.code == "other-context"
+
+
+def test_libraries_wait_for_the_launch_or_the_host_does(
+    connection: cuda.Connection, recorder: stub_pycuda.Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = TorchStream(55)
+    monkeypatch.setitem(sys.modules, "torch", torch_stub(own))
+    connection.hand_back([TorchTensor(np.zeros(3))], None)
+    assert own.waited == [0] and recorder.named("Context.synchronize") == []
+    connection.hand_back([TorchTensor(np.zeros(3)), JaxArray(np.zeros(3))], None)
+    assert own.waited == [0, 0] and len(recorder.named("Context.synchronize")) == 1
+
+
+def test_queues_are_streams_of_pycuda(connection: cuda.Connection) -> None:
+    cuda.check_queue(sys.modules["pycuda.driver"].Stream())
+    with pytest.raises(DeviceError, match=r"pycuda\.driver\.Stream") as caught:
+        cuda.check_queue(7)
+    assert caught.value.code == "bad-queue"
+
+
+# ---------------------------------------------------------------- tensor maps
+
+
+def test_tensor_maps_are_arguments_by_value() -> None:
+    laid = streams.packed([1, b"\x07" * 128, 2])
+    assert laid[:8] == (1).to_bytes(8, "little") and laid[64:192] == b"\x07" * 128 and laid[192:] == (2).to_bytes(8, "little")
+    assert streams.packed([b"\x01" * 128, b"\x02" * 128])[128:129] == b"\x02"
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "box", "swizzle", "why"),
+    [
+        ((64, 60), (120, 2), (64, 60), 0, "120 bytes apart"), ((64, 64), (128, 4), (64, 64), 0, "side by side"),
+        ((512, 64), (128, 2), (512, 64), 0, "512 x 64"), ((64, 64), (128, 2), (64, 4), 0, "8 bytes in a row"),
+        ((64, 64), (128, 2), (64, 64), 64, "its swizzle of 64"), ((8,) * 6, (2,) * 6, (8,) * 6, 0, "6 dimensions"),
+    ],
+)  # fmt: skip
+def test_tensor_maps_that_the_copies_do_not_take(shape: Any, strides: Any, box: Any, swizzle: int, why: str) -> None:
+    with pytest.raises(DeviceError, match=why) as caught:
+        TensorMap(tl.float16, shape, strides, box, swizzle)
+    assert caught.value.code == "tensor-map"
+
+
+def test_a_tensor_map_is_encoded_innermost_dimension_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    kept = (ctypes.c_uint8 * 128)(*range(128))
+
+    class Names:
+        def __getattr__(self, name: str) -> str:
+            return name
+
+    def encode(*given: Any) -> Any:
+        seen.extend(given)
+        return 0, types.SimpleNamespace(getPtr=lambda: ctypes.addressof(kept))
+
+    stub = types.SimpleNamespace(
+        cuTensorMapEncodeTiled=encode, cuuint64_t=int, cuuint32_t=int,
+        **{f"CUtensorMap{k}": Names() for k in ("DataType", "Interleave", "Swizzle", "L2promotion", "FloatOOBfill")},
+    )  # fmt: skip
+    monkeypatch.setattr(tensor_maps, "_bindings", lambda: stub)
+    tensor_maps.encode.cache_clear()
+    map = TensorMap(tl.bfloat16, (100, 256), (512, 2), (64, 64), 128)
+    assert tensor_maps.encode(map, 4096) == bytes(range(128))
+    assert seen[:7] == ["CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", 2, 4096, [256, 100], [512], [64, 64], [1, 1]]
+    assert seen[8] == "CU_TENSOR_MAP_SWIZZLE_128B"
+    with pytest.raises(DeviceError, match="no multiple of 16"):
+        tensor_maps.encode(map, 4104)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is not None, reason="cuda-bindings is here")
+def test_cuda_bindings_are_asked_for_only_by_tensor_maps() -> None:
+    tensor_maps._bindings.cache_clear()
+    with pytest.raises(DeviceError, match="cuda-bindings") as caught:
+        tensor_maps.encode(TensorMap(tl.float16, (64, 64), (128, 2), (64, 64)), 0)
+    assert caught.value.code == "no-driver"
