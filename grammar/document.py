@@ -148,6 +148,14 @@ class Document:
         """The schedules for a computation whose conditions hold."""
         return [e for e in self.schedules if e.of == computation and self.holds(e, sizes, profile)]
 
+    def holding(self, sizes: Parameters, profile: Profile | None = None, name: str | None = None) -> list[Entry]:
+        """The schedules, or those of a name, whose conditions hold. Refuses two of one name."""
+        found = [e for e in self.schedules if name in (None, e.name) and self.holds(e, sizes, profile)]
+        for k, e in enumerate(found):
+            if e.name and any(e.name == other.name for other in found[:k]):
+                raise self._both_hold(e, "schedules")
+        return found
+
     # ------------------------------------------------------------ inside
 
     def _check_names(self, entry: Entry, computation: Computation) -> None:
@@ -198,14 +206,9 @@ class Document:
         raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", mend)
 
     def _schedule(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry | None:
-        found = [e for e in self.schedules if self.holds(e, sizes, profile)]
-        if name is not None:
-            found = [e for e in found if e.name == name]
-            if not found:
-                raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
-        for k, e in enumerate(found):
-            if e.name and any(e.name == other.name for other in found[:k]):
-                raise self._both_hold(e, "schedules")
+        found = self.holding(sizes, profile, name)
+        if name is not None and not found:
+            raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
         if len(found) > 1:
             names = [e.name for e in found if e.name]
             mend = self._names(names) if len(names) == len(found) else "name all of them, and ask for one"

@@ -148,6 +148,7 @@ def test_fmt(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
     assert tilelang("fmt", "--check", str(path)).exit_code == 0
     assert tilelang("fmt", "-", input="use   opencl_mad4\n").stdout == "use opencl_mad4\n"
+    assert of_json(tilelang("fmt", "-", "--json", input="use   opencl_mad4\n"))["text"] == "use opencl_mad4\n"
     path.write_bytes(b"\xef\xbb\xbfuse   opencl_mad4\r\n\r\n# end\r\n")
     assert tilelang("fmt", str(path)).exit_code == 0
     assert path.read_bytes() == b"use opencl_mad4\r\n\r\n# end\r\n"
@@ -413,6 +414,31 @@ def test_closed_streams_are_no_fault(gemm: str, arguments: str, closed: str) -> 
     command = f"{sys.executable} -m tilelang {arguments.replace('GEMM', gemm)} {closed}"
     found = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert found.returncode == 0 and not found.stderr
+
+
+def test_files_that_cannot_be_written(gemm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def cut(*arguments: Any, **named: Any) -> None:
+        raise OSError("480 requested and 100 written")  # what NumPy says of a full disk
+
+    monkeypatch.setattr("numpy.save", cut)
+    result = tilelang("run", gemm, "-s", "simt", "-o", f"{tmp_path}/c.npy")
+    assert result.exit_code == 1 and "c.npy cannot be written: 480 requested and 100 written" in result.stderr
+    monkeypatch.setattr("numpy.save", raising(KeyboardInterrupt))
+    assert tilelang("run", gemm, "-s", "simt", "-o", f"{tmp_path}/c.npy").exit_code == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["gemm.tile"]
+    path = tmp_path / "f.tile"
+    path.write_text("use   opencl_mad4\n")
+    monkeypatch.setattr("pathlib.Path.replace", cut)
+    result = tilelang("fmt", str(path))
+    assert result.exit_code == 1 and "error[output-file]" in result.stderr and path.read_text() == "use   opencl_mad4\n"
+
+
+def test_check_tells_schedules_of_one_name_that_both_hold(tmp_path: Path) -> None:
+    path = tmp_path / "f.tile"
+    path.write_text(PAIR + "when N < 6 { schedule s for f { } }\nwhen N > 2 { schedule s for f { } }\n")
+    result = tilelang("check", str(path))
+    assert result.exit_code == 1 and "two schedules named s hold" in result.stderr and f"{path}:3:23" in result.stderr
+    assert tilelang("check", str(path), "-S", "N=9").exit_code == 0
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless device")

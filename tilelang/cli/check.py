@@ -71,6 +71,7 @@ def findings(asked: Asked) -> list[TileLangError]:
         own = {n: v for n, v in sizes.items() if n in document.parameters(entry)}
         if document.holds(entry, own, profile) and not document.schedules_of(name, own, profile):
             tried(lambda name=name, own=own: Schedule(document.computation(name, profile=profile, **own)).check(profile), entry)
+    tried(lambda: document.holding(sizes, profile))
     for entry in document.schedules:
         if not document.holds(entry, sizes, profile):
             continue

@@ -168,8 +168,18 @@ def _plain(found: Any) -> Any:
 
 
 def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly."""
-    target = Path(os.path.realpath(path))
+    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly.
+
+    Raises ComputationError where it cannot be written.
+    """
+    try:
+        _written(Path(os.path.realpath(path)), write)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise ComputationError("output-file", message, mend="another path") from None
+
+
+def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
     if target.exists() and not target.is_file():
         held = io.BytesIO()
         write(held)
@@ -185,7 +195,7 @@ def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
         if target.exists():
             beside.chmod(target.stat().st_mode)
         beside.replace(target)
-    except OSError:
+    except BaseException:
         beside.unlink(missing_ok=True)
         raise
 

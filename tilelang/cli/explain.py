@@ -11,7 +11,6 @@ from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, wo
 from tilelang.cli.run import check_memory, tensor_bytes
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
-from tilelang.errors import ComputationError
 from tilelang.lowering import ir
 
 # What is simulated for the counts: threads, and bytes of tensors.
@@ -58,10 +57,7 @@ def _write_page(kernel: Any, path: str) -> None:
     check_memory(kernel.computation)
     with working("simulating"):
         content = page(kernel).encode(errors="replace")
-    try:
-        write_whole(path, lambda file: file.write(content))
-    except OSError as error:
-        raise ComputationError("output-file", f"{path} cannot be written: {error.strerror}", mend="another path") from None
+    write_whole(path, lambda file: file.write(content))
     if is_json():
         emit({"page": path, "bytes": len(content)})
     else:

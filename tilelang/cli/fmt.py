@@ -23,44 +23,38 @@ from tilelang.grammar.scan import MOST_BYTES
 @reporting
 def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
     """Lay FILES out in the one form: indentation, spaces; words, comments, and CRLF or LF stay. `-` reads standard input and prints."""
-    code, changed, errors = RIGHT, [], []
+    code, changed, errors, printed = RIGHT, [], [], dict[str, str]()
     for name in files:
         try:
-            if _formatted(name, only_check, limit_bytes):
+            text, made = _formatted(name, only_check, limit_bytes)
+            if made != text:
                 changed.append(name)
+            if name == "-":
+                printed["text"] = made
         except TileLangError as error:
             code = max(code, exit_code(error))
             errors += errors_of(error)
             if not is_json():
                 click.echo(error.render(), err=True)
     if is_json():
-        emit({"changed": changed, "errors": errors})
+        emit({"changed": changed, "errors": errors, **printed})
     elif "-" not in files:
         for name in changed:
             click.echo(f"{name}: {'would be' if only_check else 'was'} laid out anew")
     sys.exit(max(code, WRONG if only_check and changed else RIGHT))
 
 
-def _formatted(name: str, only_check: bool, limit_bytes: int) -> bool:
-    """Lays one file out; whether it was otherwise before."""
+def _formatted(name: str, only_check: bool, limit_bytes: int) -> tuple[str, str]:
+    """Lays one file out; its text before and after."""
     text = read_text(name, limit_bytes, sys.stdin.buffer if name == "-" else None)
     made = format_text(text, name, limit_bytes)
     if name == "-":
-        click.echo(made.encode(), nl=False)  # as in a file: UTF-8
+        if not is_json():
+            click.echo(made.encode(), nl=False)  # as in a file: UTF-8
     elif made != text and not only_check:
         if not Path(name).is_file():
             raise ParseError(
                 "file", f"{name} is a pipe or a device", span=Span(name, 0), mend="`-` reads standard input, and prints"
             )
-        _replaced(Path(name), made)
-    return made != text
-
-
-def _replaced(path: Path, text: str) -> None:
-    """Writes a file whole, or leaves it as it was."""
-    try:
-        write_whole(str(path), lambda file: file.write(text.encode()))
-    except OSError as error:
-        raise ParseError(
-            "file", f"{path} cannot be written: {error.strerror}", span=Span(str(path), 0), mend="another place"
-        ) from None
+        write_whole(name, lambda file: file.write(made.encode()))
+    return text, made

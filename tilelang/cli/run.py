@@ -156,12 +156,7 @@ def save(results: dict[str, Any], outputs: Any) -> None:
                 raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(results)}")
         if name not in results:
             raise click.UsageError(f"there is no output `{name}`; there is {', '.join(results)}")
-        try:
-            write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
-        except OSError as error:
-            raise ComputationError(
-                "output-file", f"{path} cannot be written: {error.strerror or error}", mend="another path"
-            ) from None
+        write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
 
 
 def describe(array: Any) -> dict[str, Any]:
