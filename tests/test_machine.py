@@ -6,7 +6,17 @@ import pytest
 
 from tilelang import dtype as dt
 from tilelang.errors import DeviceError, Refusal
-from tilelang.machine import LEVEL_ORDER, Level, Memory, Profile, block, load_profile, parse_profile, shipped_profiles
+from tilelang.machine import (
+    LEVEL_ORDER,
+    Level,
+    Memory,
+    Profile,
+    block,
+    load_profile,
+    parse_profile,
+    profile_for,
+    shipped_profiles,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTED = {
@@ -137,6 +147,22 @@ def test_wrong_values_are_refused(before: str, after: str) -> None:
 def test_wrong_shapes_of_a_file_are_refused() -> None:
     assert refused("schema = 1\nlevels = 3").code == refused("schema = 1\nmemories = [3]").code == "profile-value"
     assert refused("schema = 1\na = " + "[" * 100_000).code == "profile-syntax"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [("sm_70", "volta"), ("sm_75", "volta"), ("sm_86", "ampere"), ("sm_90a", "hopper"), ("sm_90", "hopper"), ("sm_103a", "blackwell"),
+     ("sm_121", "blackwell_rtx"), ("gfx90a", "cdna2"), ("gfx1100", "rdna3")],
+)  # fmt: skip
+def test_the_profile_of_an_architecture(architecture: str, name: str) -> None:
+    assert profile_for(architecture).name == name
+
+
+@pytest.mark.parametrize("architecture", ["sm_61", "gfx906", "gfx1200"])
+def test_an_architecture_that_no_profile_describes(architecture: str) -> None:
+    with pytest.raises(DeviceError, match=f"no shipped profile describes {architecture}") as caught:
+        profile_for(architecture)
+    assert caught.value.code == "profile-not-found"
 
 
 def test_missing_profiles() -> None:

@@ -274,6 +274,29 @@ def _load(name: str) -> Profile:
     return parse_profile(text, f"profiles/{name}.toml")
 
 
+def profile_for(architecture: str) -> Profile:
+    """The shipped profile for a device of an architecture: of CUDA's the newest that is not newer, of others the same one.
+
+    Raises DeviceError `profile-not-found` where there is none.
+
+    >>> profile_for("sm_86").name
+    'ampere'
+    """
+    known = {p.architecture: p for p in map(load_profile, shipped_profiles()) if p.architecture is not None}
+    numbers = {int(name.strip("sm_af")): name for name in known if name.startswith("sm_")}
+    if architecture in known:
+        return known[architecture]
+    if architecture.startswith("sm_"):
+        older = [number for number in numbers if number <= int(architecture.strip("sm_af"))]
+        if older:
+            return known[numbers[max(older)]]
+    described = ", ".join(sorted(known))
+    message = f"no shipped profile describes {architecture}; there are {described}"
+    raise DeviceError(
+        "profile-not-found", message, mend='tl.target("...", profile="my.toml", device=...) with a profile of your own'
+    )
+
+
 def parse_profile(text: str, origin: str = "profile") -> Profile:
     """A profile from TOML text; `origin` names the file in errors. Raises as `load_profile`."""
     import tomllib

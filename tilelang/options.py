@@ -36,9 +36,9 @@ class Options:
 
     verify: check the kernel IR after every pass. dump: a directory that receives every stage of a compilation, with times.
     debug: "pass:NAME" prints what one pass changed. cache_dir: where binaries are kept (None: the user's cache directory; "": no
-    cache); PoCL's, from the environment alone. platform, device: a part of the name of the OpenCL platform and device. profile: a
-    shipped profile's name or a path. check_ranges: before a launch, look whether the integers of NumPy arrays that may index keep
-    the range that their input states.
+    cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform and device. target: the
+    dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch, look whether the integers
+    of NumPy arrays that may index keep the range that their input states.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -47,6 +47,7 @@ class Options:
     cache_dir: str | None = _knob("CACHE_DIR", None, str)
     platform: str | None = _knob("PLATFORM", None, _text)
     device: str | None = _knob("DEVICE", None, _text)
+    target: str | None = _knob("TARGET", None, _text)
     profile: str | None = _knob("PROFILE", None, _text)
     check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
 

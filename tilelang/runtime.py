@@ -68,7 +68,7 @@ def compile(
             f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet",
             mend="trials=0",
         )
-    chosen = target if isinstance(target, Target) else globals()["target"]("opencl" if target is None else target)
+    chosen = target if isinstance(target, Target) else globals()["target"](target)
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")

@@ -12,7 +12,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.targets import opencl
-from tilelang.machine import Profile, load_profile, shipped_profiles
+from tilelang.machine import Profile, load_profile, profile_for, shipped_profiles
 from tilelang.options import Options
 
 DIALECTS = {"opencl": opencl.DIALECT}
@@ -31,46 +31,86 @@ class Target:
 
 
 def devices() -> tuple[Device, ...]:
-    """The devices here, the best first. Empty where there is none.
+    """The devices here, of every driver that is installed: graphics processors first, CUDA's and HIP's before OpenCL's.
+
+    Empty where there is none.
 
     >>> all(device.compute_units > 0 for device in devices())
     True
     """
-    return drivers.load("opencl").devices()
+    found = [device for name in drivers.DRIVERS for device in devices_of(name)[0]]
+    return tuple(sorted(found, key=lambda d: (drivers.KINDS.index(d.kind), d.driver == "opencl")))
 
 
-def target(dialect: str = "opencl", profile: str | Profile | None = None, device: Device | None = None) -> Target:
-    """A target. Without a profile: the best device here (or the one given), with the profile that fits it and its queried limits.
-    With a profile alone: kernels can be compiled to source, simulated and read, not run.
+@functools.cache
+def devices_of(name: str) -> tuple[tuple[Device, ...], DeviceError | None]:
+    """The devices of a driver; without its library none, and the reason."""
+    try:
+        return drivers.load(name).devices(), None
+    except DeviceError as error:
+        return (), error
+
+
+def target(dialect: str | None = None, profile: str | Profile | None = None, device: Device | None = None) -> Target:
+    """A target: "opencl", "cuda" or "hip", for a profile, a device, or the best device here.
+
+    Without a profile: the device has the profile that fits it, with its queried limits. With a profile alone: kernels can be compiled
+    to source, simulated and read, not run. Without a dialect: the device's, else OpenCL where the profile has it. TILELANG_TARGET,
+    TILELANG_PROFILE, TILELANG_PLATFORM and TILELANG_DEVICE stand in for what is not given.
 
     Raises DeviceError where there is no device, or no such profile.
 
     >>> print(target("opencl", profile="simulated"))
     opencl for simulated
     """
-    if dialect not in DIALECTS:
-        mend = (
-            f'tl.target("opencl", profile="{dialect}")'
-            if dialect in shipped_profiles()
-            else "one of " + ", ".join(sorted(DIALECTS))
-        )
-        raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
+    options = Options.from_environment()
+    dialect = options.target if dialect is None and device is None else dialect
+    _check_dialect(dialect)
     if device is not None and not isinstance(device, Device):
         raise DeviceError("no-such-device", f"device={device!r} is no device", mend="one of tl.devices()")
-    if device is not None and device.driver != dialect:
+    if device is not None and dialect not in (None, device.driver):
         raise DeviceError("no-such-device", f"{device} runs no {dialect}", mend=f'tl.target("{device.driver}", device=...)')
-    options = Options.from_environment()
     if profile is None and options.profile is not None:
         profile = options.profile
     if profile is not None:
         found = profile if isinstance(profile, Profile) else load_profile(profile)
-        return Target(dialect, found, device)
-    return _local_target(dialect, device or drivers.load(dialect).choose(options.platform, options.device))
+        known = device.driver if device is not None else dialect
+        return Target(known or ("opencl" if "opencl" in found.dialects else found.dialects[0]), found, device)
+    return _local_target(device or _choose(dialect, options))
+
+
+def _check_dialect(dialect: str | None) -> None:
+    if dialect is None or dialect in DIALECTS:
+        return
+    mend = f'tl.target(profile="{dialect}")' if dialect in shipped_profiles() else "one of " + ", ".join(sorted(DIALECTS))
+    raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
+
+
+def _choose(dialect: str | None, options: Options) -> Device:
+    """The best device for a dialect, or for any that is lowered to. Raises DeviceError where there is none."""
+    if dialect is not None:
+        return drivers.load(dialect).choose(options.platform, options.device)
+    every = tuple(device for device in devices() if device.driver in DIALECTS)
+    if every:
+        return drivers.fitting(every, "device", options.platform, options.device) or every[0]
+    return drivers.load("opencl").choose(options.platform, options.device)  # whose error says how to get one
+
+
+def local_target(profile: str | Profile | None = None, dialect: str | None = None) -> Target:
+    """The target of the best device here, of that dialect if one is named, with another profile if one is given.
+
+    Raises DeviceError where there is no device.
+    """
+    options = Options.from_environment()
+    dialect = dialect or options.target
+    _check_dialect(dialect)
+    return target(profile=profile, device=_choose(dialect, options))
 
 
 @functools.cache
-def _local_target(dialect: str, device: Device) -> Target:
-    profile = load_profile("pocl").with_queried(
+def _local_target(device: Device) -> Target:
+    profile = profile_for(device.architecture) if device.architecture else load_profile("pocl")
+    queried = profile.with_queried(
         max_block_threads=device.max_threads,
         shared_bytes=device.shared_bytes,
         global_bytes=device.global_bytes,
@@ -78,4 +118,4 @@ def _local_target(dialect: str, device: Device) -> Target:
         zero_copy_host=device.host_memory,
         source="queried from the device",
     )
-    return Target(dialect, profile, device)
+    return Target(device.driver, queried, device)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.cache import BinaryCache
 
 DRIVERS = ("opencl", "cuda", "hip")
+KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, the best first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def fitting(found: Sequence[Device], what: str, platform: str | None, device: st
     if not found:
         return None
     asked = " and ".join(f"{kind} {part!r}" for kind, part in (("platform", platform), ("device", device)) if part)
-    raise DeviceError("no-such-device", f"no {what} device fits {asked}", mend="there are " + "; ".join(map(str, found)))
+    raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="there are " + "; ".join(map(str, found)))
 
 
 def check_limits(device: Device, name: str, threads: int, shared_bytes: int) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.options import check_pocl_cache, prepare_opencl
 
@@ -26,7 +26,7 @@ POCL = "Portable Computing Language"
 
 _opened = OpenedBy("OpenCL")
 
-_KINDS = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
+_TYPES = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_*
 
 
 @functools.cache
@@ -45,7 +45,7 @@ def _describe(handle: Any) -> Device:
         driver="opencl",
         name=handle.name.strip(),
         platform=handle.platform.name.strip(),
-        kind=_KINDS.get(handle.type & 30, "custom"),
+        kind=_TYPES.get(handle.type & 30, "custom"),
         driver_version=handle.driver_version,
         platform_version=handle.platform.version,
         compute_units=handle.max_compute_units,
@@ -75,8 +75,7 @@ def devices() -> tuple[Device, ...]:
             found += [_describe(handle) for handle in platform.get_devices()]
         except cl.Error:  # a platform without its hardware
             continue
-    order = {"gpu": 0, "accelerator": 1, "cpu": 2, "custom": 3}
-    return tuple(sorted(found, key=lambda d: (order[d.kind], -d.compute_units)))
+    return tuple(sorted(found, key=lambda d: (KINDS.index(d.kind), -d.compute_units)))
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
@@ -84,7 +83,7 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
 
     Raises DeviceError where there is none, with what there is.
     """
-    found = fitting(devices(), "OpenCL", platform, device)
+    found = fitting(devices(), "OpenCL device", platform, device)
     if found is not None:
         return found
     check_pocl_cache()  # without which PoCL gives no device

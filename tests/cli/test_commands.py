@@ -215,6 +215,9 @@ def test_devices() -> None:
     assert result.exit_code == 0 and "Portable Computing Language" in result.stdout and "cuda:" in result.stdout
     assert "compiles cuda" in result.stdout and "compiles hip" in result.stdout
     listed = of_json(tilelang("devices", "--json"))
+    here = {d["dialect"] for d in listed["devices"]}
+    assert here | {m["dialect"] for m in listed["missing"]} == {"opencl", "cuda", "hip"}
+    assert all(m["why"] and "pip install" in m["get"] for m in listed["missing"])
     assert listed["devices"] and len(listed["compilers"]) == 3
     assert all(tool["found"] or "[compilers]" in tool["get"] for tool in listed["compilers"])
 
@@ -310,6 +313,12 @@ def test_errors_about_the_request_are_json_and_have_no_place(gemm: str, argument
     result = tilelang(*(a.replace("GEMM", gemm) for a in arguments), "--json")
     (error,) = of_json(result)["errors"]
     assert result.exit_code == code and error["message"] and error["file"] is None and error["line"] is None
+
+
+def test_run_for_a_target(gemm: str) -> None:
+    assert tilelang("run", gemm, "-s", "simt", "--check", "--target", "opencl").exit_code == 0
+    result = tilelang("run", gemm, "-s", "simt", "--target", "metal", "--json")
+    assert result.exit_code != 0 and of_json(result)["errors"][0]["code"] == "unknown-dialect"
 
 
 def test_no_device_is_json(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,10 +86,11 @@ def torch_stub(stream: TorchStream, device: tuple[int, int] = (device_arrays.CUD
         default_stream=lambda device=None: TorchStream(0),
         ExternalStream=lambda handle, device=None: TorchStream(handle),
     )
-    members = {
-        "cuda": cuda, "float32": np.float32,
-        "empty": lambda shape, dtype, device: TorchTensor(np.zeros(shape, dtype), (device_arrays.CUDA if "cuda" in device else device_arrays.ROCM, 0)),
-    }  # fmt: skip
+
+    def empty(shape: tuple[int, ...], dtype: Any, device: str) -> TorchTensor:
+        return TorchTensor(np.zeros(shape, dtype), (device_arrays.CUDA if "cuda" in device else device_arrays.ROCM, 0))
+
+    members = {"cuda": cuda, "float32": np.float32, "empty": empty}
     for name, value in members.items():
         setattr(found, name, value)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
+from tilelang import targets
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import interface, opencl
 from tilelang.lowering.drivers.interface import Connection, Device, DeviceArray, Driver, fitting
@@ -29,10 +31,10 @@ def test_every_driver_is_loaded_by_its_name() -> None:
 
 def test_devices_are_chosen_by_a_part_of_their_names() -> None:
     found = (a_device("First"), a_device("Second"))
-    assert fitting(found, "any", None, None) is found[0] and fitting(found, "any", "plat", "SEC") is found[1]
-    assert fitting((), "any", "nonesuch", None) is None
+    assert fitting(found, "any device", None, None) is found[0] and fitting(found, "any device", "plat", "SEC") is found[1]
+    assert fitting((), "any device", "nonesuch", None) is None
     with pytest.raises(DeviceError, match="no any device fits platform 'plat' and device 'third'") as caught:
-        fitting(found, "any", "plat", "third")
+        fitting(found, "any device", "plat", "third")
     assert caught.value.code == "no-such-device"
 
 
@@ -45,11 +47,55 @@ def test_arrays_overlap_by_their_bytes_in_one_memory() -> None:
 
 
 def test_a_device_of_another_driver_is_refused() -> None:
-    import dataclasses
-
     with pytest.raises(DeviceError, match="runs no opencl") as caught:
         tl.target("opencl", device=dataclasses.replace(a_device("First"), driver="another"))
     assert caught.value.code == "no-such-device"
+
+
+class Few:
+    """A driver of the devices given; without any it is missing."""
+
+    def __init__(self, *found: Device) -> None:
+        self.found = found
+
+    def devices(self) -> tuple[Device, ...]:
+        if not self.found:
+            raise DeviceError("no-driver", "its library is missing", mend="install it")
+        return self.found
+
+
+def test_devices_of_all_drivers_the_best_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(driver: str, kind: str) -> Device:
+        return dataclasses.replace(a_device(f"{kind} of {driver}"), driver=driver, kind=kind)
+
+    processor, slow, fast = made("opencl", "cpu"), made("opencl", "gpu"), made("cuda", "gpu")
+    every = {"opencl": Few(processor, slow), "cuda": Few(fast), "hip": Few()}
+    monkeypatch.setattr(interface, "load", every.__getitem__)
+    targets.devices_of.cache_clear()
+    try:
+        assert tl.devices() == (fast, slow, processor)
+        assert targets.devices_of("hip")[1] is not None
+    finally:
+        targets.devices_of.cache_clear()
+
+
+def test_a_target_is_for_the_best_device_that_is_lowered_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = dataclasses.replace(a_device("First"), driver="unknown")
+    monkeypatch.setattr(targets, "devices", lambda: (first, a_device("Second"), a_device("Third")))
+    assert tl.target().device == a_device("Second") and tl.target().dialect == "opencl"
+    monkeypatch.setenv("TILELANG_DEVICE", "thi")
+    assert tl.target().device == a_device("Third")
+    monkeypatch.setenv("TILELANG_TARGET", "metal")
+    with pytest.raises(DeviceError, match="`metal` is not lowered to yet"):
+        tl.target()
+
+
+def test_a_device_with_an_architecture_has_its_profile_with_what_was_queried() -> None:
+    device = dataclasses.replace(a_device("GPU"), architecture="sm_86", shared_bytes=101376, compute_units=84)
+    profile = tl.target("opencl", device=device).profile
+    assert profile.name == "ampere" and profile.memory("shared").capacity_bytes == 101376 and profile.compute_units == 84
+    assert profile.source("compute_units") == "queried from the device"
+    assert tl.target(device=device, profile="volta").profile.name == "volta"
 
 
 @pytest.mark.skipif(not tl.devices(), reason="no OpenCL device here")

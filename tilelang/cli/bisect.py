@@ -35,7 +35,7 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     check_memory(computation)
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
-        raise DeviceError("no-device", "no OpenCL device was found", mend="--on simulator")
+        raise DeviceError("no-device", "no device was found", mend="--on simulator")
     with working("trying prefixes"):
 
         def fault_of(n: int) -> str | None:
@@ -73,11 +73,11 @@ def _fault(computation: Computation, steps: tuple[Step, ...], asked: Asked, wher
     """What is wrong with the schedule of these steps; None where it is right."""
     from tilelang import reference
     from tilelang.lowering.simulate import check_work
-    from tilelang.runtime import compile, devices, simulate, target
+    from tilelang.runtime import compile, simulate, target
+    from tilelang.targets import local_target
 
     try:
-        chosen = target("opencl", profile=asked.profile or "pocl") if where == "simulator" else (
-            target("opencl", profile=asked.profile, device=devices()[0]))  # fmt: skip
+        chosen = target("opencl", profile=asked.profile or "pocl") if where == "simulator" else local_target(asked.profile)
         plan = Schedule(computation, steps)
         kernel = compile(plan, chosen)
         if where == "device":

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import shutil
 import sys
+from typing import Any
 
 import click
 
@@ -13,11 +14,9 @@ from tilelang.cli.common import NO_DEVICE, RIGHT, emit, is_json, reporting, show
 from tilelang.errors import DeviceError
 from tilelang.machine import shipped_profiles
 
-# A dialect that kernels are to be lowered to, the Python module that drives it, a program that a machine with it has, how to get it.
-OTHERS = [
-    ("cuda", "pycuda", "nvidia-smi", "an NVIDIA driver and the CUDA toolkit, then pip install 'tilelang-rtile[cuda]'"),
-    ("hip", "hip", "rocminfo", "an AMD driver with ROCm, then pip install 'tilelang-rtile[hip]'"),
-]
+# Of each dialect: the Python module that drives its devices, and a program that a machine with their driver has.
+PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("pycuda", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
+GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; a graphics processor needs its vendor's OpenCL driver"
 
 
 @click.command("devices")
@@ -26,24 +25,18 @@ def command() -> None:
     """List the devices that kernels can run on here, the best first, and what is missing for other kinds. Exits with 3 without any."""
     from tilelang.lowering.compilers.interface import tools
     from tilelang.runtime import devices
+    from tilelang.targets import devices_of
 
-    try:
-        found, why = devices(), ""
-    except DeviceError as error:
-        found, why = (), error.message
-    missing = [
-        {
-            "dialect": d, "lowered": False, "module": importlib.util.find_spec(module) is not None,
-            "driver": shutil.which(tool) is not None, "get": how,
-        }
-        for d, module, tool, how in OTHERS
-    ]  # fmt: skip
+    found = devices()
+    missing = [_missing(d, *devices_of(d)) for d in PARTS if d not in {device.driver for device in found}]
+    code = RIGHT if found else NO_DEVICE
     if is_json():
         emit(
             {
                 "devices": [
-                    {"name": d.name, "platform": d.platform, "kind": d.kind, "compute_units": d.compute_units,
-                     "max_threads": d.max_threads, "shared_bytes": d.shared_bytes, "global_bytes": d.global_bytes}
+                    {"dialect": d.driver, "name": d.name, "platform": d.platform, "kind": d.kind, "architecture": d.architecture,
+                     "driver_version": d.driver_version, "compute_units": d.compute_units, "max_threads": d.max_threads,
+                     "shared_bytes": d.shared_bytes, "global_bytes": d.global_bytes}
                     for d in found
                 ],
                 "missing": missing,
@@ -51,28 +44,44 @@ def command() -> None:
                 "profiles": list(shipped_profiles()),
             }
         )  # fmt: skip
-        sys.exit(RIGHT if found else NO_DEVICE)
+        sys.exit(code)
     rows = [
-        (d.name, d.platform, d.kind, d.compute_units, d.max_threads, d.shared_bytes >> 10, round(d.global_bytes / 2**30, 1))
+        (d.name, d.driver, d.platform, d.kind, d.architecture, d.compute_units, d.max_threads, d.shared_bytes >> 10,
+         round(d.global_bytes / 2**30, 1))
         for d in found
-    ]
-    header = ("device", "platform", "kind", "units", "threads a block", "shared KiB", "memory GiB")
-    lines = [table(header, rows)] if rows else [f"no OpenCL device{f': {why}' if why else ''}"]
-    if not rows:
-        lines.append(
-            "  pip install 'pyopencl[pocl]' runs kernels on the processor; a graphics processor needs its vendor's OpenCL driver"
-        )
-    lines.append("")
-    for m in missing:
-        here = (
-            ", ".join(w for w, there in (("its Python module", m["module"]), ("its driver", m["driver"])) if there)
-            or "nothing of it"
-        )
-        lines.append(f"{m['dialect']}: kernels are not lowered to it yet; here is {here}; it needs {m['get']}")
+    ]  # fmt: skip
+    header = ("device", "target", "platform", "kind", "architecture", "units", "threads a block", "shared KiB", "memory GiB")
+    lines = [table(header, rows) if rows else "no device", ""]
+    lines += [f"{m['dialect']}: {m['why']}; here is {_here(m)}; get {m['get']}" for m in missing]
     lines.append("")
     lines += [f"{t.found or 'not here'}: {t.use}{'' if t.found else f'; {t.get}'}" for t in tools()]
-    lines.append(
-        f"profiles for devices that are not here: {', '.join(shipped_profiles())}  (source, explain, simulate --profile NAME)"
-    )
+    profiles = ", ".join(shipped_profiles())
+    lines.append(f"profiles for devices that are not here: {profiles}  (source, explain, simulate --profile NAME)")
     show("\n".join(lines))
-    sys.exit(RIGHT if found else NO_DEVICE)
+    sys.exit(code)
+
+
+def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
+    """Why a driver has no devices, what of it is here, and how to get the rest."""
+    from tilelang.targets import DIALECTS
+
+    module, program = PARTS[dialect]
+    return {
+        "dialect": dialect,
+        "lowered": dialect in DIALECTS,
+        "module": importlib.util.find_spec(module) is not None,
+        "driver": shutil.which(program) is not None,
+        "why": error.message if error is not None else "no device was found",
+        "get": (error.mend if error is not None else None) or _get(dialect),
+    }
+
+
+def _get(dialect: str) -> str:
+    from tilelang.lowering.drivers import cuda, hip
+
+    return {"cuda": cuda.GET, "hip": hip.GET}.get(dialect, GET)
+
+
+def _here(missing: dict[str, Any]) -> str:
+    parts = (("its Python module", missing["module"]), ("its driver", missing["driver"]))
+    return " and ".join(what for what, there in parts if there) or "nothing of it"

@@ -40,21 +40,25 @@ class ArrayFile(click.ParamType[Any]):
 @click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+@click.option("--target", "dialect", metavar="DIALECT", help="opencl, cuda or hip. Default: that of the best device.")
 @of_a_file
-def command(asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int) -> None:
+def command(
+    asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int, dialect: str | None
+) -> None:
     """Run a schedule of FILE on the device found here.
 
     Without a schedule in the file the computation runs with the plain default. Prints what the outputs are; with --check exits with 1
     where one is wrong.
     """
-    from tilelang.runtime import compile, devices, target
+    from tilelang.runtime import compile, devices
+    from tilelang.targets import local_target
 
     if not devices():
-        raise DeviceError("no-device", "no OpenCL device was found", mend="`tilelang devices` says what is missing")
+        raise DeviceError("no-device", "no device was found", mend="`tilelang devices` says what is missing")
     plan = asked.schedule(until)
     check_memory(plan.computation)
     with working("compiling"):
-        kernel = compile(plan, target("opencl", profile=asked.profile, device=devices()[0]))
+        kernel = compile(plan, local_target(asked.profile, dialect))
     given = load_arrays(plan.computation, dict(inputs), seed)
     with working("running"):
         results = kernel._by_name(kernel(**given))
