@@ -17,6 +17,7 @@ import pytest
 import tilelang as tl
 from tests.cli.browser import Browser, installed
 from tilelang.cli.page import page
+from tilelang.cli.page.divisions import global_accesses
 from tilelang.cli.page.loops import rows
 from tilelang.cli.page.record import record
 from tilelang.instruction import instruction, operand, updates
@@ -272,6 +273,34 @@ def test_a_large_launch_is_cut_and_says_so() -> None:
     assert "Not shown" not in text  # said by the script, from the data
     found = Checked(page(simulated(tl.schedule(y).tile(i=64, j=64).to(tl.block)))).text
     assert "The launch is too large to be simulated whole" in found
+
+
+def test_blocks_of_a_launch_too_large_to_be_simulated_are_shown() -> None:
+    example = importlib.import_module("examples.01_matmul")
+    small, large = (simulated(example.gemm_simt(example.matmul(300, 200, k), 64, 32, 8)) for k in (16, 1024))
+    assert record(small).report is not None and record(large).report is None
+    of_small, of_large = ({(d.buffer.name, d.writes): d for d in record(k).divisions} for k in (small, large))
+    assert of_small.keys() == of_large.keys()
+    same = of_small["C", True], of_large["C", True]
+    assert (same[0].first == same[1].first).all() and (same[0].blocks == same[1].blocks).all()
+    assert (of_large["A", False].blocks == 7).all() and (of_large["B", False].blocks == 5).all()
+    found = Checked(page(large))
+    (picture,) = [d for d in found.data.values() if d["name"] == "C" and "block" in d]
+    assert picture["scale"] == [4, 2] and picture["shape"] == [75, 100] and picture["cut"] == 0
+    assert "The launch is too large to be simulated whole: faults were not looked for." in found.text
+
+
+def test_blocks_that_depend_on_what_is_computed_are_not_guessed() -> None:
+    i, j = tl.axes(i=20_000, j=512)
+    y = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    kernel = simulated(tl.schedule(y).tile(i=1).to(tl.block))
+    stores = [s for k in kernel.program.kernels for s in ir.statements(k.body) if isinstance(s, ir.Store)]
+    (store,) = [s for s in stores if s.buffer.role == "output"]
+    register = next(load for load in ir.loads(store.value) if load.buffer.memory == "register")
+    chosen = ir.If(register > 0.0, store)
+    bodies = [k.replace(body=ir.Seq((k.body, chosen))) for k in kernel.program.kernels]
+    assert global_accesses(kernel.program, False) is not None
+    assert global_accesses(kernel.program.replace(kernels=tuple(bodies)), False) is None
 
 
 def test_a_launch_without_blocks_shows_no_block() -> None:

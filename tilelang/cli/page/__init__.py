@@ -1,7 +1,8 @@
 """A page that shows a compiled kernel: its steps, who touches what, shared memory by banks, loops beside the source, limits.
 
 One file of HTML without anything outside it. `record` runs the simulator, `figures` turns what it saw into pictures as data,
-`pictures`, `loops` and `sections` write the parts; page.css and page.js are put in as they are. The same kernel gives the same text.
+`pictures`, `loops` and `sections` write the parts; page.css, pictures.js and page.js are put in as they are. The same kernel gives the
+same text.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def page(kernel: Kernel) -> str:
         "header", tag("h1", name, tag("span", str(kernel.target), class_="quiet origin")), tag("nav", *links, aria_label="parts")
     )
     tip = tag("div", id="tip", role="status", hidden=True)
-    script = Html(f"<script>{_file('page.js')}</script>")
-    text = tag("html", head, tag("body", top, tag("main", *body), tip, *c.scripts, script), lang="en")
+    scripts = (Html(f"<script>{_file(name)}</script>") for name in ("pictures.js", "page.js"))
+    text = tag("html", head, tag("body", top, tag("main", *body), tip, *c.scripts, *scripts), lang="en")
     return join(Html("<!DOCTYPE html>\n"), text, "\n")
 
 

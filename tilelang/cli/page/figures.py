@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from tilelang.cli.page.divisions import Division
 from tilelang.cli.page.held import Held
-from tilelang.cli.page.record import Array, Division, Move, Record
+from tilelang.cli.page.record import Array, Move, Record
 from tilelang.lowering import ir
 
 LINES, COLUMNS = 128, 256  # the most lines and columns of a picture
@@ -71,18 +72,31 @@ def move_figure(move: Move, threads_of_block: int, levels: Mapping[str, int], re
 
 
 def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> dict[str, Any]:
-    """The picture of a tensor divided among blocks."""
-    cells = np.flatnonzero(division.blocks)
-    lines = _rows(division.buffer.shape, cells, LINES)
+    """The picture of a tensor divided among blocks; of a large one a cell shows the first of some elements."""
+    scale = _scale(division.buffer.shape)
+    each = tuple(slice(None, None, n) for n in scale)
+    first, blocks = (a.reshape(division.buffer.shape)[each] for a in (division.first, division.blocks))
+    cells = np.flatnonzero(blocks)
+    lines = _rows(blocks.shape, cells, LINES)
     kept = lines.inside(cells)
     return {
         **_common(division.buffer, lines, record, cut=int((~kept).sum())),
+        "shape": list(blocks.shape),
+        "scale": list(scale),
         "cells": _runs(cells[kept]),
-        "block": _short(division.first[cells][kept]),
-        "blocks": _short(division.blocks[cells][kept]),
+        "block": _short(first.reshape(-1)[cells][kept]),
+        "blocks": _short(blocks.reshape(-1)[cells][kept]),
         "grid": list(kernel.grid),
         "writes": division.writes,
     }
+
+
+def _scale(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How many elements a cell stands for along each dimension, for rows and columns to fit: powers of two, as most tiles are."""
+    if math.prod(shape[:-1]) <= FEW:
+        return (1,) * len(shape)
+    wanted = (max(1, -(-n // LINES)) for n in shape[-2:])
+    return (*(1 for _ in shape[:-2]), *(1 << (n - 1).bit_length() for n in wanted))
 
 
 def layout_figure(held: Held, base: int, record: Record) -> dict[str, Any]:

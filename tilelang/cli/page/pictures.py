@@ -7,8 +7,9 @@ from typing import Any
 
 from tilelang.cli.page import figures, loops, registers
 from tilelang.cli.page.contents import Contents
+from tilelang.cli.page.divisions import Division
 from tilelang.cli.page.html import Html, figure, join, table, tag
-from tilelang.cli.page.record import Division, Move
+from tilelang.cli.page.record import Move
 from tilelang.lowering import ir, printer
 from tilelang.steps import Tile
 
@@ -126,7 +127,7 @@ def _no_spread(c: Contents, step: Tile) -> str:
         return "There is no block: nothing is to be computed."
     if all(math.prod(k.grid) == 1 for k in c.kernel.program.kernels):
         return "There is one block: it has everything."
-    return "The launch is too large to be simulated whole."
+    return "The launch is too large, or its accesses depend too much on its data, for its blocks to be shown."
 
 
 def _spread(c: Contents, step: Tile, drawn: int) -> list[Html]:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilelang.cli.page.divisions import Division, Enough, distinct, divisions, numbers
 from tilelang.cli.page.held import Held, Values, held
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Touch, Watched
-from tilelang.lowering.simulate import Report, check_work, device_numbers, executions, run
+from tilelang.lowering.simulate import Report, check_work, device_numbers, run
 from tilelang.reference import random_arrays
 from tilelang.runtime import Kernel
 
@@ -27,20 +28,6 @@ Array = npt.NDArray[Any]
 KEPT_REQUESTS = 48  # of each move: those that the page can show one by one
 ACCESSES = 20_000  # of one block; the run ends after them
 TOUCHES = 3_000_000  # elements of one run, counted at every access
-EXECUTIONS = 60_000  # statements of a whole launch that is still run
-
-
-def distinct(keys: Array) -> Array:
-    """The different values of an array, ascending."""
-    ordered = np.sort(keys)
-    fresh = np.ones(ordered.shape, bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    found: Array = ordered[fresh]
-    return found
-
-
-class Enough(Exception):
-    """Ends a run of which enough was seen."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,17 +84,6 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Division:
-    """Which blocks touch an element of a global buffer: `first` of them, and how many (0: none)."""
-
-    kernel: int
-    buffer: ir.Buffer
-    writes: bool
-    first: Array
-    blocks: Array
-
-
-@dataclasses.dataclass(frozen=True)
 class Record:
     """Everything seen. report: of the whole launch, None where that is too large to be run. cut: the block was not run to its end.
 
@@ -137,14 +113,15 @@ def record(kernel: Kernel) -> Record:
     other |= {name: a for name, a in arrays.items() if np.issubdtype(a.dtype, np.integer)}  # they may be indices
     again, _ = _watched(alone, other, device)
     found = held(alone, kernel.computation, (watch.values, again.values), (arrays, other), watch.elements_read())
-    divided, report = _Divisions(kernel.program), None
-    if executions(kernel.program) <= EXECUTIONS:
-        try:
-            report = run(kernel.program, arrays, watch=divided, **device)
-        except Enough:
-            report = None
     moves = tuple(watch.moves.values())
-    return Record(moves, divided.result() if report is not None else (), found, report, cut, **device)
+    touches = [
+        (m.writes, m.touched[0].size * math.prod(kernel.program.kernels[m.kernel].grid))
+        for m in moves
+        if m.buffer.memory == "global"
+    ]
+    writes = sum(n for writes, n in touches if writes)
+    divided, report = divisions(kernel.program, arrays, device, sum(n for _, n in touches), writes)
+    return Record(moves, divided, found, report, cut, **device)
 
 
 def _watched(program: ir.Program, arrays: dict[str, Array], device: dict[str, Any]) -> tuple[_Moves, bool]:
@@ -156,15 +133,6 @@ def _watched(program: ir.Program, arrays: dict[str, Array], device: dict[str, An
         cut = True
     watch.values.end()
     return watch, cut
-
-
-def _numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
-    """The kernel and the number, in the order of `ir.statements`, of each statement by its id."""
-    found: dict[int, tuple[int, int]] = {}
-    for k, kernel in enumerate(program.kernels):
-        for number, stmt in enumerate(ir.statements(kernel.body)):
-            found.setdefault(id(stmt), (k, number))
-    return found
 
 
 def _partners(stmt: ir.Stmt, buffer: ir.Buffer, writes: bool) -> list[str]:
@@ -179,7 +147,7 @@ class _Moves:
     def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
         self.moves: dict[Any, Move] = {}
         self.values = Values()
-        self._numbers, self._warp, self._transaction_bytes = _numbers(program), warp, transaction_bytes
+        self._numbers, self._warp, self._transaction_bytes = numbers(program), warp, transaction_bytes
         self._accesses = self._touches = 0
 
     def __call__(self, seen: Watched) -> None:
@@ -266,37 +234,3 @@ def _crowded(word: Array, group: Array, banks: int, ideal: int, element: Array) 
     full = number[counts > ideal]
     found = np.unique(element[np.isin(group * banks + word % banks, full)])
     return tuple(int(e) for e in found)
-
-
-class _Divisions:
-    """Gathers which blocks touch which elements of global memory."""
-
-    def __init__(self, program: ir.Program) -> None:
-        self._program, self._numbers = program, _numbers(program)
-        self._seen: dict[tuple[int, ir.Buffer, bool], list[Array]] = {}
-        self._touches = 0
-
-    def __call__(self, seen: Watched) -> None:
-        if seen.buffer.memory != "global":
-            return
-        kernel, _ = self._numbers[id(seen.site.statement)]
-        batch, blocks = seen.memory.batch, math.prod(seen.memory.batch.kernel.grid)
-        keys = distinct(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
-        self._seen.setdefault((kernel, seen.buffer, seen.writes), []).append(keys)
-        self._touches += seen.touch.element.size
-        if self._touches >= 4 * TOUCHES:
-            raise Enough
-
-    def result(self) -> tuple[Division, ...]:
-        """The divisions of the buffers that more than one block could share."""
-        found = []
-        for (kernel, buffer, writes), parts in self._seen.items():
-            blocks = math.prod(self._program.kernels[kernel].grid)
-            if blocks == 1:
-                continue
-            keys = distinct(np.concatenate(parts))
-            element, at, counts = np.unique(keys // blocks, return_index=True, return_counts=True)
-            first, number = np.full(buffer.elements, -1, np.int64), np.zeros(buffer.elements, np.int64)
-            first[element], number[element] = keys[at] % blocks, counts
-            found.append(Division(kernel, buffer, writes, first, number))
-        return tuple(found)

@@ -7,9 +7,9 @@ from typing import Any
 
 from tilelang.cli.page import loops
 from tilelang.cli.page.contents import Contents, shortened, spans
+from tilelang.cli.page.divisions import distinct
 from tilelang.cli.page.html import Html, table, tag
 from tilelang.cli.page.pictures import move_title
-from tilelang.cli.page.record import distinct
 from tilelang.errors import DeviceError
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_family import emit_placed
@@ -105,9 +105,7 @@ def remarks(c: Contents) -> Html:
             items.append(tag("li", tag("a", move_title(c, move), href=f"#move-{place}"), ": ", "; ".join(said), "."))
     report = c.record.report
     if report is None:
-        items.append(
-            tag("li", "The launch is too large to be simulated whole: faults were not looked for, blocks are not shown.")
-        )
+        items.append(tag("li", "The launch is too large to be simulated whole: faults were not looked for."))
     else:
         found = "The simulator ran the whole launch and found nothing wrong." if not report.counts else str(report)
         items.append(tag("li", shortened(found, c.names), class_="fault" if report.counts else None))

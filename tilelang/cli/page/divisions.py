@@ -1,0 +1,151 @@
+"""Which blocks of a launch touch which elements of global memory.
+
+The whole launch is run where it is small. Of a larger one only the accesses to global memory are: what is between them is left out,
+where it decides neither where they go nor whether they are made. Of one that is larger still, only the writes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.expr import Expr
+from tilelang.lowering import ir
+from tilelang.lowering.memory_model import Watched
+from tilelang.lowering.simulate import Report, executions, run
+
+Array = npt.NDArray[Any]
+
+EXECUTIONS = 60_000  # statements of a launch that is still run
+TOUCHES = 12_000_000  # elements of global memory of a launch, counted at every access
+
+
+def distinct(keys: Array) -> Array:
+    """The different values of an array, ascending."""
+    ordered = np.sort(keys)
+    fresh = np.ones(ordered.shape, bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    found: Array = ordered[fresh]
+    return found
+
+
+class Enough(Exception):
+    """Ends a run of which enough was seen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Division:
+    """Which blocks touch an element of a global buffer: `first` of them, and how many (0: none)."""
+
+    kernel: int
+    buffer: ir.Buffer
+    writes: bool
+    first: Array
+    blocks: Array
+
+
+def divisions(
+    program: ir.Program, arrays: dict[str, Array], device: dict[str, Any], touches: int, writes: int
+) -> tuple[tuple[Division, ...], Report | None]:
+    """The divisions of the buffers that more than one block could share, as far as the launch can be run, and the report of the
+    whole of it; None where only some of it was run. touches: of global memory, in all; writes: how many of them write."""
+    for part, expected in (
+        (program, touches),
+        (global_accesses(program, True), touches),
+        (global_accesses(program, False), writes),
+    ):
+        if part is None or expected > TOUCHES or executions(part) > EXECUTIONS:
+            continue
+        seen = _Divisions(part)
+        try:
+            report = run(part, arrays, watch=seen, **device)
+        except Enough:
+            continue
+        return seen.result(), report if part is program else None
+    return (), None
+
+
+def global_accesses(program: ir.Program, reads: bool) -> ir.Program | None:
+    """The accesses to global memory alone, with reads or without; None where other memory decides where they go."""
+    kernels = []
+    for kernel in program.kernels:
+        body = _kept(kernel.body, reads) or ir.Seq(())
+        if any(load.buffer.memory != "global" for s in ir.statements(body) for e in _deciding(s) for load in ir.loads(e)):
+            return None
+        kernels.append(kernel.replace(body=body))
+    return program.replace(kernels=tuple(kernels))
+
+
+def _kept(stmt: ir.Stmt, reads: bool) -> ir.Stmt | None:
+    match stmt:
+        case ir.Seq(body):
+            kept = [k for k in (_kept(s, reads) for s in body) if k is not None]
+            return stmt.replace(body=tuple(kept)) if any(not isinstance(k, ir.Let) for k in kept) else None
+        case ir.For(body=body):
+            inner = _kept(body, reads)
+            return None if inner is None or isinstance(inner, ir.Let) else stmt.replace(body=inner)
+        case ir.If(then=then, otherwise=otherwise):
+            some, rest = _kept(then, reads), None if otherwise is None else _kept(otherwise, reads)
+            return None if some is None and rest is None else stmt.replace(then=some or ir.Seq(()), otherwise=rest)
+        case ir.Let():
+            return stmt
+        case _:
+            touched = any(b.memory == "global" and (writes or reads) for b, writes in ir.touched(stmt))
+            return stmt if touched and not isinstance(stmt, ir.Prefetch) else None
+
+
+def _deciding(stmt: ir.Stmt) -> Iterator[Expr]:
+    """What decides where a statement's accesses go, and whether they are made: everything in it but the values that it moves."""
+    for e in ir.expressions(stmt):
+        if isinstance(stmt, ir.Store) and e is stmt.value:
+            yield from (i for load in ir.loads(e) for i in load.indices)
+        else:
+            yield e
+
+
+def numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
+    """The kernel and the number, in the order of `ir.statements`, of each statement by its id."""
+    found: dict[int, tuple[int, int]] = {}
+    for k, kernel in enumerate(program.kernels):
+        for number, stmt in enumerate(ir.statements(kernel.body)):
+            found.setdefault(id(stmt), (k, number))
+    return found
+
+
+class _Divisions:
+    """Gathers which blocks touch which elements of global memory."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self._program, self._numbers = program, numbers(program)
+        self._seen: dict[tuple[int, ir.Buffer, bool], list[Array]] = {}
+        self._touches = 0
+
+    def __call__(self, seen: Watched) -> None:
+        if seen.buffer.memory != "global":
+            return
+        kernel, _ = self._numbers[id(seen.site.statement)]
+        batch, blocks = seen.memory.batch, math.prod(seen.memory.batch.kernel.grid)
+        keys = distinct(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
+        self._seen.setdefault((kernel, seen.buffer, seen.writes), []).append(keys)
+        self._touches += seen.touch.element.size
+        if self._touches >= TOUCHES:
+            raise Enough
+
+    def result(self) -> tuple[Division, ...]:
+        """The divisions of the buffers that more than one block could share."""
+        found = []
+        for (kernel, buffer, writes), parts in self._seen.items():
+            blocks = math.prod(self._program.kernels[kernel].grid)
+            if blocks == 1:
+                continue
+            keys = distinct(np.concatenate(parts))
+            element, at, counts = np.unique(keys // blocks, return_index=True, return_counts=True)
+            first, number = np.full(buffer.elements, -1, np.int64), np.zeros(buffer.elements, np.int64)
+            first[element], number[element] = keys[at] % blocks, counts
+            found.append(Division(kernel, buffer, writes, first, number))
+        return tuple(found)
