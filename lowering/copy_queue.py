@@ -8,7 +8,7 @@ reported whatever the values are. For races a copy counts as an access at its is
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class _Flight:
 
 
 class CopyQueue:
-    """The copies under way of the threads of one batch. `early` decides, copy by copy, when they land."""
+    """The copies under way of the threads of one batch, or their instructions of one family. `early` decides when a copy lands."""
 
     def __init__(self, memory: Memory, early: Callable[[], bool]) -> None:
         self._memory, self._early = memory, early
@@ -70,15 +70,27 @@ class CopyQueue:
 
         self.issue(target, source, values)
 
-    def issue(self, target: Part, source: Part, values: Callable[[], Array]) -> None:
+    def issue(self, target: Part, source: Part, values: Callable[[], Array], counted: bool = True) -> None:
         """Starts a move of what `values` computes from `source`, one value for each element of `target`."""
         memory = self._memory
-        memory.observe_read(source.buffer, source.touch, source.site)
-        memory.observe_write(target.buffer, target.touch, target.site)
+        memory.observe_read(source.buffer, source.touch, source.site, counted)
+        memory.observe_write(target.buffer, target.touch, target.site, counted)
         early = self._early()
-        groups = self._closed[target.touch.thread], self._closed[source.touch.thread]
         if early:
             memory.storage[target.buffer.name].data[target.touch.address] = values()
+        self._fly(target, source, values, early)
+
+    def hold(self, target: Part, sources: Sequence[Part], values: Array) -> None:
+        """An instruction has given `values`; until the wait nothing else touches what it writes, or writes what it reads."""
+        into = self._memory.storage[target.buffer.name]
+        into.data[target.touch.address] = values.astype(into.data.dtype)
+        into.set_written(target.touch.address)
+        for source in sources:
+            self._fly(target, source, lambda: values, True)
+
+    def _fly(self, target: Part, source: Part, values: Callable[[], Array], early: bool) -> None:
+        memory = self._memory
+        groups = self._closed[target.touch.thread], self._closed[source.touch.thread]
         into, out_of = memory.storage[target.buffer.name], memory.storage[source.buffer.name]
         incoming, _ = into.shadow.expect_copies()
         _, outgoing = out_of.shadow.expect_copies()

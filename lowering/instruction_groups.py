@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.errors import TileLangError
+from tilelang.instruction import AT_ONCE, BARRIER_BY_BYTES
 from tilelang.lowering import ir
 from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import Site
@@ -26,6 +27,7 @@ from tilelang.lowering.scalar_semantics import Value
 
 Array = npt.NDArray[Any]
 SiteOf = Callable[[Any, str, str], Site]  # key, buffer, access
+Send = Callable[[Part, Part, Callable[[], Array]], None]  # what a copy writes, what it reads, and the values
 
 
 def execute(
@@ -35,10 +37,12 @@ def execute(
     memory: Memory,
     copies: CopyQueue,
     site_of: SiteOf,
+    send: Send | None = None,
 ) -> None:
     """Runs the instruction in every group that is active as a whole; a group that is active in part is reported.
 
-    first: by operand name, the indices of its first element as each thread sees them.
+    first: by operand name, the indices of its first element as each thread sees them; of an operand in `stmt.regions`, those of all
+    its elements: (threads, elements). send: begins a copy that signals a barrier.
     """
     semantics = stmt.semantics
     whole = _whole_groups(mask, stmt.width, memory.batch)
@@ -59,16 +63,27 @@ def execute(
     def compute() -> tuple[Array, Array]:
         return _simulate(stmt, {name: operand.values() for name, operand in reads.items()}, whole, memory, site_of)
 
-    if semantics.kind == "move" and semantics.completes == "in-order group" and len(reads) == 1:
+    if semantics.kind == "move" and semantics.completes != AT_ONCE and len(reads) == 1:
         (source,) = reads.values()
-        copies.issue(target.part, source.part, lambda: target.flat(compute()[0]))
+        if semantics.completes == BARRIER_BY_BYTES:
+            assert send is not None, "a kernel without roles has no barriers with phases"
+            send(target.part, source.part, lambda: target.flat(compute()[0]))
+        else:
+            copies.issue(target.part, source.part, lambda: target.flat(compute()[0]), counted=target.by_lanes)
         return
-    for operand in reads.values():
-        memory.observe_read(*operand.access)
+    later = semantics.completes != AT_ONCE
+    for name, operand in reads.items():
+        if later and name == semantics.writes:
+            memory.observe_accumulator(*operand.access)
+        else:
+            memory.observe_read(*operand.access, counted=operand.by_lanes)
     result, done = compute()
     kept = np.repeat(done, target.per_group)[target.position]
-    part = target.part.chosen(kept)
-    memory.write(part.buffer, part.touch, target.flat(result)[kept], part.site)
+    part, values = target.part.chosen(kept), target.flat(result)[kept]
+    if later:
+        copies.hold(part, [o.part for name, o in reads.items() if name != semantics.writes], values)
+    else:
+        memory.write(part.buffer, part.touch, values, part.site)
 
 
 def _simulate(
@@ -106,13 +121,28 @@ class _Operand:
     def __init__(
         self, stmt: ir.Instruction, name: str, buffer: ir.Buffer, first: Sequence[Value], whole: Mask, memory: Memory, site: Site
     ) -> None:
-        held = stmt.semantics.fragment(name)
+        semantics = stmt.semantics
+        held = semantics.fragment(name)
         groups = whole.threads.size // stmt.width
+        self.by_lanes = held is not None
+        self.outside = getattr(semantics, "outside", None) if buffer.memory == "global" else None
+        self._data = memory.storage[buffer.name].data
+        if name in dict(stmt.regions):
+            dims: tuple[int, ...] = semantics.operand(name).shape
+            self.form: tuple[int, ...] = (groups, *dims)
+            self.per_group = math.prod(dims)
+            leaders = whole.threads.reshape(groups, stmt.width)[:, 0]
+            points = [
+                np.broadcast_to(i, (i.shape[0], self.per_group))[leaders if i.shape[0] > 1 else [0] * groups] for i in first
+            ]
+            touch, self.position = memory.locate_region(buffer, points, leaders, site, self.outside is None)
+            self.part = Part(buffer, touch, site)
+            return
         lanes = held.lanes if held is not None else 1
         flags = np.zeros_like(whole.flags)
         flags[whole.threads.reshape(groups, stmt.width)[:, :lanes]] = True
         mask = Mask(flags)
-        dims: tuple[int, ...] = () if held is not None else stmt.semantics.operand(name).shape
+        dims = () if held is not None else semantics.operand(name).shape
         self.form = (groups, lanes, held.slots) if held is not None else (groups, *dims)
         self.per_group = math.prod(self.form[1:])
         slots = (
@@ -132,15 +162,14 @@ class _Operand:
         rank = np.zeros(flags.size, np.int64)
         rank[mask.threads] = np.arange(mask.threads.size)
         self.position = rank[touch.thread] * len(slots) + touch.lane
-        self._data = memory.storage[buffer.name].data
 
     @property
     def access(self) -> tuple[ir.Buffer, Touch, Site]:
         return self.part.buffer, self.part.touch, self.part.site
 
     def values(self) -> Array:
-        """The operand as it is stored now; 0 where it lies out of bounds."""
-        out = np.zeros(math.prod(self.form), self._data.dtype)
+        """The operand as it is stored now; where it lies out of bounds, what the instruction gives there, or 0."""
+        out = np.full(math.prod(self.form), self.outside or 0, self._data.dtype)
         out[self.position] = self._data[self.part.touch.address]
         return out.reshape(self.form)
 

@@ -17,7 +17,7 @@ Before the pass `vectorize`, vectors appear only as `For(kind="vector")`; after 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tilelang import dtype as dt
@@ -33,10 +33,11 @@ from tilelang.node import Node, interned, node
 class Buffer(Node):
     """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
 
-    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards); ""
-    elsewhere. vector: register buffers only, set by `promote`: the last dimension is kept in vectors of this many lanes; 0: the
-    buffer is a plain private array. offset: shared only, set by `arena`: bytes from the start of the block's shared memory. ring: the
-    first dimension is a ring of this many slots (0: no ring).
+    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards);
+    "phases" (shared: barriers with phases, one an element, which only InitPhases, Arrive and Await touch); "" elsewhere. vector:
+    register buffers only, set by `promote`: the last dimension is kept in vectors of this many lanes; 0: the buffer is a plain private
+    array. offset: shared only, set by `arena`: bytes from the start of the block's shared memory. ring: the first dimension is a ring
+    of this many slots (0: no ring).
     """
 
     name: str
@@ -236,7 +237,7 @@ class Store(Stmt):
 class Barrier(Stmt):
     """All threads of the block meet; shared memory (and global, where `memory` says so) written before is seen after.
 
-    `reasons` holds, for each conflict that needs it, a text naming the two accesses.
+    `reasons` holds, for each conflict that needs it, a text naming the two accesses. In a role, its threads meet, and no others.
     """
 
     memory: tuple[str, ...]
@@ -271,16 +272,26 @@ class Copy(Stmt):
 
 @node
 class Commit(Stmt):
-    """Closes the current group of this thread's asynchronous copies."""
+    """Closes the current group of what this thread has begun in a queue: of its copies, or of a family of instructions."""
 
     span: Span | None = None
+    queue: str = ""
 
 
 @node
 class Wait(Stmt):
-    """Until at most `pending` of this thread's latest groups are unfinished."""
+    """Until at most `pending` of this thread's latest groups of a queue are unfinished."""
 
     pending: int
+    span: Span | None = None
+    queue: str = ""
+
+
+@node
+class Fence(Stmt):
+    """What this thread wrote before is seen by what is begun in a queue after."""
+
+    queue: str
     span: Span | None = None
 
 
@@ -289,22 +300,90 @@ class Instruction(Stmt):
     """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone).
 
     `semantics` is the tilelang.instruction.Instruction; `operands` pairs its operand names with (buffer, indices of the first
-    element) as each thread sees them.
+    element) as each thread sees them. regions: of operands that no lanes hold, the variables that run over the operand's dimensions in
+    its indices; without them, the coordinates count from the last indices on. signal: the barrier with phases that gets the bytes of
+    what the instruction brings, where it completes by them.
     """
 
     semantics: Any
     operands: tuple[tuple[str, Buffer, tuple[Expr, ...]], ...]
     width: int = 1
     span: Span | None = None
+    regions: tuple[tuple[str, tuple[Var, ...]], ...] = ()
+    signal: tuple[Buffer, Expr] | None = None
 
     def children(self) -> Iterator[Node]:
         for _, buffer, indices in self.operands:
             yield buffer
             yield from indices
+        yield from self.signal or ()
 
     def map_children(self, function: Any) -> Any:
         operands = tuple((n, function(b), tuple(function(i) for i in ix)) for n, b, ix in self.operands)
-        return self if operands == self.operands else self.replace(operands=operands)
+        signal = None if self.signal is None else (function(self.signal[0]), function(self.signal[1]))
+        alike = operands == self.operands and signal == self.signal
+        return self if alike else self.replace(operands=operands, signal=signal)
+
+
+# ---------------------------------------------------------------- roles
+
+
+@node
+class Role(Stmt):
+    """What some threads of a block do: threads first .. first+threads-1 run `body`, in which `thread` counts them from 0.
+
+    registers: how many of 32 bits each of them has from here on; None: as many as the kernel was given.
+    """
+
+    name: str
+    first: int
+    threads: int
+    body: Stmt
+    registers: int | None = None
+    span: Span | None = None
+
+
+@node
+class Roles(Stmt):
+    """All roles of a block, which run beside each other; the last statement of a kernel."""
+
+    body: tuple[Role, ...]
+    span: Span | None = None
+
+
+@node
+class InitPhases(Stmt):
+    """Every barrier of `phases` begins its first phase, of parity 0; each phase ends after `arrivals` arrivals, and the bytes that
+    were announced with them. By one thread; the others see it after the next Barrier."""
+
+    phases: Buffer
+    arrivals: int
+    span: Span | None = None
+
+
+@node
+class Arrive(Stmt):
+    """One arrival at a barrier in its current phase, by each `together` neighbouring threads when all of them are here.
+
+    bytes: how many more, brought by instructions that signal this barrier, the phase waits for. What these threads did before is seen
+    by who awaits the phase.
+    """
+
+    phases: Buffer
+    index: Expr
+    together: int = 1
+    bytes: int = 0
+    span: Span | None = None
+
+
+@node
+class Await(Stmt):
+    """Until the phase of this parity of a barrier has ended; before its first phase ends, that of parity 1 counts as ended."""
+
+    phases: Buffer
+    index: Expr
+    parity: Expr
+    span: Span | None = None
 
 
 # ---------------------------------------------------------------- kernels
@@ -344,6 +423,23 @@ class Kernel(Node):
     @property
     def registers(self) -> tuple[Buffer, ...]:
         return tuple(b for b in self.buffers if b.memory == "register")
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of its threads; none where all do the same."""
+        last = self.body.body[-1] if isinstance(self.body, Seq) and self.body.body else self.body
+        return last.body if isinstance(last, Roles) else ()
+
+    @property
+    def alone(self) -> tuple[Kernel, ...]:
+        """Each role as a kernel of its own, whose threads are the role's."""
+        return tuple(self.replace(threads=role.threads, body=role.body) for role in self.roles)
+
+    def with_roles(self, bodies: Iterable[Stmt]) -> Kernel:
+        """The kernel with other bodies for its roles."""
+        roles = tuple(role.replace(body=body) for role, body in zip(self.roles, bodies, strict=True))
+        *before, last = flattened(self.body)
+        return self.replace(body=seq(*before, last.replace(body=roles)))
 
     @property
     def shared_bytes(self) -> int:
@@ -398,6 +494,10 @@ def parts(stmt: Stmt) -> tuple[Stmt, ...]:
             return (body,)
         case If(then=then, otherwise=otherwise):
             return (then,) if otherwise is None else (then, otherwise)
+        case Roles(body):
+            return body
+        case Role(body=body):
+            return (body,)
         case _:
             return ()
 
@@ -432,6 +532,11 @@ def touched(stmt: Stmt) -> Iterator[tuple[Buffer, bool]]:
         case Instruction(semantics, operands):
             yield from ((buffer, False) for name, buffer, _ in operands if name in semantics.reads)
             yield from ((buffer, True) for name, buffer, _ in operands if name == semantics.writes)
+            yield from ((buffer, True) for buffer in (stmt.signal or ())[:1])
+        case InitPhases(phases=buffer) | Arrive(phases=buffer):
+            yield buffer, True
+        case Await(phases=buffer):
+            yield buffer, False
 
 
 def map_expressions(stmt: Any, function: Any) -> Any:

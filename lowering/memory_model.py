@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.lowering import ir
+from tilelang.lowering.clocks import ClockedRaces, Clocks
 from tilelang.lowering.findings import Finding, Recorder, Site, count_conflicts, count_transactions
 from tilelang.lowering.scalar_semantics import Value, widen
 from tilelang.lowering.shadow_memory import Access, Conflict, Shadow, Storage, poison
@@ -81,6 +82,8 @@ class Batch:
         self.lane = self.thread % warp
         self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
         self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
+        # Roles run beside each other, in one block at a time.
+        self.clocks = Clocks(kernel.threads) if kernel.roles else None
         self.all = Mask(np.ones(self.threads, bool))
 
     def block_index(self, block: Any) -> tuple[Any, Any, Any]:
@@ -131,6 +134,9 @@ class Memory:
         self._zeros = zeros = np.zeros(batch.threads, np.int64)
         for buffer in batch.kernel.arguments:
             self.storage[buffer.name] = Storage(globals_[buffer.name], zeros, 1, shadows[buffer.name])
+            races = shadows[buffer.name].races
+            if isinstance(races, ClockedRaces) and batch.clocks is not None:
+                races.clocks = batch.clocks
         for buffer in batch.kernel.registers:
             elements = buffer.elements * batch.threads
             shadow = Shadow(elements, batch.kernel.threads, tracks_races=False)
@@ -153,6 +159,8 @@ class Memory:
         granule = min(b.dtype.bytes for b in buffers)
         arena = np.full(block_bytes * self.batch.blocks, 0xFF, np.uint8)  # 0xFF bytes are NaN in every float type
         shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=self.batch.kernel.threads > 1)
+        if self.batch.clocks is not None:
+            shadow.races = ClockedRaces(shadow.granules, self.batch.clocks, self.device.warp)
         for number, (b, offset) in enumerate(zip(buffers, offsets, strict=True), start=1):
             size = b.dtype.bytes
             base = (self.batch.local_block * block_bytes + offset) // size
@@ -200,6 +208,28 @@ class Memory:
         thread, element = threads[row], np.broadcast_to(start, threads.shape)[row] + lane_of
         return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), False)
 
+    def locate_region(
+        self, buffer: ir.Buffer, coordinates: Sequence[Array], threads: Array, site: Site, told: bool
+    ) -> tuple[Touch, Array]:
+        """The existing elements of the regions that some threads name, and which of all they are. coordinates: for each dimension of
+        the buffer, (threads, points). told: whether those outside are reported."""
+        shape = (threads.size, max(c.shape[1] for c in coordinates))
+        element, good = np.zeros(shape, np.int64), np.ones(shape, bool)
+        for c, extent in zip(coordinates, buffer.shape, strict=True):
+            element = element * extent + c
+            good &= (c >= 0) & (c < extent)
+        if told and not good.all():
+            row, point = np.argwhere(~good)[0]
+            where = [int(np.broadcast_to(c, shape)[row, point]) for c in coordinates]
+            self.findings.room("out-of-bounds", site.number, int((~good).sum()) - 1)
+            if self.findings.room("out-of-bounds", site.number, 1):
+                text = f"{site}: {buffer.name}{where} lies outside its shape {list(buffer.shape)}"
+                self._add("out-of-bounds", buffer.name, tuple(where), (int(threads[row]),), site, text)
+        position = np.flatnonzero(good)
+        row, point = np.divmod(position, shape[1])
+        thread, elements = threads[row], element.reshape(-1)[position]
+        return Touch(thread, point, elements, self.storage[buffer.name].addresses(thread, elements), False), position
+
     def _report_outside(self, buffer: ir.Buffer, indices: Sequence[Value], where: Array, mask: Mask, site: Site) -> None:
         for row, lane in where[: self.findings.room("out-of-bounds", site.number, len(where))]:
             thread = int(mask.threads[row])
@@ -235,8 +265,8 @@ class Memory:
         self.observe_read(buffer, touch, site)
         return storage.data[touch.address]
 
-    def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        """Everything about a read but the value."""
+    def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True) -> None:
+        """Everything about a read but the value. counted: whether threads make it, whose cost for the memory is known."""
         storage = self.storage[buffer.name]
         incoming = storage.shadow.incoming
         if incoming is not None:
@@ -250,7 +280,14 @@ class Memory:
         if unwritten is not None and unwritten.size:
             self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
         self.observe(buffer, touch, site, writes=False)
-        self._count(buffer, touch, site, writes=False)
+        if counted:
+            self._count(buffer, touch, site, writes=False)
+
+    def observe_accumulator(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        """A read of what instructions of one queue update one after another, none of them waiting for those before it."""
+        unwritten = self.storage[buffer.name].unwritten(touch.address)
+        if unwritten is not None:
+            self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
 
     def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site) -> None:
         """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
@@ -259,8 +296,8 @@ class Memory:
         storage.data[touch.address] = values.astype(storage.data.dtype)
         storage.set_written(touch.address)
 
-    def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        """Everything about a write but the value."""
+    def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
+        """Everything about a write but the value. counted: as for a read; later: the device makes it."""
         storage = self.storage[buffer.name]
         shadow = storage.shadow
         if shadow.incoming is not None and shadow.outgoing is not None:
@@ -271,17 +308,24 @@ class Memory:
             needed = np.flatnonzero((shadow.outgoing[granules] > 0).any(axis=1))
             if needed.size:
                 self.report("source-overwritten", buffer, touch, needed, site, "is still being copied from: no wait has passed")
-        self.observe(buffer, touch, site, writes=True)
-        self._count(buffer, touch, site, writes=True)
+        self.observe(buffer, touch, site, writes=True, later=later)
+        if counted:
+            self._count(buffer, touch, site, writes=True)
 
-    def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
+    def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, later: bool = False) -> None:
+        """Whether an access races. later: the device makes it, for the thread that told it to."""
         storage = self.storage[buffer.name]
         races = storage.shadow.races
         if races is None or touch.element.size == 0:
             return
         granules = storage.granules(touch.address).reshape(-1)
-        epoch = self.batch.epochs[buffer.memory][self.batch.local_block[touch.thread]]
-        thread = self.batch.global_thread[touch.thread]
+        clocks = self.batch.clocks
+        if clocks is None:
+            epoch = self.batch.epochs[buffer.memory][self.batch.local_block[touch.thread]]
+            thread = self.batch.global_thread[touch.thread]
+        else:
+            agent = touch.thread + later * clocks.threads
+            epoch, thread = clocks.knows[agent, agent], self.batch.first * clocks.agents + agent
         if storage.per_element > 1:
             epoch, thread = np.repeat(epoch, storage.per_element), np.repeat(thread, storage.per_element)
         access = Access(granules, thread, epoch, site.number)
@@ -292,7 +336,8 @@ class Memory:
     def _report_races(self, buffer: ir.Buffer, touch: Touch, conflict: Conflict, site: Site, verb: str) -> None:
         per_element = self.storage[buffer.name].per_element
         positions, first = np.unique(conflict.position // per_element, return_index=True)
-        per_block = self.batch.kernel.threads
+        threads = self.batch.kernel.threads
+        per_block = threads if self.batch.clocks is None else self.batch.clocks.agents
         for p, at in list(zip(positions, first, strict=True))[: self.findings.room("data-race", site.number, positions.size)]:
             element, thread = _element(buffer, int(touch.element[p])), int(touch.thread[p])
             other = int(conflict.other[at])
@@ -300,12 +345,12 @@ class Memory:
             other_block = self.batch.block_index(other // per_block)
             did = "wrote" if conflict.other_wrote[at] else "read"
             message = (
-                f"thread {other % per_block} of block {other_block} {did} {buffer.name}{list(element)} in"
+                f"thread {other % per_block % threads} of block {other_block} {did} {buffer.name}{list(element)} in"
                 f" {self.recorder.sites[int(conflict.other_site[at])]}, and thread {int(self.batch.thread[thread])} of block {block}"
                 f" {verb} it in {site}, " + ("with no barrier between" if block == other_block else "and blocks are not ordered")
             )
-            threads = (other % per_block, int(self.batch.thread[thread]))
-            self.findings.add(Finding("data-race", buffer.name, element, threads, block, site.span, message))
+            both = (other % per_block % threads, int(self.batch.thread[thread]))
+            self.findings.add(Finding("data-race", buffer.name, element, both, block, site.span, message))
 
     def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
         """Adds what an access costs the memory."""
@@ -430,7 +475,9 @@ def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:
 
 
 def blocks_together(kernel: ir.Kernel) -> int:
-    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason."""
+    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; one of several roles."""
+    if kernel.roles:
+        return 1
     private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads
     block_bytes = max(1, private + sum(b.bytes for b in kernel.shared))
     return max(1, min(math.prod(kernel.grid), 4096 // kernel.threads, 2**25 // block_bytes))

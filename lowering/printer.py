@@ -117,6 +117,13 @@ def _statement(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
             if otherwise is not None:
                 yield "else:"
                 yield from _nested(otherwise, spans)
+        case ir.Roles(body):
+            for role in body:
+                yield from _statement(role, spans)
+        case ir.Role(name, first, threads, body, registers):
+            budget = f" with {registers} registers each" if registers is not None else ""
+            yield f"role {name}, threads {first}..{first + threads}{budget}:{place}"
+            yield from _nested(body, spans)
         case ir.Barrier(memory, reasons):
             yield f"barrier {' '.join(memory)}{place}"
             if spans:
@@ -138,14 +145,24 @@ def _simple(stmt: ir.Stmt) -> str:
             return f"prefetch {element_text(buffer, indices)}"
         case ir.Copy(target, target_indices, source, source_indices, lanes, count):
             return f"copy {element_text(target, target_indices, lanes)} from {element_text(source, source_indices, lanes, count)}"
-        case ir.Commit():
-            return "commit"
-        case ir.Wait(pending):
-            return f"wait {pending}"
-        case ir.Instruction(semantics, operands, width):
+        case ir.Commit(queue=queue):
+            return f"commit {queue}".rstrip()
+        case ir.Wait(pending, queue=queue):
+            return f"wait {pending} {queue}".rstrip()
+        case ir.Fence(queue):
+            return f"fence {queue}"
+        case ir.Instruction(semantics, operands, width, signal=signal):
             named = ", ".join(f"{name}={element_text(buffer, indices)}" for name, buffer, indices in operands)
             by = f" by {width} threads" if width > 1 else ""
+            by += f" to {element_text(signal[0], (signal[1],))}" if signal is not None else ""
             return f"do {getattr(semantics, 'name', semantics)}({named}){by}"
+        case ir.InitPhases(phases, arrivals):
+            return f"phases {phases.name} of {arrivals} arrival{'s' * (arrivals != 1)}"
+        case ir.Arrive(phases, number, together, bytes):
+            by = f" by {together} threads" if together > 1 else ""
+            return f"arrive {element_text(phases, (number,))}{by}" + (f" and await {bytes} bytes" if bytes else "")
+        case ir.Await(phases, number, parity):
+            return f"await {element_text(phases, (number,))} phase {expression_text(parity)}"
         case _:
             raise AssertionError(f"no text for {type(stmt).__name__}")
 

@@ -9,7 +9,7 @@ barriers (its epoch), and an access carries the epoch it was made in.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,14 @@ class Races:
         return Conflict(at, other, sites, ~reads)
 
 
+class WatchesRaces(Protocol):
+    """Records accesses, and gives those that race with earlier ones."""
+
+    def read(self, access: Access) -> Conflict | None: ...
+
+    def write(self, access: Access) -> Conflict | None: ...
+
+
 class Shadow:
     """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did.
 
@@ -128,7 +136,7 @@ class Shadow:
     def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
         self.granules = granules
         self.owner = np.zeros(granules, np.int16)
-        self.races = Races(granules, threads_per_block) if tracks_races else None
+        self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
         self.incoming: Array | None = None
         self.outgoing: Array | None = None
 

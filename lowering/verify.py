@@ -16,7 +16,8 @@ from typing import NoReturn
 
 from tilelang import dtype as dt
 from tilelang import expr as ex
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, to_text, unique
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index, to_text, unique
+from tilelang.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
 from tilelang.simplify import interval
 
@@ -71,6 +72,7 @@ class _KernelCheck:
     def __init__(self, kernel: ir.Kernel, globals_: dict[str, ir.Buffer], stage: str, done: set[str]) -> None:
         self.kernel, self.globals, self.stage, self.done = kernel, globals_, stage, done
         self.buffers = _by_name(kernel.buffers, f"after {stage}: kernel {kernel.name}")
+        self.threads = kernel.threads  # of the block, or of the role that is being looked at
         self._where: ir.Stmt | None = None
         self._checked: set[Expr] = set()
 
@@ -98,7 +100,9 @@ class _KernelCheck:
         """One declaration."""
         self.need(b.memory in ("global", "shared", "register"), f"{b.name} is in {b.memory!r} memory")
         self.need(all(n >= 0 for n in b.shape), f"{b.name} has shape {b.shape}")
-        roles = {"global": ("input", "output", "workspace"), "register": ("", "temporary")}.get(b.memory, ("",))
+        roles = {"global": ("input", "output", "workspace"), "register": ("", "temporary"), "shared": ("", "phases")}.get(
+            b.memory, ()
+        )
         self.need(b.role in roles, f"{b.name} in {b.memory} memory has role {b.role!r}")
         if b.memory == "global":
             self.need(self.globals.get(b.name) == b, f"{b.name} is not what the program lists: {self.globals.get(b.name)}")
@@ -141,12 +145,37 @@ class _KernelCheck:
                 self.fresh(var, scope)
                 self.scalar(value, scope, "the value")
                 self.need(value.dtype == var.type, f"{var.name} is {var.type}, its value {value.dtype}")
+            case ir.Roles(roles):
+                self.roles(stmt, roles, scope, uniform)
             case ir.Barrier(memory):
                 known = bool(memory) and set(memory) <= {"shared", "global"}
                 self.need(known, f"a barrier orders shared and global, not {memory}")
-                self.need(uniform or self.kernel.threads == 1, "a barrier where not all threads of the block need come")
+                self.need(uniform or self.threads == 1, "a barrier where not all threads of the block need come")
+            case ir.Await(index=number, parity=parity):
+                self.need(
+                    uniform and not self.diverges(number, scope) and not self.diverges(parity, scope), "threads await apart"
+                )
+                self.simple(stmt, scope)
             case _:
                 self.simple(stmt, scope)
+
+    def roles(self, stmt: ir.Roles, roles: tuple[ir.Role, ...], scope: _Scope, uniform: bool) -> None:
+        """The roles of a block: all of its threads, once, and nothing after them."""
+        self.need(uniform and self.kernel.roles == roles, "roles that are not the last statement of the kernel")
+        self.need(len({r.name for r in roles}) == len(roles), f"roles {[r.name for r in roles]}")
+        ranges = sorted((r.first, r.first + r.threads) for r in roles)
+        ends = [0, *(end for _, end in ranges)]
+        self.need([first for first, _ in ranges] == ends[:-1] and ends[-1] == self.kernel.threads, f"roles of threads {ranges}")
+        for role in roles:
+            self._where, self.threads = role, role.threads
+            self.need(role.threads >= 1 and (role.registers is None or role.registers >= 1), "a role of nothing")
+            self.statement(role.body, scope, uniform=True)
+        self.threads = self.kernel.threads
+
+    def phases(self, buffer: ir.Buffer, index: Expr, scope: _Scope) -> None:
+        """A barrier with phases."""
+        self.need(buffer.role == "phases", f"{buffer.name} holds no barriers")
+        self.element(buffer, (index,), 1, None, scope)
 
     def loop(self, loop: ir.For, scope: _Scope, uniform: bool) -> None:
         """A loop and its body."""
@@ -200,12 +229,29 @@ class _KernelCheck:
             case ir.Instruction(semantics, operands, width):
                 names = [name for name, _, _ in operands]
                 self.need(len(set(names)) == len(names), f"operands {names}")
-                self.need(width >= 1 and self.kernel.threads % width == 0, f"{width} threads of {self.kernel.threads} issue it")
+                self.need(width >= 1 and self.threads % width == 0, f"{width} threads of {self.threads} issue it")
+                regions = dict(stmt.regions)
                 for name, buffer, indices in operands:
-                    self.element(buffer, indices, 1, None, scope)
+                    inside = scope
+                    for v in regions.get(name, ()):
+                        inside = inside.add(v, False)
+                    self.element(buffer, indices, 1, None, inside)
                     if name == getattr(semantics, "writes", ""):
                         self.written(buffer)
-            case ir.Commit():
+                by_bytes = getattr(semantics, "completes", "") == BARRIER_BY_BYTES
+                self.need(by_bytes == (stmt.signal is not None), "a signal is of what completes by its bytes")
+                if stmt.signal is not None:
+                    self.phases(*stmt.signal, scope)
+            case ir.InitPhases(phases, arrivals):
+                self.phases(phases, index(0), scope)
+                self.need(arrivals >= 1, f"a phase of {arrivals} arrivals")
+            case ir.Arrive(phases, number, together, bytes):
+                self.phases(phases, number, scope)
+                self.need(together >= 1 and self.threads % together == 0 and bytes >= 0, f"{together} of {self.threads} threads")
+            case ir.Await(phases, number, parity):
+                self.phases(phases, number, scope)
+                self.scalar(parity, scope, "the parity")
+            case ir.Commit() | ir.Fence():
                 pass
             case _:
                 self.fail(f"{type(stmt).__name__} is no statement of kernel IR")
@@ -223,21 +269,21 @@ class _KernelCheck:
             self.fail(f"{b.name} is declared as {declared} and used as {b}")
         self.need(len(indices) == len(b.shape), f"{b.name} has {len(b.shape)} dimensions and {len(indices)} indices")
         self.need(lanes >= 1 and (lanes == 1 or bool(b.shape)), f"{lanes} lanes of {b.name}")
-        for index in indices if count is None else (*indices, count):
-            self.scalar(index, scope, "an index or count")
-            if not index.dtype.is_integer:
-                self.fail(f"the index or count `{to_text(index)}` is {index.dtype}")
+        for i in indices if count is None else (*indices, count):
+            self.scalar(i, scope, "an index or count")
+            if not i.dtype.is_integer:
+                self.fail(f"the index or count `{to_text(i)}` is {i.dtype}")
         if b.vector and "promote" in self.done:
             self.promoted(b, indices, lanes)
 
     def promoted(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int) -> None:
         """An access of a buffer that is kept in named vectors."""
         text, last = printer.element_text(b, indices, lanes), 0
-        for index, extent in zip(indices, b.shape, strict=True):
-            if not isinstance(index, Const):
-                self.fail(f"{text}: {b.name} is kept in vectors, `{to_text(index)}` is not constant")
-            self.need(0 <= int(index.value) < extent, f"{text} lies outside {list(b.shape)}")
-            last = int(index.value)
+        for i, extent in zip(indices, b.shape, strict=True):
+            if not isinstance(i, Const):
+                self.fail(f"{text}: {b.name} is kept in vectors, `{to_text(i)}` is not constant")
+            self.need(0 <= int(i.value) < extent, f"{text} lies outside {list(b.shape)}")
+            last = int(i.value)
         self.need(last % b.vector + lanes <= b.vector, f"{text} crosses vectors of {b.vector} lanes")
 
     def scalar(self, expr: Expr, scope: _Scope, what: str) -> None:
@@ -263,7 +309,7 @@ class _KernelCheck:
         found = scope.types[var.name]
         self.need(found == var.type, f"{var.name} is defined as {found} and used as {var.type}")
         if var.name == ir.THREAD.name:
-            self.range(var, self.kernel.threads)
+            self.range(var, self.threads)
         for block, extent in zip(ir.BLOCK, self.kernel.grid, strict=True):
             if var.name == block.name:
                 self.range(var, extent)

@@ -16,7 +16,8 @@ import tilelang as tl
 from tests.instructions import kernels
 from tilelang import bound, expr, machine, numeric
 from tilelang import dtype as dt
-from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering import ir, printer, threads
+from tilelang.lowering.role_threads import RoleThreads
 from tilelang.lowering.targets import c_expressions, c_family, opencl
 from tilelang.schedule import Builder
 from tilelang.steps import Step
@@ -132,14 +133,14 @@ KERNEL_EXPRESSIONS = [c for c in subclasses(expr.Expr) if c not in (expr.Axis, e
 
 @pytest.mark.parametrize("cls", subclasses(ir.Stmt), ids=name_of)
 def test_every_statement_is_simulated_printed_and_emitted(cls: type[Any]) -> None:
-    assert cls in simulate._EXECUTE
+    assert cls in RoleThreads.statements
     assert mentions(printer, cls.__name__)
     assert mentions(c_family, cls.__name__)
 
 
 @pytest.mark.parametrize("cls", KERNEL_EXPRESSIONS, ids=name_of)
 def test_every_expression_is_simulated_and_emitted(cls: type[Any]) -> None:
-    assert cls in simulate._EVALUATE
+    assert cls in threads.EVALUATE
     assert mentions(c_expressions, cls.__name__)
 
 

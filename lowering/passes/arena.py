@@ -45,6 +45,8 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
     if not shared:
         return kernel
     lives = _lives(kernel.body, {b.name for b in shared})
+    if kernel.roles:  # which run beside each other
+        lives = {name: Life(0, 1) for name in lives}
     offsets = _best_fit([b for b in shared if b.name in lives], lives)
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
     used = max(offsets.get(b.name, 0) + b.bytes for b in shared)

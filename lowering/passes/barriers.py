@@ -72,6 +72,8 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
 
     Raises Refusal `barrier-in-divergent-control` where threads would have to meet inside control that not all of them reach.
     """
+    if kernel.roles:  # between roles nothing meets: phases order what they share
+        return kernel.with_roles(insert_barriers(alone).body for alone in kernel.alone)
     if kernel.threads == 1:
         return kernel
 
@@ -91,6 +93,8 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
 
 def missing_barrier(kernel: ir.Kernel) -> bool:
     """Whether two conflicting accesses of a kernel, barriers included, are not ordered: the check behind the insertion."""
+    if kernel.roles:
+        return any(map(missing_barrier, kernel.alone))
     if kernel.threads == 1:
         return False
     walk = Walk(kernel, Prover(kernel.threads), _watched(kernel))
@@ -379,10 +383,13 @@ class Walk:
         """An instruction's operands: the elements that follow each lane's address, or, where lanes give no addresses, the whole
         ring slot or buffer. What it writes and completes later counts as asynchronous."""
         later = stmt.semantics.completes != AT_ONCE
+        regions = dict(stmt.regions)
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
             lanes, covered, inner = (held.slots if held is not None else 1), indices, scope
-            if held is None:
+            if name in regions:
+                inner = dataclasses.replace(scope, bound=scope.bound | set(regions[name]))
+            elif held is None:
                 slots = 1 if buffer.ring else 0
                 rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)
                 covered, inner = (*indices[:slots], *rest), dataclasses.replace(scope, bound=scope.bound | set(rest))

@@ -21,7 +21,8 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import is_thread
 from tilelang.simplify import interval, simplify
 
-ORDERED = (ir.Barrier, ir.Copy, ir.Commit, ir.Wait, ir.Instruction)  # what keeps its place among all other statements
+# What keeps its place among all other statements.
+ORDERED = (ir.Barrier, ir.Copy, ir.Commit, ir.Wait, ir.Fence, ir.Instruction, ir.InitPhases, ir.Arrive, ir.Await)
 
 Indices = tuple[Expr, ...]
 

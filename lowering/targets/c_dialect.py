@@ -32,6 +32,27 @@ C_KEYWORDS = frozenset(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RoleTexts:
+    """How a dialect writes roles of units; every text is a statement but for definitions, C functions that the others call.
+
+    meet: a barrier of {threads} threads, numbered {number} from 1. registers: gives each thread of a role {registers} of them, in a
+    block of {threads}. init: gives a {barrier} (a pointer) phases of {arrivals} arrivals; init_done: after the last of them. arrive:
+    one arrival, announcing {bytes} where it is arrive_bytes; wait: until the phase of {parity} has ended. together: lets neighbouring
+    threads of a warp meet.
+    """
+
+    meet: str
+    registers: str
+    init: str
+    init_done: str
+    arrive: str
+    arrive_bytes: str
+    wait: str
+    together: str
+    definitions: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Dialect:
     """One language of the C family.
 
@@ -40,7 +61,7 @@ class Dialect:
     {pointer}. no_contraction: a line that forbids a*b+c in one rounding. reserved: names that a kernel must not use, besides C's.
     functions: builtin per function where the name differs. own: functions of 32-bit floats that c_functions.py defines because
     the builtin is slow or loose. ulps: stated error of the builtins of 32-bit floats. headers: texts that stand first in a source
-    in which a word occurs.
+    in which a word occurs. roles: how it writes roles of units (None: it has none).
     """
 
     name: str
@@ -58,6 +79,7 @@ class Dialect:
     ulps: Mapping[str, float]
     headers: tuple[tuple[str, str], ...] = ()
     restrict: str = "restrict"
+    roles: RoleTexts | None = None
 
 
 def value_type(dtype: DType, lanes: int = 1) -> str:

@@ -49,6 +49,7 @@ from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
+from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
 from tilelang.template import OperandText, functions_defined
 
 __all__ = ["Dialect", "definitions", "emit", "kernel_names", "ulps"]
@@ -141,6 +142,7 @@ class _KernelEmitter:
         self.last_span: Span | None = None
         self.printed: dict[int, tuple[int, int]] = {}  # statement -> the entries of `lines` that it printed
         self.head = ""  # what stands in front of `lines`
+        self.role_writer: RoleWriter | None = None
 
     def put(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
@@ -214,6 +216,7 @@ class _KernelEmitter:
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
         used = {v.name for s in ir.statements(self.kernel.body) for e in ir.expressions(s) for v in free(e)}
+        used |= {ir.THREAD.name} if self.kernel.roles else set()
         for wanted, text in spelled.items():
             if wanted in used:
                 x.names[wanted] = self.names.fresh(wanted)
@@ -295,6 +298,8 @@ class _KernelEmitter:
                 pass
             case Instruction():
                 self._instruction(stmt)
+            case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await() | ir.Fence():
+                self._roles().write(stmt)
             case _:
                 raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")
 
@@ -390,11 +395,21 @@ class _KernelEmitter:
     def _barrier(self, memory: tuple[str, ...], reasons: tuple[str, ...]) -> None:
         if self.kernel.threads == 1:  # a lone thread sees its own writes
             return
+        if self.role_writer is not None and (text := self.role_writer.barrier()):
+            self.put(text)
+            return
         flags = " | ".join(self.dialect.fences[m] for m in memory if m in self.dialect.fences)
         note = (
             f"  // {printable(reasons[0])}".rstrip("\\/?") if reasons else ""
         )  # what ends in a backslash goes on in the next line
         self.put(self.dialect.barrier.format(flags=flags) + note)
+
+    def _roles(self) -> RoleWriter:
+        """What writes the statements that only kernels with roles have. Raises DeviceError where the dialect has none."""
+        if self.role_writer is None:
+            texts = texts_of(self.dialect.roles, self.dialect.name)
+            self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self.statement, self.braces, self.bind)
+        return self.role_writer
 
     def _instruction(self, stmt: Instruction) -> None:
         """A template of the instruction in this dialect, with the operands' places filled in."""

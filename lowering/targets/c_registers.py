@@ -13,7 +13,21 @@ import dataclasses
 from collections.abc import Iterator
 
 from tilelang.expr import Expr
-from tilelang.lowering.ir import Buffer, For, If, Instruction, Let, Seq, Stmt, Store, expressions, lanes, loads
+from tilelang.lowering.ir import (
+    Buffer,
+    For,
+    If,
+    Instruction,
+    Let,
+    Role,
+    Roles,
+    Seq,
+    Stmt,
+    Store,
+    expressions,
+    lanes,
+    loads,
+)
 from tilelang.lowering.targets.c_expressions import Expressions
 
 
@@ -91,7 +105,10 @@ class _Walk:
                 inner = self.inner(block) if number and opens_scope(stmt) else block
                 for s in body:
                     self.statement(s, inner)
-            case For(body=body):
+            case Roles(roles):
+                for role in roles:
+                    self.statement(role, block)
+            case For(body=body) | Role(body=body):
                 self.statement(body, self.inner(block))
             case If(then=then, otherwise=otherwise):
                 self.statement(then, self.inner(block))

@@ -1,9 +1,9 @@
 """The protocol of a ring between roles, proven over every interleaving, and what each of its parts is there for.
 
-The protocol that the lowering follows. A ring of n slots has 2n barriers: `full` counts one arrival of the producer and the bytes of the
-slot's copies, `empty` one arrival of each consumer. All roles count the rounds alike, through all tiles of a persistent block: round r
-is in slot r % n. The producer awaits parity 1 - r // n % 2 of empty, which holds at once in the first n rounds; a consumer awaits parity
-r // n % 2 of full, and arrives at empty when its read is over.
+The protocol that the lowering follows. A ring of n slots has 2n barriers: `full` counts one arrival of the producer and the bytes of
+the slot's copies, `empty` one arrival of each consumer. All roles count the rounds alike, through all tiles of a persistent block:
+round r is in slot r % n. The producer awaits parity 1 - r // n % 2 of empty, which holds at once in the first n rounds; a consumer
+awaits parity r // n % 2 of full, and arrives at empty when its read is over.
 """
 
 from __future__ import annotations

@@ -1,0 +1,80 @@
+"""Roles in the C family: the threads of each in a branch of their own, and their barriers with phases, as a dialect writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilelang.errors import DeviceError
+from tilelang.lowering import ir
+from tilelang.lowering.targets.c_dialect import RoleTexts
+from tilelang.lowering.targets.c_expressions import Expressions
+
+
+class RoleWriter:
+    """Writes the statements of roles. put: a line; statement: another statement; braces: one in a block of its own after a head."""
+
+    def __init__(
+        self, kernel: ir.Kernel, texts: RoleTexts, expressions: Expressions, put: Callable[[str], None],
+        statement: Callable[[ir.Stmt], None], braces: Callable[[str, ir.Stmt], None], bind: Callable[[Any, str], str],
+    ) -> None:  # fmt: skip
+        self.kernel, self.texts, self.expressions = kernel, texts, expressions
+        self._put, self._statement, self._braces, self._bind = put, statement, braces, bind
+        self._role: tuple[int, ir.Role] | None = None  # the one that is being written, and its number from 1
+
+    def write(self, stmt: ir.Stmt) -> None:
+        """One statement that only kernels with roles have."""
+        x = self.expressions
+        match stmt:
+            case ir.Roles(roles):
+                for number, role in enumerate(roles):
+                    self._role = number + 1, role
+                    last = role.first + role.threads
+                    name = x.names[ir.THREAD.name]
+                    inside = [f"{role.first} <= {name}"] * (role.first > 0) + [f"{name} < {last}"] * (last < self.kernel.threads)
+                    self._braces(f"if ({' && '.join(inside) or '1'})", role)
+                self._role = None
+            case ir.Role(body=body, registers=registers):
+                self._enter(stmt, registers)
+                self._statement(body)
+            case ir.InitPhases(phases, arrivals):
+                for number in range(phases.elements):
+                    self._put(self.texts.init.format(barrier=f"{x.names[phases]} + {number}", arrivals=arrivals))
+                self._put(self.texts.init_done)
+            case ir.Arrive(phases, index, together, bytes):
+                self._arrive(f"{x.names[phases]} + {x.index(index, 5)}", together, bytes)
+            case ir.Await(phases, index, parity):
+                self._put(self.texts.wait.format(barrier=f"{x.names[phases]} + {x.index(index, 5)}", parity=x.index(parity)))
+            case _:
+                raise AssertionError(f"no statement of roles: {stmt!r}")
+
+    def _enter(self, role: ir.Role, registers: int | None) -> None:
+        """The threads of a role count from 0, and have the registers that it was given."""
+        x = self.expressions
+        if registers is not None:
+            self._put(self.texts.registers.format(registers=registers, threads=self.kernel.threads))
+        if role.first:
+            old = x.names[ir.THREAD.name]
+            new = self._bind(ir.THREAD, x.index_type)
+            self._put(f"const {x.index_type} {new} = {old} - {role.first};")
+
+    def _arrive(self, barrier: str, together: int, bytes: int) -> None:
+        text = (self.texts.arrive_bytes if bytes else self.texts.arrive).format(barrier=barrier, bytes=bytes)
+        if together > 1:
+            self._put(self.texts.together)
+            text = f"if ({self.expressions.names[ir.THREAD.name]} % {together} == 0) {text}"
+        self._put(text)
+
+    def barrier(self) -> str | None:
+        """The barrier of the role that is being written; None: there is none, and all threads meet."""
+        if self._role is None:
+            return None
+        number, role = self._role
+        return self.texts.meet.format(number=number, threads=role.threads)
+
+
+def texts_of(roles: RoleTexts | None, dialect: str) -> RoleTexts:
+    """How a dialect writes roles. Raises DeviceError where it has none."""
+    if roles is None:
+        raise DeviceError("no-roles", f"{dialect} has no roles of units", mend="units without roles, or another target")
+    return roles
