@@ -489,6 +489,9 @@ def test_a_browser_shows_what_one_unit_holds(browser: Browser, tmp_path: Path) -
     assert tip == "C[2, 0]\nthread 0: warp 0, lane 0, in C_state[0, 0, 2, 0]"
     browser.press("Enter")
     assert browser.value(said) == "Thread 0 (warp 0, lane 0) holds 64 elements of C, in 64 registers of C_state."
+    browser.press("Escape")
+    browser.click(f"{figure}.querySelector('canvas')")  # in the middle, without a move of the mouse before
+    assert re.match(r"Thread \d+ \(warp \d, lane \d+\) holds 64 elements of C", browser.value(said))
     browser.value(
         f"(() => {{ const s = {figure}.querySelector('select'); s.value = 'warp'; s.dispatchEvent(new Event('change')); }})()"
     )
@@ -496,4 +499,36 @@ def test_a_browser_shows_what_one_unit_holds(browser: Browser, tmp_path: Path) -
     browser.click(f"{figure}.querySelector('[data-go=next]')")
     browser.click(f"{figure}.querySelector('[data-go=next]')")
     assert browser.value(said) == "Warp 1 holds 2,048 elements of C, in 2,048 registers of C_state."
+    assert browser.complaints == []
+
+
+def tip_at(browser: Browser, figure: str, line: int, column: int, lines: int, columns: int) -> str:
+    """What the tip says over one cell of a picture."""
+    browser.middle(f"{figure}.querySelector('canvas')")
+    box = f"{figure}.querySelector('canvas').getBoundingClientRect()"
+    x, y, width, height = browser.value(f"(() => {{ const b = {box}; return [b.left, b.top, b.width, b.height]; }})()")
+    size, top = (height - 17) / lines, 16
+    browser.point(x + width - 1 - (columns - column - 0.5) * size, y + top + (line + 0.5) * size)
+    said = browser.value("document.getElementById('tip').textContent")
+    assert isinstance(said, str)
+    return said
+
+
+def test_a_browser_shows_what_was_computed_by_hand(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written("product"), encoding="utf-8")
+    browser.resize(1280)
+    browser.open(path)
+    # A_shared[k, m], rows of 128 padded by 4: A[5, 3] stands 3 * 132 + 5 = 401 words in, 12 rows of 32 banks and 17.
+    shared = "document.getElementById('shared-0-0')"
+    said = "A_shared[0, 3, 5]: bank 17, row 12, byte 1,604\nholds A[5, 3] when it is first read"
+    assert tip_at(browser, shared, 12, 17, 66, 32) == said
+    # C[37, 50]: m = 32 + 1 * 4 + 1, n = 1 * 32 + 16 + 0 * 4 + 2: piece (1, 1) of warp 1, lane 1 * 4 + 0, element (1, 2).
+    state = "[...document.querySelectorAll('#registers .picture')].find((f) => f.textContent.includes('C_state'))"
+    said = "C[37, 50]\nthread 36: warp 1, lane 4, in C_state[1, 1, 1, 2]"
+    assert tip_at(browser, state, 37, 50, 64, 64) == said
+    # C: 64 stores of 2 warps, each of 8 rows of 4 floats 16 bytes apart, which lie in 2 transactions of 32 bytes a row.
+    stores = "[...document.querySelectorAll('#moves .picture')].find((f) => f.textContent.includes('write C'))"
+    moved, asked = 64 * 2 * 8 * 2, 64 * 2 * 32 * 4 // 32
+    assert f"transactions of 32 bytes{moved:,}, at best {asked:,}" in browser.value(f"{stores}.textContent")
     assert browser.complaints == []

@@ -335,7 +335,7 @@ const Picture = (() => {
       canvas.addEventListener("mousemove", (event) => this.point(cell(event), event.clientX, event.clientY));
       canvas.addEventListener("mouseleave", () => this.point(null));
       canvas.addEventListener("blur", () => this.point(null));
-      canvas.addEventListener("click", pick);
+      canvas.addEventListener("click", (event) => { this.point(cell(event), event.clientX, event.clientY); pick(); });  // a touch moves no mouse
       canvas.addEventListener("keydown", (event) => {
         const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
         if (move) {
