@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 from tilelang.errors import DeviceError
+from tilelang.instruction import use
+from tilelang.instructions.asynchronous_copy import GROUPS
 from tilelang.testing import emulation
 from tilelang.testing.emulation import Launch
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
+
+
+def defined(*names: str) -> str:
+    """The definitions that some instructions bring along in CUDA."""
+    return "".join(dict.fromkeys(text for name in names for text in use(name).definitions_in("cuda")))
+
 
 TURNS: list[str | int] = ["ascending", "descending", 1]
 
@@ -80,7 +88,9 @@ def test_a_text_that_does_not_compile_is_refused_with_the_compilers_words() -> N
         reverse(REVERSE.replace("+ n;", "+ m;"))
 
 
-ROLES = """
+ROLES = (
+    defined("tma_load_2d")
+    + """
 extern "C" __global__ void roles(const float* x, float* y, int rounds) {
     extern __shared__ __align__(16) unsigned char arena[];
     unsigned long long* full = (unsigned long long*)arena;
@@ -109,6 +119,7 @@ extern "C" __global__ void roles(const float* x, float* y, int rounds) {
     }
 }
 """
+)
 
 
 def roles(source: str = ROLES, **how: Any) -> Any:
@@ -143,7 +154,10 @@ def test_a_faulty_protocol_is_told(old: str, new: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-COPIES = """
+COPIES = (
+    defined("cp_async_16")
+    + GROUPS
+    + """
 extern "C" __global__ void copies(const float* x, float* y, int existing) {
     __shared__ __align__(16) float a[128], b[128];
     cp_async_16(a + 4 * threadIdx.x, x + 4 * threadIdx.x, existing);
@@ -158,6 +172,7 @@ extern "C" __global__ void copies(const float* x, float* y, int existing) {
     for (int i = threadIdx.x; i < 128; i += 32) y[128 + i] = b[127 - i];
 }
 """
+)
 
 
 def copies(source: str = COPIES, existing: int = 16, **how: Any) -> Any:

@@ -2,7 +2,7 @@
 
 The kernel's text is compiled for the host as C++, behind headers that give the words of CUDA and HIP their meaning. What only a device
 understands (assembly, builtins of its compiler) stands behind named functions, the wrappers; here they are replaced by emulations of
-the same names, *.h beside this file, and the rest of the text is unchanged. Every thread of a block is a fiber with a stack of its own;
+the same names, which are in wrappers/, and the rest of the text is unchanged. Every thread of a block is a fiber with a stack of its own;
 a fiber runs until it must wait. So barriers, spin waits on barriers in shared memory, roles of warps and lanes that meet for an
 instruction all work, and the run decides in which order threads get their turns and when what is asynchronous lands.
 
@@ -22,6 +22,6 @@ for; lanes of a warp that issue different instructions; memory of a block that i
 does not: a missing fence between the proxies of memory, caches and their order, speed, bank conflicts, registers.
 """
 
-from tilelang.testing.emulation.run import EmulationFault, Launch, TensorMap, absent, run
+from tilelang.testing.emulation.launch import EmulationFault, Launch, TensorMap, absent, run
 
 __all__ = ["EmulationFault", "Launch", "TensorMap", "absent", "run"]

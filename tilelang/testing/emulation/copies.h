@@ -174,39 +174,3 @@ inline void tensor_store(const void* map, const void* source, const int32_t* sta
 }
 
 }  // namespace emulated
-
-// ---------------------------------------------------------------- wrappers
-
-static inline void cp_async_16(void* target, const void* source, int existing) { emulated::copy(target, source, 16, existing); }
-static inline void cp_async_8(void* target, const void* source, int existing) { emulated::copy(target, source, 8, existing); }
-static inline void cp_async_4(void* target, const void* source, int existing) { emulated::copy(target, source, 4, existing); }
-static inline void cp_async_commit() { emulated::current->copies.commit(); }
-template <int PENDING>
-static inline void cp_async_wait() {
-    emulated::current->copies.wait(PENDING);
-}
-
-static inline void barrier_init(unsigned long long* barrier, int arrivals) { emulated::mbarrier_make(barrier, arrivals); }
-static inline void barrier_init_fence() {}
-static inline void barrier_arrive(unsigned long long* barrier) { emulated::mbarrier_arrive_at(barrier, 0); }
-static inline void barrier_arrive_expecting(unsigned long long* barrier, int bytes) { emulated::mbarrier_arrive_at(barrier, bytes); }
-static inline void barrier_wait(unsigned long long* barrier, int parity) { emulated::mbarrier_wait_for(barrier, parity); }
-
-static inline void tensor_load_2d(void* target, const void* map, int x, int y, unsigned long long* barrier) {
-    const int start[] = {x, y};
-    emulated::tensor_load(target, map, barrier, start);
-}
-static inline void tensor_store_2d(const void* map, int x, int y, const void* source) {
-    const int start[] = {x, y};
-    emulated::tensor_store(map, source, start);
-}
-static inline void tensor_store_fence() {}
-static inline void tensor_store_commit() { emulated::current->stores.commit(); }
-template <int PENDING>
-static inline void tensor_store_wait_read() {
-    emulated::current->stores.wait(PENDING);
-}
-template <int PENDING>
-static inline void tensor_store_wait() {
-    emulated::current->stores.wait(PENDING);
-}

@@ -18,6 +18,7 @@
 #define blockDim (emulated::threads)
 #define gridDim (emulated::blocks)
 #define warpSize (int(emulated::warp_size))
+#define __CUDA_ARCH__ 900
 
 static inline void __syncthreads() { emulated::meet(emulated::barriers[0], emulated::thread_count, "__syncthreads()"); }
 
@@ -40,8 +41,25 @@ double erf(double), pow(double, double), sqrt(double), floor(double), ceil(doubl
 double fabs(double), fma(double, double, double), fmax(double, double), fmin(double, double), fmod(double, double);
 double copysign(double, double), ldexp(double, int);
 }
+#define EMULATED_OVERLOAD(name) \
+    static inline float name(float x) { return name##f(x); }
+EMULATED_OVERLOAD(exp) EMULATED_OVERLOAD(exp2) EMULATED_OVERLOAD(log) EMULATED_OVERLOAD(log2) EMULATED_OVERLOAD(log1p)
+EMULATED_OVERLOAD(expm1) EMULATED_OVERLOAD(sin) EMULATED_OVERLOAD(cos) EMULATED_OVERLOAD(tanh) EMULATED_OVERLOAD(erf)
+EMULATED_OVERLOAD(sqrt) EMULATED_OVERLOAD(floor) EMULATED_OVERLOAD(ceil) EMULATED_OVERLOAD(rint) EMULATED_OVERLOAD(round)
+EMULATED_OVERLOAD(trunc) EMULATED_OVERLOAD(fabs)
+#undef EMULATED_OVERLOAD
+static inline float pow(float x, float y) { return powf(x, y); }
+static inline float fmod(float x, float y) { return fmodf(x, y); }
+static inline float copysign(float x, float y) { return copysignf(x, y); }
+static inline float ldexp(float x, int n) { return ldexpf(x, n); }
+static inline float fma(float x, float y, float z) { return fmaf(x, y, z); }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+static inline double __dmul_rn(double x, double y) {
+#pragma clang fp contract(off)
+    return x * y;
+}
 static inline float __expf(float x) { return expf(x); }
 static inline float __exp10f(float x) { return exp10f(x); }
 static inline float __logf(float x) { return logf(x); }

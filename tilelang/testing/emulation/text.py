@@ -1,22 +1,36 @@
-"""The text of a kernel source: what stands at its top level, and which of its functions only the device understands.
+"""The text of a kernel source: the functions it defines, and which of them only the device understands.
 
 A function whose body is assembly, or calls a builtin of the device's compiler, is emulated: its definition is cut out of the source,
-and a function of the same name in the headers beside this file takes its place. Everything else stays as it is.
+and the function of the same name in wrappers/ takes its place. Everything else stays as it is.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _SKIPPED = re.compile(
     r""" "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])+' | //[^\n]* | /\*(?:.|\n)*?\*/ | ^[ \t]*\#(?:[^\n]*\\\n)*[^\n]* """,
     re.MULTILINE | re.VERBOSE,
 )
+_COMMENT = re.compile(r"//[^\n]*")
 _DEVICE_ONLY = re.compile(r"\basm\b|\b__asm__\b|\b__builtin_amdgcn_\w+|\b__builtin_nvvm_\w+")
+_NAMESPACE = re.compile(r"\bnamespace\s+(\w+)\s*$")
 _NAME = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = frozenset("__attribute__ __declspec __launch_bounds__ __align__ alignas asm decltype sizeof".split())
 _DYNAMIC_SHARED = re.compile(r"\bextern\s+__shared__\s+([^;\[]*?)\b(\w+)\s*\[\s*\]([^;]*);")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Definition:
+    """A function of a source. scope: the namespaces around it, "" or with `::` behind each. device_only: see above."""
+
+    scope: str
+    name: str
+    begin: int
+    end: int
+    device_only: bool
 
 
 def blanked(text: str) -> str:
@@ -24,43 +38,59 @@ def blanked(text: str) -> str:
     return _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
-def definitions(text: str) -> Iterator[tuple[str, int, int]]:
-    """The functions defined at the top level of a text: name, begin and end of each definition.
+def definitions(text: str) -> Iterator[Definition]:
+    """The functions that a text defines, inside namespaces too, in its order.
 
-    >>> text = "int a; static void f(int x) { g(x); }"
-    >>> [(name, text[begin:end]) for name, begin, end in definitions(text)]
-    [('f', 'static void f(int x) { g(x); }')]
+    >>> [(d.scope, d.name, d.device_only) for d in definitions('namespace a { void f() {} } void g(int x) { asm("g"); }')]
+    [('a::', 'f', False), ('', 'g', True)]
     """
     bare = blanked(text)
-    depth = start = 0
-    for place, character in enumerate(bare):
-        if character == "{":
+    namespaces: list[str] = []
+    depth = start = opening = 0
+    for found in re.finditer(r"[{};]", bare):
+        place, character = found.start(), found[0]
+        head = bare[start:place]
+        if character == "{" and not depth and (named := _NAMESPACE.search(head)):
+            namespaces.append(f"{named[1]}::")
+        elif character == "{":
+            opening = opening if depth else place
             depth += 1
-        elif character == "}":
-            depth -= 1
-        if depth or character not in "};":
             continue
-        if character == "}":
-            head = bare[start : bare.index("{", start)]
-            names = [name for name in _NAME.findall(head) if name not in _NO_FUNCTION]
+        elif depth:
+            depth -= character == "}"
+            if depth or character == ";":
+                continue
+            names = [name for name in _NAME.findall(bare[start:opening]) if name not in _NO_FUNCTION]
             if names:
-                yield names[0], start + len(head) - len(head.lstrip()), place + 1
+                begin = start + len(head) - len(head.lstrip())
+                device_only = _DEVICE_ONLY.search(bare, begin, place) is not None
+                yield Definition("".join(namespaces), names[0], begin, place + 1, device_only)
+        elif character == "}" and namespaces:
+            namespaces.pop()
         start = place + 1
 
 
-def emulated_names(text: str) -> tuple[str, ...]:
-    """The functions of a source that only the device understands, in its order."""
-    bare = blanked(text)
-    return tuple(name for name, begin, end in definitions(text) if _DEVICE_ONLY.search(bare[begin:end]))
+def replaced(text: str, emulations: Mapping[str, str]) -> str:
+    """The source with what only the device understands replaced by the emulation of its name, in one line; lines keep their numbers."""
+    done = set()
+    pieces, end = [], 0
+    for found in definitions(text):
+        if not found.device_only:
+            continue
+        first = (found.scope, found.name) not in done
+        done.add((found.scope, found.name))
+        lines = "\n" * text.count("\n", found.begin, found.end)
+        pieces += [text[end : found.begin], " ".join(emulations[found.name].split("\n")) if first else "", lines]
+        end = found.end
+    return "".join([*pieces, text[end:]])
 
 
-def without_definitions(text: str, names: frozenset[str]) -> str:
-    """The source without the definitions of some functions; lines keep their numbers."""
-    cut = list(text)
-    for name, begin, end in definitions(text):
-        if name in names:
-            cut[begin:end] = [c if c == "\n" else " " for c in text[begin:end]]
-    return "".join(cut)
+def definitions_by_name(text: str) -> dict[str, str]:
+    """The definitions of each function of a text, without comments."""
+    bare, found = _COMMENT.sub("", text), dict[str, str]()
+    for d in definitions(bare):
+        found[d.name] = f"{found.get(d.name, '')} {bare[d.begin : d.end]}".lstrip()
+    return found
 
 
 def with_sized_arrays(text: str, size_bytes: int) -> str:

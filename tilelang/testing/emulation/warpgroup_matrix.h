@@ -7,9 +7,6 @@
 #include "copies.h"
 #include "warp_matrix.h"
 
-template <int SWIZZLE>
-static unsigned long long matrix_descriptor(const void* matrix);  // defined in the source: it is the same on the device
-
 namespace emulated {
 
 struct Matrix {  // a descriptor of rows along k
@@ -74,7 +71,7 @@ void warpgroup_product(const char* name, float** c, uint64_t a, uint64_t b) {
     current->products.add(made);
 }
 
-template <class E, uint32_t SLOTS>
+template <uint32_t SLOTS>
 struct ProductArguments {
     float* c[SLOTS];
     const void* factors[2];
@@ -83,271 +80,16 @@ struct ProductArguments {
     void take(const void* factor) { factors[given++] = factor; }
 };
 
-template <class E, int SWIZZLE_A, int SWIZZLE_B, class... T>
-void warpgroup_product_of(const char* name, T&&... given) {
+// The arguments of a wrapper: the accumulators, then where the factors begin; `describe` makes their descriptors.
+template <class E, class A, class B, class... T>
+void warpgroup_product_of(const char* name, A describe_a, B describe_b, T&&... given) {
     constexpr uint32_t SLOTS = sizeof...(given) - 2;
-    ProductArguments<E, SLOTS> arguments;
+    ProductArguments<SLOTS> arguments;
     (arguments.take(given), ...);
-    warpgroup_product<E, SLOTS>(name, arguments.c, matrix_descriptor<SWIZZLE_A>(arguments.factors[0]),
-                                matrix_descriptor<SWIZZLE_B>(arguments.factors[1]));
+    warpgroup_product<E, SLOTS>(name, arguments.c, describe_a(arguments.factors[0]), describe_b(arguments.factors[1]));
 }
 
 }  // namespace emulated
 
-static inline void wgmma_fence() {}
-static inline void wgmma_shared_fence() {}
-static inline void wgmma_commit() { emulated::current->products.commit(); }
-template <int PENDING>
-static inline void wgmma_wait() {
-    emulated::current->products.wait(PENDING);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n64k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n64k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n72k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n72k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n80k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n80k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n88k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n88k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n96k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n96k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n104k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n104k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n112k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n112k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n120k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n120k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n128k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n128k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n136k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n136k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n144k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n144k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n152k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n152k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n160k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n160k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n168k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n168k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n176k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n176k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n184k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n184k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n192k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n192k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n200k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n200k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n208k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n208k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n216k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n216k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n224k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n224k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n232k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n232k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n240k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n240k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n248k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n248k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n256k16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Brain, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
-
-template <int SWIZZLE_A, int SWIZZLE_B, class... T>
-static inline void wgmma_m64n256k16_float16(T&&... given) {
-    emulated::warpgroup_product_of<emulated::Half, SWIZZLE_A, SWIZZLE_B>(__func__, given...);
-}
+#define EMULATED_WARPGROUP_PRODUCT(E) \
+    emulated::warpgroup_product_of<emulated::E>(__func__, matrix_descriptor<SWIZZLE_A>, matrix_descriptor<SWIZZLE_B>, given...)

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+_ARGUMENT_BYTES = 128  # of one argument, and its alignment
+
 
 def main(folder: Path) -> None:
     """Runs a plan's launches on its arrays, which are changed in place."""
@@ -32,8 +34,12 @@ def main(folder: Path) -> None:
 
 
 def _launch(library: Any, launch: dict[str, Any], places: dict[str, int]) -> None:
-    values = [_value(argument, places) for argument in launch["arguments"]]
-    pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+    values = [_bytes(argument, places) for argument in launch["arguments"]]
+    space = ctypes.create_string_buffer(_ARGUMENT_BYTES * (len(values) + 1))
+    first = -(-ctypes.addressof(space) // _ARGUMENT_BYTES) * _ARGUMENT_BYTES
+    pointers = (ctypes.c_void_p * len(values))(*(first + _ARGUMENT_BYTES * i for i in range(len(values))))
+    for pointer, value in zip(pointers, values, strict=True):
+        ctypes.memmove(pointer, value, len(value))
     grid = (ctypes.c_uint32 * 3)(*launch["grid"])
     threads, warp, turns, when = (ctypes.c_uint32(launch[word]) for word in ("threads", "warp", "turns", "when"))
     library.emulated_launch(
@@ -41,14 +47,12 @@ def _launch(library: Any, launch: dict[str, Any], places: dict[str, int]) -> Non
     )
 
 
-def _value(argument: dict[str, Any], places: dict[str, int]) -> Any:
-    """An argument in memory: a pointer to an array, or bytes, of which some may be the address of an array."""
+def _bytes(argument: dict[str, Any], places: dict[str, int]) -> bytes:
+    """What an argument is in memory: a pointer to an array, or bytes, of which the first may be the address of an array."""
     if "array" in argument:
-        return ctypes.c_void_p(places[argument["array"]])
+        return places[argument["array"]].to_bytes(8, "little")
     given = bytes.fromhex(argument["bytes"])
-    if "address_of" in argument:
-        given = places[argument["address_of"]].to_bytes(8, "little") + given[8:]
-    return ctypes.create_string_buffer(given, max(len(given), 128))
+    return places[argument["address_of"]].to_bytes(8, "little") + given[8:] if "address_of" in argument else given
 
 
 if __name__ == "__main__":

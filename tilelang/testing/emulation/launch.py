@@ -28,7 +28,8 @@ _SHUFFLED, _BY_COIN = 2, 2
 HEADERS = ("language.h", "copies.h", "warp_matrix.h", "warpgroup_matrix.h", "wave_matrix.h")
 _OPTIONS = (
     "-x", "c++", "-std=c++20", "-O1", "-fPIC", "-nostdinc", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
-    "-fno-threadsafe-statics", "-fdeclspec", "-ffp-contract=on", "-ftrivial-auto-var-init=pattern", "-w", "-Werror=return-type",
+    "-fno-threadsafe-statics", "-fsigned-char", "-fdeclspec", "-ffp-contract=on",
+    "-ftrivial-auto-var-init=pattern", "-w", "-Werror=return-type",
     "-fsanitize=alignment,bounds,integer-divide-by-zero", "-fsanitize-minimal-runtime",
 )  # fmt: skip
 
@@ -171,9 +172,12 @@ def _run_process(
 
 
 @functools.cache
-def _headers() -> dict[str, str]:
-    """Each function that is emulated, with the header that has it."""
-    return {name: file.name for file in sorted(_HERE.glob("*.h")) for name, _, _ in text.definitions(file.read_text())}
+def wrappers() -> dict[str, str]:
+    """The emulations there are, by name of the function that they replace."""
+    found: dict[str, str] = {}
+    for file in sorted((_HERE / "wrappers").glob("*.h")):
+        found |= text.definitions_by_name(file.read_text())
+    return found
 
 
 def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0, emulations: str = "") -> str:
@@ -181,17 +185,19 @@ def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0,
 
     Raises DeviceError: a function that only the device understands and that nobody emulates.
     """
-    own = {name for name, _, _ in text.definitions(emulations)}
-    names = text.emulated_names(source)
-    unknown = [name for name in names if name not in own and name not in _headers()]
+    known = wrappers() | text.definitions_by_name(emulations)
+    defined = list(text.definitions(source))
+    unknown = dict.fromkeys(d.name for d in defined if d.device_only and d.name not in known)
     if unknown:
-        raise DeviceError(
-            "no-emulation", f"nothing emulates {', '.join(unknown)}", mend="give emulations= a C++ function of that name"
-        )
-    rest = text.with_sized_arrays(text.without_definitions(source, frozenset(names)), shared_bytes)
+        mend = "give emulations= a C++ function of that name"
+        raise DeviceError("no-emulation", f"nothing emulates {', '.join(unknown)}", mend=mend)
     lines = [f'#include "{header}"' for header in HEADERS]
-    lines += [emulations, '#line 1 "kernel"', rest]
-    lines += [f'extern "C" void emulated_call_{name}(void** values) {{ emulated::call({name}, values); }}' for name in kernels]
+    lines += ['#line 1 "kernel"', text.with_sized_arrays(text.replaced(source, known), shared_bytes)]
+    scopes = {d.name: d.scope for d in defined}
+    for name in kernels:
+        lines.append(
+            f'extern "C" void emulated_call_{name}(void** values) {{ emulated::call({scopes.get(name, "")}{name}, values); }}'
+        )
     return "\n".join(lines) + "\n"
 
 

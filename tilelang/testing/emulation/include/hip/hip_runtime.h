@@ -1,0 +1,1 @@
+// The words of HIP are those of language.h, which stands before every source.
