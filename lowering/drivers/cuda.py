@@ -165,6 +165,10 @@ class Connection(streams.Connection):
         else:
             queue.synchronize()
 
+    def close(self) -> None:
+        super().close()
+        self.context.detach()  # else pycuda would, in a way that primary contexts refuse
+
     def queue_of(self, arrays: Sequence[Any]) -> None:
         """The default stream, with which the current streams of other libraries are ordered."""
 

@@ -34,7 +34,7 @@ class Connection(abc.ABC):
         self._lock = threading.Lock()
         self._pool = pool.Pool(self._fresh, self._free)
         self._events: list[Any] = []  # made once: only where their device is current can they be freed
-        atexit.register(self._pool.free_unused)
+        atexit.register(self.close)
 
     # ------------------------------------------------------------ what a library does
 
@@ -105,6 +105,10 @@ class Connection(abc.ABC):
     @abc.abstractmethod
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The stream on which work on these arrays needs the least waiting."""
+
+    def close(self) -> None:
+        """Gives back what nobody holds, at the end of the process."""
+        self._pool.free_unused()
 
     # ------------------------------------------------------------ what the runtime asks
 
