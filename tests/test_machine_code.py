@@ -6,6 +6,7 @@ import tilelang as tl
 from tests.errors._computations import copy
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import clang, disassembly, nvrtc, wheels
+from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.targets import opencl
 from tilelang.machine import load_profile
 from tilelang.targets import DIALECTS, Target
@@ -71,6 +72,13 @@ def test_a_profile_without_an_architecture(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(DeviceError, match="does not say for which architecture") as caught:
         kernel("cuda", "simulated", monkeypatch).compiled  # noqa: B018
     assert "sm_80" in str(caught.value.mend)
+
+
+def test_a_device_s_own_architecture_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DIALECTS, "cuda", DIALECTS["opencl"])
+    device = Device("cuda", "A10", "CUDA", "gpu", "1", "1", 72, 1024, 99 << 10, 1 << 34, False, "sm_86")
+    profile = tl.target(device=device).profile
+    assert (profile.name, profile.architecture, profile.compute_units) == ("ampere", "sm_86", 72)
 
 
 @needs_compilers

@@ -116,6 +116,7 @@ def _local_target(device: Device) -> Target:
         global_bytes=device.global_bytes,
         compute_units=device.compute_units,
         zero_copy_host=device.host_memory,
+        architecture=device.architecture or None,
         source="queried from the device",
     )
     return Target(device.driver, queried, device)
