@@ -53,7 +53,7 @@ def test_without_a_compiler_nothing_is_known(dialect: str, profile: str, needed:
     clang.version.cache_clear()
     made = kernel(dialect, profile, monkeypatch)
     (used,) = made.resources
-    assert used.registers is None and used.spills is False and str(used) == "" and used.threads == 1
+    assert used.registers is None and used.spills is False and str(used).startswith("registers unknown: ")
     assert "registers unknown: " in made.explain() and needed in made.explain() and "[compilers]" in made.explain()
     for ask in (lambda: made.compiled, lambda: made.assembly):
         with pytest.raises(DeviceError, match=needed) as caught:
@@ -63,7 +63,7 @@ def test_without_a_compiler_nothing_is_known(dialect: str, profile: str, needed:
 
 def test_opencl_has_no_compiler_of_its_own() -> None:
     made = tl.compile(copy(4, 4), target=tl.target(profile="simulated"))
-    assert made.resources[0].registers is None and "registers" not in made.explain()
+    assert made.resources[0].registers is None and str(made.resources[0]) == "" and "registers" not in made.explain()
     with pytest.raises(DeviceError, match="opencl is compiled by the device's driver alone"):
         made.compiled  # noqa: B018
 

@@ -113,6 +113,7 @@ class Resources:
 
     The others are what a compiler reports of the machine code (see CompiledKernel), None where none can tell: registers of a thread,
     bytes of its stack, bytes that spilled registers are stored and loaded with, and AMD's scalar and accumulation registers.
+    unknown: why they are None although there are compilers for the dialect.
     """
 
     kernel: str
@@ -126,11 +127,12 @@ class Resources:
     spill_load_bytes: int | None = None
     scalar_registers: int | None = None
     accumulation_registers: int | None = None
+    unknown: str = ""
 
     def __str__(self) -> str:
-        """What a compiler reports, in words; empty where none can tell."""
+        """What a compiler reports, in words; empty where there is none for the dialect."""
         if self.registers is None:
-            return ""
+            return f"registers unknown: {self.unknown}" if self.unknown else ""
         kinds = [(self.registers, "registers"), (self.accumulation_registers, "accumulation registers")]
         kinds += [(self.scalar_registers, "scalar registers")]
         spilled = f"spilled {self.spill_store_bytes} bytes stored, {self.spill_load_bytes} loaded" if self.spills else "no spills"
@@ -180,27 +182,22 @@ class Kernel:
     @property
     def resources(self) -> tuple[Resources, ...]:
         """What each kernel of the program uses; also what the compiler reports, where one is installed that can tell."""
-        compiled, _ = self._compiled_or_why
+        compiled, unknown = self._compiled_or_why
         kernels = self.program.kernels
         found = [Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels]
         if compiled is None:
-            return tuple(found)
+            return tuple(dataclasses.replace(r, unknown=unknown) for r in found)
         names = kernel_names(self.program, DIALECTS[self.target.dialect])
         reported = [dataclasses.asdict(compiled.kernel(names[r.kernel])) for r in found]
         taken = {f.name for f in dataclasses.fields(Resources)} - {"shared_bytes"}
         return tuple(dataclasses.replace(r, **{k: v for k, v in one.items() if k in taken})
                      for r, one in zip(found, reported, strict=True))  # fmt: skip
 
-    def _reported(self, used: Resources) -> str:
-        """What a compiler reports of a kernel, or why nothing is known; empty where the dialect has no compiler."""
-        if self.target.dialect not in compilers.COMPILERS:
-            return ""
-        _, why = self._compiled_or_why
-        return f"registers unknown: {why}" if why else str(used)
-
     @functools.cached_property
     def _compiled_or_why(self) -> tuple[Compiled | None, str]:
-        """The machine code, or why there is none."""
+        """The machine code, or why there is none although there are compilers for the dialect."""
+        if self.target.dialect not in compilers.COMPILERS:
+            return None, ""
         try:
             return self.compiled, ""
         except DeviceError as error:
@@ -229,7 +226,7 @@ class Kernel:
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
-            lines += [f"  {reported}"] if (reported := self._reported(used)) else []
+            lines += [f"  {used}"] if str(used) else []
             lines += [f"  {note}" for note in k.notes]
             for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
                 lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]

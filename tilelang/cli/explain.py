@@ -20,16 +20,18 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 @click.command("explain")
 @click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
 @click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@click.option("--target", default="opencl", show_default=True, metavar="DIALECT", help="The language it is compiled from.")
 @click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
 @of_a_file
-def command(asked: Asked, barriers: bool, until: int | None, html: str | None) -> None:
+def command(asked: Asked, barriers: bool, until: int | None, target: str, html: str | None) -> None:
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
     Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads, rounds or
-    elements they are left out. No device is needed. The page shows who touches which element in each move, shared memory by banks, and
+    elements they are left out. No device is needed. Where a compiler is installed for the target, it says how many registers it
+    needs and whether they fit. The page shows who touches which element in each move, shared memory by banks, and
     the loops beside the source.
     """
-    kernel = without_a_device(asked, until=until)
+    kernel = without_a_device(asked, target, until)
     if html is not None:
         _write_page(kernel, html)
         return
@@ -91,6 +93,7 @@ def buffer_table(kernel: Any) -> str:
             facts.memory("register").capacity_bytes if facts.has_memory("register") else None,
         )
         lines.append(f"{k.name}: registers {registers} bytes{f' of {most} ({registers / most:.0%})' if most else ''} a thread")
+    lines += [f"{r.kernel}: compiled for {facts.architecture}: {r}" for r in kernel.resources if str(r)]
     return "\n".join(lines)
 
 
@@ -129,6 +132,7 @@ def _facts(kernel: Any, report: Any) -> dict[str, Any]:
         ],
         "kernels": [
             {"name": r.kernel, "grid": list(r.grid), "threads": r.threads, "shared_bytes": r.shared_bytes,
+             "registers": r.registers, "spill_store_bytes": r.spill_store_bytes, "spill_load_bytes": r.spill_load_bytes,
              "barriers": [list(s.reasons) for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]}
             for k, r in zip(kernel.program.kernels, kernel.resources, strict=True)
         ],
