@@ -61,7 +61,7 @@ class Placing:
         if self.check_ranges:
             check_range(tensor, array)
         staged = array if array.flags.c_contiguous else np.ascontiguousarray(array)  # strides are honoured by a copy
-        return Placed(tensor.name, value, None, self.connection.host_array(staged, False, self.queue), array, staged)
+        return Placed(tensor.name, value, None, self.connection.host_array(staged, "input", self.queue), array, staged)
 
     def output(self, tensor: Tensor, type: Any, value: Any, like: Any, before: Sequence[Placed], inputs: int) -> Placed:
         """An output's array: the one given, or a new one, on the device where `like` is a device array.
@@ -109,7 +109,7 @@ class Placing:
             if not array.flags.writeable:
                 raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
         staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
-        return Placed(tensor.name, array, None, self.connection.host_array(staged, True, self.queue), array, staged)
+        return Placed(tensor.name, array, None, self.connection.host_array(staged, "output", self.queue), array, staged)
 
 
 def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:

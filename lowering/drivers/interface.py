@@ -129,8 +129,8 @@ class Connection(Protocol):
     def upload(self, array: Any) -> Any:
         """Device memory of its own with what a contiguous NumPy array holds."""
 
-    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
-        """A contiguous NumPy array as an argument of one launch on a queue."""
+    def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
+        """A contiguous NumPy array as an argument of one launch on a queue. role: "input", "output", or "both"."""
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The queue on which work on these device arrays needs the least waiting; None: the connection's own."""

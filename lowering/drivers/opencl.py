@@ -184,8 +184,8 @@ class Connection:
         except cl.Error as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
-    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
-        return HostArray(self, array, written)
+    def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
+        return HostArray(self, array, role != "input")
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The first queue that one of these pyopencl arrays was made with."""

@@ -151,8 +151,8 @@ class Connection(abc.ABC):
                 self.copy_in(int(memory), as_bytes(array), queue)
         return memory
 
-    def host_array(self, array: Any, written: bool, queue: Any) -> HostArray:
-        return HostArray(self, array, written, queue)
+    def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
+        return HostArray(self, array, role, queue)
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
         """A device array as an argument, ordered by its protocol. Raises DeviceError where it lives on another device."""
@@ -295,9 +295,9 @@ class HostArray:
 
     __slots__ = ("_array", "_connection", "_written", "buffer")
 
-    def __init__(self, connection: Connection, array: Any, written: bool, queue: Any) -> None:
-        self._connection, self._array, self._written = connection, array, written
-        self.buffer = connection.allocate(array.nbytes) if written else connection.upload(array, queue)
+    def __init__(self, connection: Connection, array: Any, role: str, queue: Any) -> None:
+        self._connection, self._array, self._written = connection, array, role != "input"
+        self.buffer = connection.allocate(array.nbytes) if role == "output" else connection.upload(array, queue)
 
     def land(self, queue: Any = None) -> None:
         """Waits until the array holds what kernels enqueued before have written."""

@@ -1,4 +1,4 @@
-"""Small kernels built by hand, run on the OpenCL device here: what the tests of the emitter share."""
+"""Small kernels built by hand, run on the device here: what the tests of the emitter share."""
 
 import math
 from typing import Any
@@ -9,22 +9,22 @@ from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Program, Store
-from tilelang.lowering.targets import c_family, opencl
+from tilelang.lowering.targets import c_family
+from tilelang.testing.checking import connect
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 
 
 def run(kernel: Kernel, arrays: Arrays) -> str:
-    """Runs a kernel on arrays by buffer name, in place; gives the source."""
+    """Runs a kernel on arrays by buffer name, in place, on the best device here; gives the source."""
     program = Program((kernel,), kernel.arguments)
-    source = c_family.emit(program, opencl.DIALECT)
-    connection = driver.connect(driver.choose())
-    name = c_family.kernel_names(program, opencl.DIALECT)[kernel.name]
+    connection, dialect = connect()
+    source = c_family.emit(program, dialect)
+    name = c_family.kernel_names(program, dialect)[kernel.name]
     function = connection.build(source).function(name, kernel.grid, kernel.threads, kernel.shared_bytes)
-    held = [driver.HostArray(connection, arrays[b.name], True) for b in kernel.arguments]
+    held = [connection.host_array(arrays[b.name], "both", None) for b in kernel.arguments]
     function([h.buffer for h in held])
     for h in held:
         h.land()

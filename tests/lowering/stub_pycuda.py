@@ -145,6 +145,9 @@ class Context:
     def synchronize(self) -> None:
         self.recorder.note("Context.synchronize")
 
+    def detach(self) -> None:
+        self.recorder.note("Context.detach", context=False)
+
 
 class Allocation:
     """Memory; its address is that of memory of the host."""

@@ -213,7 +213,7 @@ def test_unused_memory_is_freed_before_there_is_none(connection: cuda.Connection
 def test_arrays_of_the_host_go_there_and_back(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
     x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
     recorder.kernels["kernel"] = copying(24)
-    given = [connection.host_array(x, False, None), connection.host_array(y, True, None)]
+    given = [connection.host_array(x, "input", None), connection.host_array(y, "output", None)]
     connection.build("text").function("kernel", (1,), 32, 0)([g.buffer for g in given])
     for g in given:
         g.land()
@@ -226,18 +226,29 @@ def test_arrays_of_the_host_go_there_and_back(connection: cuda.Connection, recor
     ]
 
 
+def test_an_array_that_is_read_and_written_is_copied_both_ways(
+    connection: cuda.Connection, recorder: stub_pycuda.Recorder
+) -> None:
+    y = np.arange(6, dtype=np.float32)
+    both = connection.host_array(y, "both", None)
+    y[...] = 0
+    both.land()
+    np.testing.assert_array_equal(y, np.arange(6))
+    assert [c[0] for c in recorder.calls if c[0].startswith("memcpy")] == ["memcpy_htod", "memcpy_dtoh"]
+
+
 def test_copies_are_enqueued_on_the_stream_of_the_launch(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
     stream = sys.modules["pycuda.driver"].Stream()
     y = np.zeros(6, np.float32)
-    connection.host_array(np.ones(6, np.float32), False, stream)
-    connection.host_array(y, True, stream).land(stream)
+    connection.host_array(np.ones(6, np.float32), "input", stream)
+    connection.host_array(y, "output", stream).land(stream)
     found = [c[0] for c in recorder.calls if c[-1] is stream]
     assert found == ["memcpy_htod_async", "memcpy_dtoh_async", "Stream.synchronize"]
 
 
 def test_empty_arrays_are_not_copied(connection: cuda.Connection, recorder: stub_pycuda.Recorder) -> None:
-    connection.host_array(np.zeros(0, np.float32), False, None)
-    connection.host_array(np.zeros(0, np.float32), True, None).land()
+    connection.host_array(np.zeros(0, np.float32), "input", None)
+    connection.host_array(np.zeros(0, np.float32), "output", None).land()
     assert not [c for c in recorder.calls if c[0].startswith("memcpy")]
 
 

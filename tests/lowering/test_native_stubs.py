@@ -26,7 +26,7 @@ function = connection.build("text").function("copy", (3, 2), 64, 100_000 if sys.
 x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
 copies(24)
 began = len(recorded())
-given = [connection.host_array(x, False, None), connection.host_array(y, True, None)]
+given = [connection.host_array(x, "input", None), connection.host_array(y, "output", None)]
 function([g.buffer for g in given])
 given[1].land()
 called = recorded()[began:]
@@ -116,7 +116,7 @@ assert hip.is_device_array(tensor) and not hip.is_device_array(np.ones(3))
 queue = connection.queue_of([tensor])
 taken = connection.take("X", tensor, queue)
 connection.hand_back([tensor], queue)
-connection.host_array(np.ones(6, np.float32), False, queue)
+connection.host_array(np.ones(6, np.float32), "input", queue)
 print(json.dumps([queue, tensor.streams, taken.shape, recorded()[-2:]]))
 """
     assert native_stubs.run(code, hip) == [77, [77], [6], ["hipMemcpyAsync 24 1 77", "hipStreamSynchronize 77"]]
@@ -136,7 +136,7 @@ def work():
     function = connection.build("text").function("copy", (1,), 32, 0)
     copies(8)
     y = np.zeros(2, np.float32)
-    given = [connection.host_array(np.ones(2, np.float32), False, None), connection.host_array(y, True, None)]
+    given = [connection.host_array(np.ones(2, np.float32), "input", None), connection.host_array(y, "output", None)]
     for _ in range(3):
         cuda.seconds(function.timed([g.buffer for g in given]))
     given[1].land()

@@ -1,4 +1,4 @@
-"""Checks of schedules against everything that knows the answer: the reference, the simulator, an OpenCL device, the compiler itself.
+"""Checks of schedules against everything that knows the answer: the reference, the simulator, a device, the compiler itself.
 
 A check gives the faults that it found, as text; none is a pass. Programs are compiled for the device many at a time, since most of a
 small kernel's cost is the start of the compiler.
@@ -15,10 +15,15 @@ import numpy as np
 from tilelang import reference
 from tilelang.computation import Computation
 from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering.drivers import interface as drivers
+from tilelang.lowering.drivers.interface import Connection
 from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
+from tilelang.targets import DIALECTS, local_target
 from tilelang.testing.planner import tiny_profile
 
 Arrays = dict[str, Any]
@@ -121,12 +126,13 @@ def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profi
 
 
 def check_device(items: Sequence[tuple[ir.Program, Expected]]) -> list[list[str]]:
-    """The faults of each program's results on the OpenCL device; all of them are compiled together."""
+    """The faults of each program's results on the best device here; all of them are compiled together."""
     results = run_on_device([(program, expected.arrays) for program, expected in items])
+    where = str(local_target().dialect)
     found = []
     for (_, expected), result in zip(items, results, strict=True):
-        outside = [f"OpenCL: wrote outside {name}" for name in result.overrun]
-        found.append(outside + expected.faults(result.outputs, "OpenCL"))
+        outside = [f"{where}: wrote outside {name}" for name in result.overrun]
+        found.append(outside + expected.faults(result.outputs, where))
     return found
 
 
@@ -137,19 +143,15 @@ def joined(programs: Sequence[ir.Program]) -> ir.Program:
 
 
 def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list[DeviceRun]:
-    """The outputs of each program for its inputs, on the best OpenCL device. Raises DeviceError where there is none."""
-    from tilelang.lowering.drivers import opencl
-    from tilelang.lowering.targets.c_family import emit, kernel_names
-    from tilelang.lowering.targets.opencl import DIALECT
-
-    connection = opencl.connect(opencl.choose())
+    """The outputs of each program for its inputs, on the best device here. Raises DeviceError where there is none."""
+    connection, dialect = connect()
     whole = joined([program for program, _ in items])
-    names = kernel_names(whole, DIALECT)
-    module = connection.build(emit(whole, DIALECT))
+    names = kernel_names(whole, dialect)
+    module = connection.build(emit(whole, dialect))
     found = []
     for i, (program, inputs) in enumerate(items):
         arrays = {b.name: Guarded(b, inputs.get(b.name)) for b in program.buffers}
-        held = {b.name: opencl.HostArray(connection, arrays[b.name].array, b.role != "input") for b in program.buffers}
+        held = {b.name: connection.host_array(arrays[b.name].array, "input" if b.role == "input" else "both", None) for b in program.buffers}
         for j, k in enumerate(program.kernels):
             function = module.function(names[f"p{i}_{j}_{k.name}"], k.grid, k.threads, k.shared_bytes)
             function([held[b.name].buffer for b in k.arguments])
@@ -159,6 +161,13 @@ def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list
         found.append(DeviceRun({b.name: arrays[b.name].array for b in program.buffers if b.role == "output"},
                                [b.name for b in program.buffers if not arrays[b.name].intact()]))  # fmt: skip
     return found
+
+
+def connect() -> tuple[Connection, Dialect]:
+    """The best device here, TILELANG_TARGET's if that is set, and the dialect that it runs. Raises DeviceError where there is none."""
+    target = local_target()
+    assert target.device is not None
+    return drivers.load(target.dialect).connect(target.device), DIALECTS[target.dialect]
 
 
 @dataclasses.dataclass(frozen=True)
