@@ -83,19 +83,19 @@ void Y(
         peak_state = maximum_float(peak_state, X_register_1.s3);
     }
     peak_state_meet[thread] = peak_state;
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 4]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 4] at examples/08_softmax.py:50
     if (thread < 4) {
         peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 4]);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 2]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 2] at examples/08_softmax.py:50
     if (thread < 2) {
         peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 2]);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, thread + 1]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 1] at examples/08_softmax.py:50
     if (thread < 1) {
         peak_state_meet[thread] = maximum_float(peak_state_meet[thread], peak_state_meet[thread + 1]);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread], then read of peak_state_meet[0, 0]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, 0] at examples/08_softmax.py:50
     peak_state = peak_state_meet[0];
     float peak_register = peak_state;
     shifted_register_0.s0 = exp_float(X_register_0.s0 - peak_register);
@@ -123,21 +123,21 @@ void Y(
     if (thread * 4 < 2) {
         total_state = total_state + shifted_register_1.s3;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // read of peak_state_meet[0, 0], then write of total_state_meet[0, thread]
+    barrier(CLK_LOCAL_MEM_FENCE);  // read of peak_state_meet[0, 0] at examples/08_softmax.py:50, then write of total_state_meet[0, thread] at examples/08_softmax.py:52
     total_state_meet[thread] = total_state;
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 4]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 4] at examples/08_softmax.py:52
     if (thread < 4) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 4];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 2]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 2] at examples/08_softmax.py:52
     if (thread < 2) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 2];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, thread + 1]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 1] at examples/08_softmax.py:52
     if (thread < 1) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 1];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread], then read of total_state_meet[0, 0]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, 0] at examples/08_softmax.py:52
     total_state = total_state_meet[0];
     float total_register = total_state;
     *(__global float4_u*)(Y + block_x * 37 + thread * 4) = shifted_register_0 / total_register;

@@ -120,7 +120,7 @@ void Y(
     count_state_meet[thread] = count_state;
     mean_state_meet[thread] = mean_state;
     squares_state_meet[thread] = squares_state;
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 4]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 4] at examples/09_layer_norm.py:60
     if (thread < 4) {
         float count_state_meet_value = count_state_meet[thread];
         float count_state_meet_value_1 = mean_state_meet[thread];
@@ -132,7 +132,7 @@ void Y(
         mean_state_meet[thread] = count_state_meet_value_1 + count_state_meet_common_1 * count_state_meet_common_2;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 4] + count_state_meet_common_1 * count_state_meet_common_1 * count_state_meet_value * count_state_meet_common_2;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 2]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 2] at examples/09_layer_norm.py:60
     if (thread < 2) {
         float count_state_meet_value_3 = count_state_meet[thread];
         float count_state_meet_value_4 = mean_state_meet[thread];
@@ -144,7 +144,7 @@ void Y(
         mean_state_meet[thread] = count_state_meet_value_4 + count_state_meet_common_4 * count_state_meet_common_5;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 2] + count_state_meet_common_4 * count_state_meet_common_4 * count_state_meet_value_3 * count_state_meet_common_5;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, thread + 1]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 1] at examples/09_layer_norm.py:60
     if (thread < 1) {
         float count_state_meet_value_6 = count_state_meet[thread];
         float count_state_meet_value_7 = mean_state_meet[thread];
@@ -156,7 +156,7 @@ void Y(
         mean_state_meet[thread] = count_state_meet_value_7 + count_state_meet_common_7 * count_state_meet_common_8;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 1] + count_state_meet_common_7 * count_state_meet_common_7 * count_state_meet_value_6 * count_state_meet_common_8;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread], then read of count_state_meet[0, 0]
+    barrier(CLK_LOCAL_MEM_FENCE);  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, 0] at examples/09_layer_norm.py:60
     count_state = count_state_meet[0];
     mean_state = mean_state_meet[0];
     squares_state = squares_state_meet[0];
