@@ -47,18 +47,23 @@ def test_threads_meet_at_a_barrier(turns: str | int) -> None:
 
 @pytest.mark.parametrize("turns", TURNS)
 def test_a_missing_barrier_shows(turns: str | int) -> None:
-    assert np.isnan(reverse(REVERSE.replace("__syncthreads();", ""), turns=turns)).any()
+    with pytest.raises(emulation.EmulationFault, match="a race: byte .* of shared memory"):
+        reverse(REVERSE.replace("__syncthreads();", ""), turns=turns)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("+ n;", "+ n; y[256] = 0;", "out of bounds: byte 1024 of y, which has 1024"),
-        ("+ n;", "+ n; y[-16300] = 0;", "out of bounds: byte -65200 of y, which has 1024"),
-        ("y[first + threadIdx.x] =", "y[first + threadIdx.x] = x[256] +", "out of bounds: byte 1024 of x, which has 1024"),
-        ("t[63 - threadIdx.x]", "t[64 - threadIdx.x]", "thread 0: an index beyond an array"),
-        ("+ n;", "+ n + *(int*)((char*)(x + first) + 2);", "no multiple of its size"),
-        ("__syncthreads();", "if (threadIdx.x) __syncthreads();", "threads 1 to 63 wait for __syncthreads();"),
+        ("+ n;", "+ n; y[256] = 0;", "out of bounds: bytes 1024 to 1027 of y, which has 1024"),
+        ("+ n;", "+ n; y[-16300] = 0;", "out of bounds: bytes -65200 to -65197 of y, which has 1024"),
+        (
+            "y[first + threadIdx.x] =",
+            "y[first + threadIdx.x] = x[256] +",
+            "out of bounds: bytes 1024 to 1027 of x, which has 1024",
+        ),
+        ("t[63 - threadIdx.x]", "t[64 - threadIdx.x]", "thread 0: line 7: index 64 is beyond its array"),
+        ("+ n;", "+ n + *(int*)((char*)(x + first) + 2);", "line 7: an access at an address that is no multiple"),
+        ("+ n;", "+ n; if (threadIdx.x) __syncthreads();", "threads 1 to 63 wait for __syncthreads();"),
         ("int first = blockIdx.x * 64;", "int first = blockIdx.x * 64, zero = n - 3; t[0] = 1 / zero;", "a division by zero"),
         ("__syncthreads();", "if (threadIdx.x < 16) __syncwarp(); __syncthreads();", "threads 0 to 15 wait for __syncwarp();"),
         ("+ n;", "+ n; *(volatile int*)0 = 0;", "a null pointer"),
@@ -142,6 +147,7 @@ def test_roles_hand_over_through_a_ring(turns: str | int) -> None:
         ("barrier_arrive(empty + r % 2);", "", "threads 0 to 95 wait for a phase of a barrier in shared memory"),
         ("r / 2 % 2 ^ 1", "r / 2 % 2", "no thread can go on"),
         ("barrier_wait(empty + r % 2, r / 2 % 2 ^ 1);", "", "threads 64 to 95 are at the end"),
+        ("barrier_wait(full + r % 2, r / 2 % 2);", "", "a race"),
         ("barrier_init(full + s, 32);", "barrier_init(full + s, 33);", "no thread can go on"),
         ("barrier_init(empty + s, 64);", "", "a barrier in shared memory is used before it is made"),
         ("(unsigned long long*)arena;", "(unsigned long long*)(arena + 4);", "address is no multiple of 8"),
@@ -152,6 +158,50 @@ def test_a_faulty_protocol_is_told(old: str, new: str, message: str) -> None:
     with pytest.raises(emulation.EmulationFault) as caught:
         roles(ROLES.replace(old, new))
     assert message in str(caught.value)
+
+
+RACES = """
+extern "C" __global__ void races(int* y, int step) {
+    __shared__ int t[256];
+    const int i = threadIdx.x;
+    t[i] = i;
+    MEET
+    y[i] = t[i ^ step];
+    MEET
+    t[i ^ 1] = y[i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("meet", "step", "fault"),
+    [
+        ("__syncthreads();", 128, None),
+        ("__syncwarp();", 16, None),
+        ("__syncwarp();", 32, "a race"),
+        ("", 0, "a race"),
+    ],
+)
+def test_threads_race_where_nothing_orders_them(meet: str, step: int, fault: str | None) -> None:
+    launch = Launch("races", (1, 1, 1), 256, ("y", np.int32(step)))
+    arrays = {"y": np.zeros(256, np.int32)}
+    if fault is None:
+        assert np.array_equal(emulation.run(RACES.replace("MEET", meet), [launch], arrays)["y"], np.arange(256) ^ step)
+        return
+    with pytest.raises(emulation.EmulationFault, match=fault):
+        emulation.run(RACES.replace("MEET", meet), [launch], arrays)
+
+
+def test_nothing_orders_blocks() -> None:
+    launch = Launch("races", (2, 1, 1), 256, ("y", np.int32(128)))
+    with pytest.raises(emulation.EmulationFault, match="of y is written, and thread .* of another block wrote it"):
+        emulation.run(RACES.replace("MEET", "__syncthreads();"), [launch], {"y": np.zeros(256, np.int32)})
+
+
+def test_launches_are_ordered() -> None:
+    launch = Launch("races", (1, 1, 1), 256, ("y", np.int32(128)))
+    found = emulation.run(RACES.replace("MEET", "__syncthreads();"), [launch, launch], {"y": np.zeros(256, np.int32)})
+    assert np.array_equal(found["y"], np.arange(256) ^ 128)
 
 
 COPIES = (
@@ -188,9 +238,27 @@ def test_asynchronous_copies_land_by_their_wait(landing: str | int) -> None:
     assert np.array_equal(copies(existing=12, landing=landing)[0], first)
 
 
-@pytest.mark.parametrize(("old", "new"), [("wait<1>", "wait<2>"), ("cp_async_wait<0>();", ""), ("cp_async_wait<1>();", "")])
-def test_a_missing_wait_shows_when_copies_land_late(old: str, new: str) -> None:
-    assert np.isnan(copies(COPIES.replace(old, new))).any()
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cp_async_wait<1>();", "cp_async_wait<2>();"),
+        ("cp_async_wait<0>();", ""),
+        ("cp_async_wait<1>();\n    __syncthreads();", ""),
+    ],
+)
+def test_a_missing_wait_is_a_race(old: str, new: str) -> None:
+    assert old in COPIES
+    with pytest.raises(emulation.EmulationFault, match="a race"):
+        copies(COPIES.replace(old, new))
+
+
+def test_what_has_not_landed_is_no_number() -> None:
+    one_warp = COPIES.replace("__syncthreads", "__syncwarp").replace("cp_async_wait<0>();\n", "").replace("127 - i", "i")
+    rest = one_warp.replace(
+        "for (int i = threadIdx.x; i < 128; i += 32)", "for (int i = 4 * threadIdx.x; i < 4 * threadIdx.x + 4; ++i)"
+    )
+    found = copies(rest)
+    assert not np.isnan(found[0]).any() and np.isnan(found[1]).all()
 
 
 def test_a_copy_to_a_misaligned_place_is_told() -> None:

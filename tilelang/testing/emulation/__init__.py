@@ -16,12 +16,14 @@ Found out by trial before this was written (a product of 64 x 64 x 64 with wgmma
   many, a wrong number of expected bytes, a phase that is not advanced and a missing barrier all show. Needs: Linux with the GNU C
   library, and the wheel `ziglang` of the extra `[compilers]`.
 
-What shows: wrong lane maps, descriptors and swizzles; accesses outside an argument's pages or of a misaligned vector; a missing wait
-(what has not landed is not a number); a missing barrier (in one order of turns or another); deadlocks, told by what each thread waits
-for; lanes of a warp that issue different instructions; memory of a block that is read before it is written (it is not a number). What
-does not: a missing fence between the proxies of memory, caches and their order, speed, bank conflicts, registers.
+What shows: wrong lane maps, descriptors and swizzles; accesses beyond an array, and at addresses that are no multiple of what they must
+be; races between threads, warps, roles and blocks, whatever the order of the run (races.h says which may be missed); a missing wait
+(what has not landed is not a number); deadlocks, told by what each thread waits for; lanes of a warp that issue different instructions;
+memory that is read before it is written (it is not a number). What does not: a missing fence between the proxies of memory, caches and
+their order, speed, bank conflicts, registers.
 """
 
+from tilelang.testing.emulation.kernels import check, run_kernel
 from tilelang.testing.emulation.launch import EmulationFault, Launch, TensorMap, absent, run
 
-__all__ = ["EmulationFault", "Launch", "TensorMap", "absent", "run"]
+__all__ = ["EmulationFault", "Launch", "TensorMap", "absent", "check", "run", "run_kernel"]

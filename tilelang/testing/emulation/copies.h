@@ -1,6 +1,8 @@
 // Asynchronous copies, barriers in shared memory that count bytes, and tensor copies by a map.
 #pragma once
-#include "machine.h"
+#include "races.h"
+
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 
 namespace emulated {
 
@@ -9,6 +11,8 @@ struct Copy : Operation {
     const uint8_t* source;
     uint32_t bytes, source_bytes;
     void land() override {
+        touched(source, source_bytes, false);
+        touched(target, bytes, true);
         for (uint32_t i = 0; i < bytes; ++i)
             target[i] = i < source_bytes ? source[i] : 0;
     }
@@ -29,6 +33,7 @@ inline void copy(void* target, const void* source, uint32_t bytes, uint32_t sour
         delete made;
         return;
     }
+    touched(target, bytes, true);
     memset(target, POISON, bytes);
     current->copies.add(made);
 }
@@ -57,8 +62,29 @@ inline Mbarrier& mbarrier(void* place) {
     return found;
 }
 
+struct Known {  // what those who arrived at a barrier knew
+    void* place;
+    Clock clock;
+};
+
+inline Known known_at[256];
+inline uint32_t known_at_count, known_at_block;
+
+inline Clock& clock_of(void* place) {
+    if (known_at_block != block_count)
+        known_at_block = block_count, known_at_count = 0;
+    for (uint32_t i = 0; i < known_at_count; ++i)
+        if (known_at[i].place == place)
+            return known_at[i].clock;
+    if (known_at_count == 256)
+        fault("more than 256 barriers in shared memory");
+    known_at[known_at_count] = {place, {}};
+    return known_at[known_at_count++].clock;
+}
+
 inline void mbarrier_make(void* place, uint32_t count) {
     shared_address(place);
+    clock_of(place) = {};
     *static_cast<Mbarrier*>(place) = {uint16_t(count), uint16_t(count), 0, 0};
     mbarrier(place);
 }
@@ -69,6 +95,7 @@ inline void mbarrier_arrive_at(void* place, uint32_t bytes) {
         fault("more arrivals at a barrier in shared memory than the %u of a phase", barrier.count);
     barrier.bytes += int32_t(bytes);
     --barrier.pending;
+    clock_of(place).learn(handed_on());
     settle(barrier);
 }
 
@@ -80,6 +107,8 @@ inline void mbarrier_complete(void* place, uint32_t bytes) {
 
 inline void mbarrier_wait_for(void* place, uint32_t parity) {
     wait_until("a phase of a barrier in shared memory", [=] { return mbarrier(place).phase != (parity & 1); });
+    my_clock().learn(clock_of(place));
+    ++warp_meetings[current->number / warp_size];
 }
 
 // ---------------------------------------------------------------- tensor copies
@@ -125,6 +154,7 @@ struct TensorCopy : Operation {
     int32_t start[5];
     uint32_t address;
     void* barrier;  // of a load; a store has none
+    Clock known;    // at the issue of a load: what it was ordered behind
     void land() override {
         const uint32_t bytes = map.element_bytes;
         each_element(map, start, address, [=, this](uint8_t* inner, uint8_t* outer) {
@@ -132,11 +162,16 @@ struct TensorCopy : Operation {
                 memcpy(inner, outer, bytes);
             else if (barrier)
                 memset(inner, 0, bytes);
-            else if (outer)
+            else if (outer) {
+                touched(inner, bytes, false);
+                touched(outer, bytes, true);
                 memcpy(outer, inner, bytes);
+            }
         });
-        if (barrier)
+        if (barrier) {
+            clock_of(barrier).learn(known);
             mbarrier_complete(barrier, map.box_bytes());
+        }
     }
 };
 
@@ -159,7 +194,13 @@ inline TensorCopy* tensor_copy(const void* map, void* place, void* barrier, cons
 inline void tensor_load(void* target, const void* map, void* barrier, const int32_t* start) {
     TensorCopy* made = tensor_copy(map, target, barrier, start);
     mbarrier(barrier);
-    each_element(made->map, start, made->address, [&](uint8_t* inner, uint8_t*) { memset(inner, POISON, made->map.element_bytes); });
+    each_element(made->map, start, made->address, [&](uint8_t* inner, uint8_t* outer) {
+        touched(inner, made->map.element_bytes, true);
+        memset(inner, POISON, made->map.element_bytes);
+        if (outer)
+            touched(outer, made->map.element_bytes, false);
+    });
+    made->known = handed_on();
     issue(made);
 }
 
@@ -174,3 +215,5 @@ inline void tensor_store(const void* map, const void* source, const int32_t* sta
 }
 
 }  // namespace emulated
+
+#pragma clang attribute pop

@@ -1,6 +1,8 @@
 // The words of CUDA C++ and HIP C++ for a compiler that knows neither: qualifiers, thread numbers, barriers, functions.
 #pragma once
-#include "machine.h"
+#include "races.h"
+
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 
 #define __global__
 #define __device__
@@ -103,3 +105,5 @@ void call(void (*kernel)(A...), void** values) {  // a kernel, with each argumen
     call(kernel, values, __make_integer_seq<Numbers, unsigned, sizeof...(A)>());
 }
 }  // namespace emulated
+
+#pragma clang attribute pop

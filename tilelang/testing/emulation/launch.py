@@ -30,7 +30,7 @@ _OPTIONS = (
     "-x", "c++", "-std=c++20", "-O1", "-fPIC", "-nostdinc", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
     "-fno-threadsafe-statics", "-fsigned-char", "-fdeclspec", "-ffp-contract=on",
     "-ftrivial-auto-var-init=pattern", "-w", "-Werror=return-type",
-    "-fsanitize=alignment,bounds,integer-divide-by-zero", "-fsanitize-minimal-runtime",
+    "-fsanitize=thread,alignment,bounds,integer-divide-by-zero",
 )  # fmt: skip
 
 

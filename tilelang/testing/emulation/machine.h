@@ -6,6 +6,8 @@
 // few functions of the C library that are used are declared below, and found in the process that loads this.
 #pragma once
 
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
+
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -40,7 +42,7 @@ struct Dim {
 };
 
 enum When { EARLY, LATE, BY_COIN };
-constexpr uint32_t MOST_THREADS = 1024, STACK_BYTES = 128 << 10, WIDEST_UNIT = 128, EXIT_FAULT = 13;
+constexpr uint32_t MOST_THREADS = 1024, MOST_WARPS = 32, STACK_BYTES = 128 << 10, WIDEST_UNIT = 128, EXIT_FAULT = 13;
 constexpr uint8_t POISON = 0xff;  // of memory that nobody has written: not a number in every floating-point type
 
 // ---------------------------------------------------------------- threads
@@ -112,6 +114,17 @@ inline void (*body)(void**);
 inline void** arguments;
 inline Unit units[2 * MOST_THREADS];  // of warps, then of warpgroups
 inline Barrier barriers[16];
+
+struct Clock {  // by warp: up to which tick its accesses are known to be over
+    uint32_t of[MOST_WARPS];
+    void learn(const Clock& other) {
+        for (uint32_t w = 0; w < MOST_WARPS; ++w)
+            of[w] = of[w] < other.of[w] ? other.of[w] : of[w];
+    }
+};
+
+inline uint32_t tick, warp_meetings[MOST_WARPS], block_count, first_block_of_launch;
+inline Clock clocks[MOST_WARPS];  // what each warp knows
 inline Operation *under_way, *under_way_last;  // what barriers in shared memory wait for
 inline When landing;
 inline uint64_t random_state;
@@ -151,11 +164,25 @@ void wait_until(const char* what, C condition) {
     ++steps_done;
 }
 
+inline Clock& my_clock() { return clocks[current->number / warp_size]; }
+
+// What the thread's warp knows, its own accesses so far included: what it hands on to whoever learns of this.
+inline const Clock& handed_on() {
+    my_clock().of[current->number / warp_size] = tick++;
+    return my_clock();
+}
+
 inline void meet(Barrier& barrier, uint32_t count, const char* what) {
     const uint32_t generation = barrier.generation;
     if (++barrier.arrived == count) {
         barrier.arrived = 0;
         ++barrier.generation;
+        for (Clock& clock : clocks)
+            for (uint32_t& known : clock.of)
+                known = tick;
+        for (uint32_t& meetings : warp_meetings)
+            ++meetings;
+        ++tick;
     }
     wait_until(what, [&] { return barrier.generation != generation; });
 }
@@ -181,6 +208,8 @@ void together(const char* instruction, uint32_t width, uint32_t expected, T& min
         all(reinterpret_cast<T**>(unit.operands));
         unit.arrived = 0;
         ++unit.generation;
+        for (uint32_t first = current->number / width * width, i = first; i < first + width; i += warp_size)
+            ++warp_meetings[i / warp_size];
     }
     wait_until(instruction, [&] { return unit.generation != generation; });
 }
@@ -355,12 +384,24 @@ inline uint8_t* shared_pointer(uint32_t address, uint32_t bytes) {
 
 // ---------------------------------------------------------------- what the compiler's checks call
 
+namespace emulated {
+struct Place {  // in the source; what the compiler hands to a check begins with it
+    const char* file;
+    uint32_t line, column;
+};
+}  // namespace emulated
+
 extern "C" {
-inline __attribute__((used)) void __ubsan_handle_type_mismatch_minimal() {
-    emulated::fault("a vector is read or written at an address that is no multiple of its size");
+inline __attribute__((used)) void __ubsan_handle_type_mismatch_v1(const emulated::Place* place, uintptr_t address) {
+    emulated::fault("line %u: an access at an address that is no multiple of what it must be, ...%03x", place->line,
+                    unsigned(address & 0xfff));
 }
-inline __attribute__((used)) void __ubsan_handle_out_of_bounds_minimal() { emulated::fault("an index beyond an array"); }
-inline __attribute__((used)) void __ubsan_handle_divrem_overflow_minimal() { emulated::fault("a division by zero"); }
+inline __attribute__((used)) void __ubsan_handle_out_of_bounds(const emulated::Place* place, uintptr_t index) {
+    emulated::fault("line %u: index %lld is beyond its array", place->line, (long long)index);
+}
+inline __attribute__((used)) void __ubsan_handle_divrem_overflow(const emulated::Place* place, uintptr_t, uintptr_t) {
+    emulated::fault("line %u: a division by zero", place->line);
+}
 }
 
 // ---------------------------------------------------------------- what Python calls
@@ -412,10 +453,13 @@ inline __attribute__((used)) void emulated_launch(void (*kernel)(void**), void**
     fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * count));
     uint32_t* numbers = static_cast<uint32_t*>(malloc(4 * count));
     body = kernel, arguments = values, thread_count = count, warp_size = warp, landing = When(when), random_state = seed;
+    first_block_of_launch = block_count + 1;
     blocks = {grid[0], grid[1], grid[2]}, threads = {count, 1, 1};
     for (block.z = 0; block.z < blocks.z; ++block.z)
         for (block.y = 0; block.y < blocks.y; ++block.y)
             for (block.x = 0; block.x < blocks.x; ++block.x) {
+                ++block_count;
+                ++tick;
                 memset(shared.start(), POISON, shared.bytes());
                 memset(fibers, 0, sizeof(Fiber) * count);
                 memset(units, 0, sizeof(units));
@@ -430,3 +474,5 @@ inline __attribute__((used)) void emulated_launch(void (*kernel)(void**), void**
     free(fibers);
 }
 }
+
+#pragma clang attribute pop

@@ -4,7 +4,9 @@
 // 32 / BITS neighbours along k. Left operand: register r of a lane is row group + 8 (r % 2), right: column group; both begin at
 // 32 / BITS (place + 4 r'), where r' counts the registers along k. Accumulator: rows group and group + 8, columns 2 place and 2 place + 1.
 #pragma once
-#include "machine.h"
+#include "races.h"
+
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 
 namespace emulated {
 
@@ -114,7 +116,7 @@ void move_matrices(const char* name, Row& mine) {
     if (lane < 8 * MATRICES) {
         if (reinterpret_cast<uintptr_t>(mine.address) % 16)
             fault("%s: a row whose address is no multiple of 16", name);
-        shared_pointer(shared_address(mine.address), 16);
+        touched(shared_pointer(shared_address(mine.address), 16), 16, STORE);
     }
     together(name, 32, 32, mine, [](Row** lanes) {
         for (uint32_t matrix = 0; matrix < MATRICES; ++matrix)
@@ -159,3 +161,5 @@ void store_matrices(const char* name, void* address, T... slots) {
 }  // namespace emulated
 
 #define EMULATED_PRODUCT(A, B, SUM, K) emulated::warp_product<emulated::A, emulated::B, emulated::SUM>(__func__, K, c0, c1, c2, c3, slots...)
+
+#pragma clang attribute pop

@@ -7,6 +7,8 @@
 #include "copies.h"
 #include "warp_matrix.h"
 
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
+
 namespace emulated {
 
 struct Matrix {  // a descriptor of rows along k
@@ -21,7 +23,9 @@ struct Matrix {  // a descriptor of rows along k
     }
     uint16_t at(uint32_t row, uint32_t k) const {
         const uint32_t place = start + row / 8 * eight_rows + row % 8 * width + 2 * k;
-        return *reinterpret_cast<uint16_t*>(shared_pointer(swizzled(place, width), 2));
+        uint8_t* element = shared_pointer(swizzled(place, width), 2);
+        touched(element, 2, false);
+        return *reinterpret_cast<uint16_t*>(element);
     }
 };
 
@@ -93,3 +97,5 @@ void warpgroup_product_of(const char* name, A describe_a, B describe_b, T&&... g
 
 #define EMULATED_WARPGROUP_PRODUCT(E) \
     emulated::warpgroup_product_of<emulated::E>(__func__, matrix_descriptor<SWIZZLE_A>, matrix_descriptor<SWIZZLE_B>, given...)
+
+#pragma clang attribute pop

@@ -6,6 +6,8 @@
 #pragma once
 #include "warp_matrix.h"
 
+#pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
+
 namespace emulated {
 
 template <uint32_t SLOTS, uint32_t SUMS>
@@ -59,3 +61,5 @@ struct WmmaPlaces {
 };
 
 }  // namespace emulated
+
+#pragma clang attribute pop
