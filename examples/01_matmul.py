@@ -50,8 +50,8 @@ def gemm_cpu(c: tl.Tensor, m: int = 336, n: int = 384, k: int = 256, rows: int =
     )  # fmt: skip
 
 
-def gemm_simt(c: tl.Tensor, m: int = 128, n: int = 128, k: int = 8) -> tl.Schedule:
-    """Threads: tiles ahead in shared memory, four interleaved 4 x 4 pieces a thread."""
+def gemm_simt(c: tl.Tensor, m: int = 128, n: int = 128, k: int = 8, columns: int = 32) -> tl.Schedule:
+    """Threads: tiles ahead in shared memory, four interleaved 4 x 4 pieces a thread; columns: of a warp, as many as its threads."""
     return (
         tl.schedule(c)
         .tile(m=m, n=n).to(tl.block)
@@ -60,11 +60,11 @@ def gemm_simt(c: tl.Tensor, m: int = 128, n: int = 128, k: int = 8) -> tl.Schedu
         .load("A", tl.shared, layout=tl.layout("k", "m").pad(4), ahead=1,
               steps=tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4))
         .load("B", tl.shared, ahead=1, steps=tl.move().tile(k=1, n=4).to(tl.thread).vectorize(n=4))
-        .tile(m=64, n=32).to(tl.warp)
+        .tile(m=64, n=columns).to(tl.warp)
         .split(k=1)
         .load("A", tl.register, steps=tl.move().vectorize(m=4))
         .load("B", tl.register, steps=tl.move().vectorize(n=4))
-        .split(m=32, n=16)
+        .split(m=32, n=columns // 2)
         .tile(m=4, n=4).to(tl.thread)
     )  # fmt: skip
 
@@ -106,12 +106,12 @@ def gemm_hopper(c: tl.Tensor) -> tl.Schedule:
     )  # fmt: skip
 
 
-def schedules(M: int = 500, N: int = 555, K: int = 444, small: bool = False) -> dict[str, tl.Schedule]:
-    """The schedules that run everywhere, by name; small: with tiles for tiny sizes under a simulator."""
+def schedules(M: int = 500, N: int = 555, K: int = 444, small: bool = False, warp: int = 32) -> dict[str, tl.Schedule]:
+    """The schedules that run everywhere, by name; small: with tiles for tiny sizes under a simulator; warp: threads of one."""
     c = matmul(M, N, K)
     if small:
-        return {"gemm_cpu": gemm_cpu(c, 16, 64, 8, 4, 32), "gemm_simt": gemm_simt(c, 64, 32, 8)}
-    return {"gemm_cpu": gemm_cpu(c), "gemm_simt": gemm_simt(c)}
+        return {"gemm_cpu": gemm_cpu(c, 16, 64, 8, 4, 32), "gemm_simt": gemm_simt(c, 64, warp, 8, warp)}
+    return {"gemm_cpu": gemm_cpu(c), "gemm_simt": gemm_simt(c, columns=warp)}
 
 
 def refusals(target: tl.Target | None = None) -> dict[str, str]:

@@ -6,8 +6,10 @@ any more fails the run.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib.util
+import inspect
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +18,11 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.lowering.targets.c_family import emit
+from tilelang.machine import Profile
 from tilelang.reference import compare, evaluate_and_bound, random_arrays
+from tilelang.steps import Tile
+from tilelang.targets import DIALECTS
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -101,10 +107,31 @@ def portable(text: str) -> str:
     return text.replace(f"{ROOT}/", "")
 
 
+def schedules_for(name: str, sizes: tuple[int, ...], profile: Profile) -> dict[str, tl.Schedule]:
+    """The tiny schedules of an example for a device: with tiles for its warps, where the example asks for that."""
+    make = load(name).schedules
+    warp = {"warp": profile.warp_size} if "warp" in inspect.signature(make).parameters else {}
+    found: dict[str, tl.Schedule] = make(*sizes, small=True, **warp)
+    return found
+
+
+def for_threads(schedule: tl.Schedule) -> bool:
+    """Whether a schedule is one for the threads of a GPU, not for a CPU's cores."""
+    return any(isinstance(step, Tile) and step.level == "thread" for step in schedule.steps)
+
+
 def golden_texts() -> dict[str, str]:
-    """What each golden file should hold."""
+    """What each golden file should hold: sources, those in C++ without their headers and of schedules for threads only."""
     target = tl.target(profile="pocl")
     texts = {}
+    for dialect, profile_name, ending in (("cuda", "ampere", "cu"), ("hip", "cdna2", "hip")):
+        device = tl.target(dialect, profile=profile_name)
+        bare = dataclasses.replace(DIALECTS[dialect], headers=(), closing="")
+        for name in NAMES:
+            for schedule_name, schedule in schedules_for(name, SIZES[name][1], device.profile).items():
+                if for_threads(schedule):
+                    program = tl.compile(schedule, target=device).program
+                    texts[f"{name}.{schedule_name}.{ending}"] = portable(emit(program, bare))
     for name in NAMES:
         for schedule_name, schedule in load(name).schedules(*SIZES[name][1], small=True).items():
             texts[f"{name}.{schedule_name}.cl"] = portable(tl.compile(schedule, target=target).source)

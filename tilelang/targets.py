@@ -11,11 +11,11 @@ import functools
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
-from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets import cuda, hip, opencl
 from tilelang.machine import Profile, load_profile, profile_for, shipped_profiles
 from tilelang.options import Options
 
-DIALECTS = {"opencl": opencl.DIALECT}
+DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
 
 
 @dataclasses.dataclass(frozen=True)

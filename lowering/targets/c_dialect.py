@@ -1,13 +1,14 @@
 """What the languages of the C family differ in, as data: a `Dialect` is a frozen manifest that the emitter reads.
 
 A target (opencl.py and its neighbours) is one value of this type. Nothing here or in the emitter asks for a dialect by name.
-Vector types are spelled like OpenCL's everywhere (`float16` is sixteen floats); a dialect without them defines them in its header.
+Vector types are spelled like OpenCL's everywhere (`float16` is sixteen floats); a dialect without them defines a class of its own in
+its header (cpp.py), and says in `Vectors` how its values are made, taken apart and chosen between.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilelang.dtype import DType
 
@@ -53,19 +54,48 @@ class RoleTexts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Vectors:
+    """How a dialect writes vectors.
+
+    splat: one {item} in every lane of a {type}; pack: a {type} of {items}. lane, part: one lane, or {count} lanes from the {first}
+    on, of a {vector}, their numbers as hexadecimal {digits}; set_part: the statement that writes {value} there. choice: by a {mask}.
+    unaligned: the definition of the type {name} of {lanes} {scalar}s that are aligned to {bytes} only. native: the compiler knows the
+    types, so that operators and functions of scalars take them and accesses may be unaligned; else functions go lane by lane, and an
+    access is as wide as the alignment that is certain.
+    """
+
+    splat: str = "({type})({item})"
+    pack: str = "({type})({items})"
+    lane: str = "{vector}.s{digits}"
+    part: str = "{vector}.s{digits}"
+    set_part: str = "{vector}.s{digits} = {value};"
+    choice: str = "{mask} ? {then} : {otherwise}"
+    unaligned: str = "typedef {scalar} {name} __attribute__((ext_vector_type({lanes}), aligned({bytes})));\n"
+    native: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Dialect:
     """One language of the C family.
 
-    spaces: qualifier of each memory. kernel: head of a kernel function, with {threads} and {name}. block_number, thread_number:
-    expressions. fences: flag of a barrier per memory; barrier: the statement, with {flags}. prefetch: the statement, with
-    {pointer}. no_contraction: a line that forbids a*b+c in one rounding. reserved: names that a kernel must not use, besides C's.
-    functions: builtin per function where the name differs. own: functions of 32-bit floats that c_functions.py defines because
-    the builtin is slow or loose. ulps: stated error of the builtins of 32-bit floats. headers: texts that stand first in a source
-    in which a word occurs. roles: how it writes roles of units (None: it has none).
+    spaces: qualifier of pointers into each memory; shared: of shared arrays. kernel: head of a kernel function, with {threads} and
+    {name}. block_number, thread_number: expressions. fences: flag of a barrier per memory; barrier: the statement, with {flags}.
+    prefetch: the statement, with {pointer}. no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function
+    whose products are never contracted. reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a
+    header, in place of a function or helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that
+    c_functions.py defines because the builtin is slow, loose or missing; missing: functions of 64-bit floats that do not exist. ulps:
+    stated error of the builtins of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each
+    text that its groups $1, $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether
+    the builtins of x86 may be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond
+    it shared memory is one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). copy,
+    copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with {target}, {source}, the {existing} bytes of
+    a copy whose rest is zero, and the {pending} groups (no copy: they are made at once). roles: how it writes roles of units
+    (None: it has none).
     """
 
     name: str
     spaces: Mapping[str, str]
+    shared: str
     kernel: str
     block_number: tuple[str, str, str]
     thread_number: str
@@ -80,6 +110,43 @@ class Dialect:
     headers: tuple[tuple[str, str], ...] = ()
     restrict: str = "restrict"
     roles: RoleTexts | None = None
+    vectors: Vectors = Vectors()
+    inline: str = "static inline"
+    closing: str = ""
+    rounded_product: str = ""
+    fast_functions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
+    masked_access: bool = False
+    argument_alignment: int = 1
+    static_shared_bytes: int | None = None
+    dynamic_shared: str = ""
+    copy: str = ""
+    copy_first: str = ""
+    commit: str = ""
+    wait: str = ""
+
+    def vector_of(self, type: str, items: Sequence[str]) -> str:
+        """A vector of one item for every lane, or of an item in each; a primary expression but for the cast that it may begin with."""
+        return (
+            self.vectors.splat.format(type=type, item=items[0])
+            if len(items) == 1
+            else (self.vectors.pack.format(type=type, items=", ".join(items)))
+        )
+
+    def part(self, vector: str, width: int, first: int, count: int) -> str:
+        """Lanes of a vector, or of the scalar that a vector of one lane is."""
+        if count == width:
+            return vector
+        digits = LANE_DIGITS[first : first + count]
+        form = self.vectors.lane if count == 1 else self.vectors.part
+        return form.format(vector=vector, digits=digits, first=first, count=count)
+
+    def set_part(self, vector: str, width: int, first: int, count: int, value: str) -> str:
+        """The statement that writes lanes of a vector."""
+        if count in (1, width):
+            return f"{self.part(vector, width, first, count)} = {value};"
+        digits = LANE_DIGITS[first : first + count]
+        return self.vectors.set_part.format(vector=vector, digits=digits, first=first, count=count, value=value)
 
 
 def value_type(dtype: DType, lanes: int = 1) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
+from tilelang.errors import DeviceError
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
 from tilelang.lowering.ir import Load, Pack, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import (
@@ -42,8 +43,11 @@ class Expressions(Places):
         buffer, n = load.buffer, load.lanes
         scalar = memory_type(buffer.dtype)
         if buffer.vector:
-            parts = [self.part(name, buffer.vector, lane, k) for name, lane, k in self.pieces(buffer, load.indices, n)]
-            text = parts[0] if len(parts) == 1 else f"({vector(scalar, n)})({', '.join(parts)})"
+            pieces = self.pieces(buffer, load.indices, n)
+            if len(pieces) > 1 and not self.dialect.vectors.native:  # no vectors are put together from vectors
+                pieces = [(name, lane + i, 1) for name, lane, k in pieces for i in range(k)]
+            parts = [self.part(name, buffer.vector, lane, k) for name, lane, k in pieces]
+            text = parts[0] if len(parts) == 1 else self.dialect.vector_of(vector(scalar, n), parts)
             assert load.count is None, "promoted registers exist whole"
             return text
         if load.count is not None:
@@ -51,7 +55,7 @@ class Expressions(Places):
             fill = self.stored(load.fill, buffer.dtype, n)
             if n == 1:
                 return f"({self.condition(Binary('<', index(0), load.count), 2)} ? {self.element(buffer, load.indices)} : {fill})"
-            helper = self.library.load_first(scalar, n, buffer.memory)
+            helper = self.library.load_first(scalar, n, buffer.memory, self.known_alignment(buffer, load.indices))
             return f"{helper}({self.pointer(buffer, load.indices)}, {self.index(load.count)}, {fill})"
         return self.element(buffer, load.indices) if n == 1 else self.vector_place(buffer, load.indices, n, True)
 
@@ -72,13 +76,13 @@ class Expressions(Places):
         if dtype.kind == "bool":
             if n == 1:
                 return self.condition(e, 2)
-            return f"convert_uchar{n}({self.mask(e, n, 8, UNARY)} & (char{n})(1))"
+            return f"convert_uchar{n}({self.mask(e, n, 8, UNARY)} & {self.dialect.vector_of(f'char{n}', ['1'])})"
         return self.broadcast(e, n, ANY)
 
     # ------------------------------------------------------------ values
 
     def _spread(self, text: str, scalar: str, have: int, want: int) -> str:
-        return text if have == want else f"({vector(scalar, want)})({text})"
+        return text if have == want else self.dialect.vector_of(vector(scalar, want), [text])
 
     def broadcast(self, e: Expr, n: int, level: int = ANY) -> str:
         """A value of n lanes, a scalar repeated."""
@@ -109,15 +113,13 @@ class Expressions(Places):
                     return f"{self.library.convert_bits(e.dtype.name, True, n)}({text})"
                 return bracket(text, UNARY if text[0] in "*(" else POSTFIX, level)
             case Ramp(base, n):
-                steps = ", ".join(str(i) for i in range(n))
-                type = value_type(e.dtype, n)
-                return bracket(f"({type})({self.value(base)}) + ({type})({steps})", 10, level)
+                return bracket(self._ramp(value_type(e.dtype, n), self.value(base), n), 10, level)
             case Pack(items):
                 unique = dict.fromkeys(items)
                 if n == 1:
                     return self.value(items[0], level)
-                text = self.value(items[0]) if len(unique) == 1 else ", ".join(self.value(i, TERNARY) for i in items)
-                return bracket(f"({value_type(e.dtype, n)})({text})", UNARY, level)
+                texts = [self.value(items[0])] if len(unique) == 1 else [self.value(i, TERNARY) for i in items]
+                return bracket(self.dialect.vector_of(value_type(e.dtype, n), texts), UNARY, level)
             case Binary():
                 return self._binary(e, n, level)
             case Unary(op, operand):
@@ -131,6 +133,16 @@ class Expressions(Places):
                 return self._cast(operand, type, n, level)
         raise AssertionError(f"no expression of the kernel IR: {e!r}")
 
+    def _ramp(self, type: str, base: str, n: int) -> str:
+        steps = self.dialect.vector_of(type, [str(i) for i in range(n)])
+        return f"{self.dialect.vector_of(type, [base])} + {steps}"
+
+    def _apply(self, function: str, t: DType, n: int, *arguments: str) -> str:
+        """A function of scalars over values of a type, lane by lane."""
+        if n > 1 and not self.dialect.vectors.native:
+            function = self.library.lanewise(function, value_type(t), n, len(arguments))
+        return f"{function}({', '.join(arguments)})"
+
     def _narrow(self, text: str, own: int, dtype: DType, n: int, level: int) -> str:
         """A scalar of a type narrower than int was computed in int: back to its own."""
         if n == 1 and dtype.is_integer and dtype.bits < 32:
@@ -141,8 +153,9 @@ class Expressions(Places):
         op, left, right, t = e.op, e.left, e.right, e.dtype
         type = value_type(t, n)
         if op in ("min", "max"):
-            helper = self.library.extreme(op, type) if t.is_float else op
-            return f"{helper}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
+            if t.is_float:
+                return f"{self.library.extreme(op, type)}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
+            return self._apply(op, t, n, self.broadcast(left, n), self.broadcast(right, n))
         if op == "pow":
             return self._power(left, right, n, level)
         if op in ("//", "%"):
@@ -150,6 +163,8 @@ class Expressions(Places):
             return f"{helper}({self.broadcast(left, n)}, {self.broadcast(right, n)})"
         if op in ("<<", ">>") and not _shift_is_defined(right, t.bits):
             return self._shift(e, level)
+        if op == "*" and t.is_float and not self.contract and self.dialect.rounded_product:
+            return self._apply(self.dialect.rounded_product, t, n, self.broadcast(left, n), self.broadcast(right, n))
         own = PRECEDENCE[op]
         if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # C leaves signed overflow undefined
             unsigned = "u" + type
@@ -175,7 +190,13 @@ class Expressions(Places):
             return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
         if isinstance(exponent, Const) and exponent.value == 2 and isinstance(base, (Var, Load)):
             return bracket(f"{self.value(base, 11)} * {self.value(base, 12)}", 11, level)
-        return f"{self.dialect.functions.get('pow', 'pow')}({self.broadcast(base, n)}, {self.broadcast(exponent, n)})"
+        self._refuse_missing("pow", t)
+        return self._apply(self.dialect.functions.get("pow", "pow"), t, n, self.broadcast(base, n), self.broadcast(exponent, n))
+
+    def _refuse_missing(self, name: str, t: DType) -> None:
+        if t.bits == 64 and name in self.dialect.missing:
+            message = f"there is no `{name}` of float64 in {self.dialect.name}"
+            raise DeviceError("no-function", message, mend="compute it in float32, or on another target")
 
     def _call(self, e: Call, n: int, level: int) -> str:
         argument, t = e.args[0], e.args[0].dtype
@@ -190,18 +211,30 @@ class Expressions(Places):
             one, small = Const(1.0, t), Call("exp", (Unary("-", Call("abs", (argument,))),))
             right = Binary("/", one, Binary("+", one, small))
             return self.value(Select(Binary("<=", Const(0.0, t), argument), right, Binary("*", small, right)), level)
-        return f"{self.dialect.functions.get(e.name, e.name)}({self.value(argument)})"
+        self._refuse_missing(e.name, t)
+        fast = self.dialect.fast_functions.get(e.name) if e.name in self.fast_math and value_type(t) == "float" else None
+        return self._apply(fast or self.dialect.functions.get(e.name, e.name), t, n, self.value(argument))
+
+    def _choice(self, mask: str, then: str, otherwise: str, level: int) -> str:
+        """A choice between lanes."""
+        text = self.dialect.vectors.choice.format(mask=mask, then=then, otherwise=otherwise)
+        return bracket(text, TERNARY if self.dialect.vectors.native else POSTFIX, level)
 
     def _select(self, e: Select, n: int, level: int) -> str:
         c = e.condition
         if lanes(c) == 1:
-            text = f"{self.condition(c, 2)} ? {self.broadcast(e.then, n, 2)} : {self.broadcast(e.otherwise, n, TERNARY)}"
+            then = self.broadcast(e.then, n, 2)
+            if not self.dialect.vectors.native and isinstance(e.then, Load) and isinstance(e.otherwise, Load):
+                type = value_type(e.dtype, n)  # a value: C++ would choose between the two places, and keep both in memory
+                then = f"({type}){self.broadcast(e.then, n, UNARY)}" if n == 1 else self.dialect.vector_of(type, [then])
+            text = f"{self.condition(c, 2)} ? {then} : {self.broadcast(e.otherwise, n, TERNARY)}"
             return bracket(text, TERNARY, level)
         if any(not readable(branch) for branch in (e.then, e.otherwise)):  # a lane that is not taken must not be read
             return self.value(Pack(tuple(lane(e, i) for i in range(n))), level)
         bits = 8 * memory_bytes(dt.compute_type(e.dtype))
-        text = f"{self.mask(c, n, bits, 2)} ? {self.broadcast(e.then, n, 2)} : {self.broadcast(e.otherwise, n, TERNARY)}"
-        return bracket(text, TERNARY, level)
+        return self._choice(
+            self.mask(c, n, bits, 2), self.broadcast(e.then, n, 2), self.broadcast(e.otherwise, n, TERNARY), level
+        )
 
     def _cast(self, operand: Expr, type: DType, n: int, level: int) -> str:
         source, target = operand.dtype, value_type(type, n)
@@ -289,7 +322,7 @@ class Expressions(Places):
         """A condition as a mask of n lanes, each of `bits` bits."""
         type = vector(SIGNED_OF_BITS[bits], n)
         if lanes(e) == 1:
-            return bracket(f"({type})(-({self.condition(e)}))", UNARY, level)
+            return bracket(self.dialect.vector_of(type, [f"-({self.condition(e)})"]), UNARY, level)
         own = self._mask_bits(e)
         if own != bits:
             return f"convert_{type}({self.mask(e, n, own)})"
@@ -310,17 +343,19 @@ class Expressions(Places):
             case Select(c, then, otherwise):
                 if not (readable(then) and readable(otherwise)) and lanes(c) > 1:
                     return self.mask(Pack(tuple(lane(e, i) for i in range(n))), n, bits, level)
-                chosen = self.condition(c, 2) if lanes(c) == 1 else self.mask(c, n, bits, 2)
-                return bracket(f"{chosen} ? {self.mask(then, n, bits, 2)} : {self.mask(otherwise, n, bits, 2)}", TERNARY, level)
+                a, b = self.mask(then, n, bits, 2), self.mask(otherwise, n, bits, 2)
+                if lanes(c) > 1:
+                    return self._choice(self.mask(c, n, bits, 2), a, b, level)
+                return bracket(f"{self.condition(c, 2)} ? {a} : {b}", TERNARY, level)
             case Cast(operand, _):
                 if operand.dtype.kind == "bool":
                     return self.mask(operand, n, bits, level)
                 zero = self._spread(literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)
                 return bracket(f"{self.value(operand, 8)} != {zero}", 7, level)
             case Load():
-                return bracket(f"{self.raw(e)} != (uchar{n})(0)", 7, level)
+                return bracket(f"{self.raw(e)} != {self.dialect.vector_of(f'uchar{n}', ['0'])}", 7, level)
             case Pack(items):
-                return bracket(f"({type})({', '.join(f'-({self.condition(i)})' for i in items)})", UNARY, level)
+                return bracket(self.dialect.vector_of(type, [f"-({self.condition(i)})" for i in items]), UNARY, level)
         raise AssertionError(f"no condition: {e!r}")
 
     def _compared(self, side: Expr, comparison: Binary, n: int, level: int) -> str:
@@ -335,13 +370,10 @@ class Expressions(Places):
         """Pure index arithmetic of n lanes in the index type: a scalar base and constant steps where it is that simple."""
         type = vector(self.index_type, n)
         if lanes(e) == 1:
-            return bracket(f"({type})({self.index(e)})", UNARY, level)
-        if isinstance(e, Ramp):
-            steps = ", ".join(str(i) for i in range(n))
-            base = self.index(e.base)
-            text = f"({type})({steps})"
-            return bracket(text, UNARY, level) if base == "0" else bracket(f"({type})({base}) + {text}", 10, level)
-        return bracket(f"({type})({', '.join(self.index(lane(e, i)) for i in range(n))})", UNARY, level)
+            return bracket(self.dialect.vector_of(type, [self.index(e)]), UNARY, level)
+        if isinstance(e, Ramp) and (base := self.index(e.base)) != "0":
+            return bracket(self._ramp(type, base, n), 10, level)
+        return bracket(self.dialect.vector_of(type, [self.index(lane(e, i)) for i in range(n)]), UNARY, level)
 
 
 def _shift_is_defined(amount: Expr, bits: int) -> bool:

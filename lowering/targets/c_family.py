@@ -9,11 +9,12 @@ The final IR has no vector loops, and every index into a promoted buffer is a co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang.errors import DeviceError, Span, not_too_deep
-from tilelang.expr import Binary, Expr, Select, Var, const, free, index
+from tilelang.expr import Binary, Expr, Var, free, index
 from tilelang.instruction import Instruction as InstructionRecord
 from tilelang.lowering import ir
 from tilelang.lowering.ir import (
@@ -28,15 +29,12 @@ from tilelang.lowering.ir import (
     Let,
     Load,
     Prefetch,
-    Ramp,
     Seq,
     Stmt,
     Store,
     Wait,
 )
 from tilelang.lowering.targets.c_dialect import (
-    LANE_DIGITS,
-    STREAMED_BYTES,
     VECTOR_LANES,
     Dialect,
     memory_bytes,
@@ -50,12 +48,12 @@ from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
 from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
+from tilelang.lowering.targets.c_stores import INDENT, Stores
 from tilelang.template import OperandText, functions_defined
 
-__all__ = ["Dialect", "definitions", "emit", "kernel_names", "ulps"]
+__all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
 
 ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
-INDENT = "    "
 
 
 @not_too_deep
@@ -78,13 +76,24 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
     emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in program.kernels]
     bodies = [emitter.text() for emitter in emitters]
     text = "\n".join(part for part in (library.text, *bodies) if part)
-    for word, header in reversed(dialect.headers):  # the later ones may need the earlier ones
-        text = header + text if word in text else text
+    for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
+        text = "".join(_filled(header, match) for match in _matches(pattern, text)) + text
     places, end = [], len(text)
     for emitter, body in zip(reversed(emitters), reversed(bodies), strict=True):
         places.append(emitter.places_in_text(text.count("\n", 0, end - len(body))))
         end -= len(body) + 1
-    return text, tuple(reversed(places))
+    return text + dialect.closing, tuple(reversed(places))
+
+
+def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:
+    """The different ways in which a pattern's groups match a text, in order."""
+    return sorted({match.groups() for match in re.finditer(pattern, text)})
+
+
+def _filled(header: str, groups: tuple[str, ...]) -> str:
+    for number, group in enumerate(groups, 1):
+        header = header.replace(f"${number}", group)
+    return header
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
@@ -123,12 +132,18 @@ def _wrappers(kernels: Iterable[Kernel], dialect: Dialect) -> set[str]:
     return {name for kernel in kernels for text in _definitions(kernel, dialect) for name in functions_defined(text)}
 
 
+def dynamic_shared_bytes(kernel: Kernel, dialect: Dialect) -> int:
+    """The bytes of shared memory that a kernel's launch must give; 0: the kernel declares its shared memory itself."""
+    most = dialect.static_shared_bytes
+    return kernel.shared_bytes if most is not None and kernel.shared_bytes > most else 0
+
+
 def ulps(dialect: Dialect) -> dict[str, float]:
     """The greatest error of each function of 32-bit floats on a dialect, in ulps: our own where it is used, else the builtin's."""
     return {**dialect.ulps, **{name: OWN_ULPS[name] for name in dialect.own}}
 
 
-class _KernelEmitter:
+class _KernelEmitter(Stores):
     """Prints one kernel, line by line."""
 
     def __init__(self, kernel: Kernel, name: str, dialect: Dialect, library: Library, lines: bool) -> None:
@@ -143,9 +158,6 @@ class _KernelEmitter:
         self.printed: dict[int, tuple[int, int]] = {}  # statement -> the entries of `lines` that it printed
         self.head = ""  # what stands in front of `lines`
         self.role_writer: RoleWriter | None = None
-
-    def put(self, text: str) -> None:
-        self.lines.append(INDENT * self.depth + text)
 
     # ------------------------------------------------------------ the function
 
@@ -162,7 +174,7 @@ class _KernelEmitter:
                 case Instruction():
                     written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
         arguments = ",\n".join(INDENT + self._argument(b, b in written) for b in kernel.arguments)
-        if not kernel.contract:
+        if not kernel.contract and self.dialect.no_contraction:
             self.put(self.dialect.no_contraction)
         self._shared_arrays()
         self._grid_variables()
@@ -186,7 +198,8 @@ class _KernelEmitter:
         x.names[buffer] = self.names.fresh(buffer.name)
         while buffer.vector and not self.names.claim(n for n in registers(buffer, x) if n != x.names[buffer]):
             x.names[buffer] = self.names.fresh(buffer.name)
-        x.alignment[buffer] = memory_bytes(buffer.dtype) if buffer.memory == "global" else ARRAY_ALIGNMENT
+        given = max(memory_bytes(buffer.dtype), self.dialect.argument_alignment)
+        x.alignment[buffer] = given if buffer.memory == "global" else ARRAY_ALIGNMENT
 
     def _argument(self, buffer: Buffer, written: bool) -> str:
         const = "" if written else "const "
@@ -194,19 +207,23 @@ class _KernelEmitter:
         return f"{space} {const}{memory_type(buffer.dtype)}* {self.dialect.restrict} {self.expressions.names[buffer]}".lstrip()
 
     def _shared_arrays(self) -> None:
-        """One array per buffer; buffers that share bytes become pointers into one array."""
-        shared, space, name = self.kernel.shared, self.dialect.spaces["shared"], self.expressions.names
+        """One array per buffer; buffers that share bytes, or an array whose size the launch gives, become pointers into one array."""
+        shared, name = self.kernel.shared, self.expressions.names
         placed = sorted((b for b in shared if b.offset is not None), key=lambda b: b.offset or 0)
         overlap = any((a.offset or 0) + a.bytes > (b.offset or 0) for a, b in zip(placed, placed[1:], strict=False))
         aligned = f"__attribute__((aligned({ARRAY_ALIGNMENT})))"
-        if not overlap:
+        dynamic = dynamic_shared_bytes(self.kernel, self.dialect) > 0
+        if not overlap and not dynamic:
             for b in shared:
-                self.put(f"{space} {memory_type(b.dtype)} {name[b]}[{max(1, b.elements)}] {aligned};")
+                self.put(f"{self.dialect.shared} {memory_type(b.dtype)} {name[b]}[{max(1, b.elements)}] {aligned};")
             return
         arena = self.names.fresh("arena")
-        self.put(f"{space} uchar {arena}[{self.kernel.shared_bytes}] {aligned};")
+        if dynamic:
+            self.put(self.dialect.dynamic_shared.format(name=arena))
+        else:
+            self.put(f"{self.dialect.shared} uchar {arena}[{self.kernel.shared_bytes}] {aligned};")
         for b in shared:
-            type = f"{space} {memory_type(b.dtype)}*"
+            type = f"{self.dialect.spaces['shared']} {memory_type(b.dtype)}*".lstrip()
             self.put(f"{type} const {name[b]} = ({type})({arena} + {b.offset});")
             self.expressions.alignment[b] = ARRAY_ALIGNMENT if not b.offset else min(ARRAY_ALIGNMENT, b.offset & -b.offset)
 
@@ -287,15 +304,17 @@ class _KernelEmitter:
                 type = self.expressions.index_type if self._is_index(var, value) else value_type(var.type)
                 self.put(f"const {type} {self.bind(var, type)} = {text};")
             case Store():
-                self._store(stmt, declared)
+                self.store(stmt, declared)
             case Barrier(memory, reasons):
                 self._barrier(memory, reasons)
             case Prefetch(buffer, indices):
                 self.put(self.dialect.prefetch.format(pointer=self.expressions.pointer(buffer, indices)))
-            case Copy():  # no dialect here copies asynchronously: a copy lands as early as it may
-                self._store(at_once(stmt), declared)
-            case Commit() | Wait():
-                pass
+            case Copy():
+                self.copy(stmt, declared)
+            case Commit():
+                self.put_if(self.dialect.commit)
+            case Wait(pending):
+                self.put_if(self.dialect.wait.format(pending=pending))
             case Instruction():
                 self._instruction(stmt)
             case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await() | ir.Fence():
@@ -347,50 +366,6 @@ class _KernelEmitter:
         _restore(x.names, loop.var.name, saved[1])
         _restore(x.types, loop.var, saved[2])
         x.forget()
-
-    def _store(self, store: Store, declared: tuple[str, ...]) -> None:
-        x, buffer, value = self.expressions, store.buffer, store.value
-        n, scalar = ir.lanes(value), memory_type(buffer.dtype)
-        if buffer.vector:
-            self._register_store(store, n, declared)
-            return
-        text = x.stored(value, buffer.dtype, n)
-        if store.count is not None:
-            if n == 1:
-                inside = x.condition(Binary("<", index(0), store.count))
-                self.put(f"if ({inside}) {x.element(buffer, store.indices)} = {text};")
-            else:
-                helper = self.library.store_first(scalar, n, buffer.memory)
-                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.count)});")
-        elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
-            self.put(f"{self.library.store_streaming(scalar, n, buffer.memory)}({x.pointer(buffer, store.indices)}, {text});")
-        elif n == 1:
-            self.put(f"{x.element(buffer, store.indices)} = {text};")
-        else:
-            self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
-
-    def _register_store(self, store: Store, n: int, declared: tuple[str, ...]) -> None:
-        x, buffer, value = self.expressions, store.buffer, store.value
-        if store.count is not None:  # keep the lanes that are not written
-            inside = Binary("<", Ramp(index(0), n) if n > 1 else index(0), store.count)
-            value = Select(inside, value, Load(buffer, store.indices, n))
-        pieces = x.pieces(buffer, store.indices, n)
-        scalar = memory_type(buffer.dtype)
-        text = x.stored(value, buffer.dtype, n)
-        if len(pieces) == 1:
-            name, lane, count = pieces[0]
-            type = f"{vector(scalar, buffer.vector)} " if name in declared else ""
-            self.put(f"{type}{x.part(name, buffer.vector, lane, count)} = {text};")
-            return
-        for name in declared:
-            self.put(f"{vector(scalar, buffer.vector)} {name};")
-        whole = self.names.fresh("whole")
-        self.put(f"const {vector(scalar, n)} {whole} = {text};")
-        taken = 0
-        for name, lane, count in pieces:
-            source = f"{whole}.s{''.join(LANE_DIGITS[taken : taken + count])}"
-            self.put(f"{x.part(name, buffer.vector, lane, count)} = {source};")
-            taken += count
 
     def _barrier(self, memory: tuple[str, ...], reasons: tuple[str, ...]) -> None:
         if self.kernel.threads == 1:  # a lone thread sees its own writes
@@ -453,14 +428,3 @@ def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
 def printable(text: str) -> str:
     """A text of somebody else's, such as a file's name, as it may stand in a line of a source: without what would end the line."""
     return "".join(c if c.isprintable() else " " for c in text)
-
-
-def at_once(copy: Copy) -> Store:
-    """An asynchronous copy as a store: what does not exist becomes 0, as in the copy."""
-    type = copy.source.dtype
-    if copy.count is None or copy.lanes > 1:
-        fill = None if copy.count is None else const(0, type)
-        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
-    else:
-        value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
-    return Store(copy.target, copy.target_indices, value, span=copy.span)

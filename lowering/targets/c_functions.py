@@ -24,7 +24,7 @@ class Function:
 
 
 _EXP = """
-static inline $T exp_$T($T x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+${inline} $T exp_$T($T x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
     $T y = x > 89.0f ? ($T)(89.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
     const $T shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
@@ -42,7 +42,7 @@ $end}
 """
 
 _FAST_EXP = """
-static inline $T fast_exp_$T($T x) {  // 2^(x log2(e)) with the product rounded: the error grows with |x|
+${inline} $T fast_exp_$T($T x) {  // 2^(x log2(e)) with the product rounded: the error grows with |x|
     $T y = x > 89.0f ? ($T)(89.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
     const $T shifted = y * 1.44269504f + 12582912.0f;
@@ -67,7 +67,7 @@ _SCALED = """\
 """
 
 _EXP2 = """
-static inline $T exp2_$T($T x) {  // 2^n * 2^r with n whole and |r| <= 1/2
+${inline} $T exp2_$T($T x) {  // 2^n * 2^r with n whole and |r| <= 1/2
     $T y = x > 129.0f ? ($T)(129.0f) : x;
     y = y < -151.0f ? ($T)(-151.0f) : y;
     const $T shifted = y + 12582912.0f;
@@ -85,7 +85,7 @@ static inline $T exp2_$T($T x) {  // 2^n * 2^r with n whole and |r| <= 1/2
 
 # log(2^e * (1 + f)) with f in sqrt(1/2)-1 .. sqrt(2)-1; $result puts e and log(1 + f) together.
 _LOGARITHM = """
-static inline $T $name($T x) {
+${inline} $T $name($T x) {
     const $T scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;  // denormals
     const $T shift = x < 1.17549435e-38f ? ($T)(-23.0f) : ($T)(0.0f);
     const $I bits = as_$I(scaled);
@@ -113,7 +113,7 @@ _LOG2 = _LOGARITHM.replace("$name", "log2_$T").replace(
 )
 
 _TANH = """
-static inline $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
+${inline} $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
     const $T s = a * a;
     $T p = s * -5.71703678e-3f + 2.06505787e-2f;
@@ -127,7 +127,7 @@ static inline $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2
 """
 
 _ERF = """
-static inline $T erf_$T($T x) {  // an odd polynomial near zero, 1 - exp(-|x| q(|x|)) elsewhere
+${inline} $T erf_$T($T x) {  // an odd polynomial near zero, 1 - exp(-|x| q(|x|)) elsewhere
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
     const $T s = x * x;
     $T p = s * -5.96425263e-4f + 4.98800399e-3f;
@@ -150,7 +150,7 @@ static inline $T erf_$T($T x) {  // an odd polynomial near zero, 1 - exp(-|x| q(
 
 # sin(|x|) and cos(|x|): the quarter turns taken off in four steps that are exact below 8192, then both polynomials.
 _WAVE = """
-static inline $T $name($T x) {
+${inline} $T $name($T x) {
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
     const $T shifted = a * 6.36619772e-1f + 12582912.0f;
     const $T n = shifted - 12582912.0f;
@@ -176,7 +176,7 @@ _SIN = (
 _COS = _WAVE.replace("$name", "cos_$T").replace("$quarter", " + 1").replace("$sign", "").replace("$far", "$far_cos")
 
 _SIGMOID = """
-static inline $T sigmoid_$T($T x) {  // exp(x) / (1 + exp(x)) on the left, so that small results keep their precision
+${inline} $T sigmoid_$T($T x) {  // exp(x) / (1 + exp(x)) on the left, so that small results keep their precision
     const $T e = exp_$T(as_$T(as_$I(x) | ~0x7fffffff));
     const $T r = 1.0f / (1.0f + e);
     return x >= 0.0f ? r : e * r;

@@ -26,14 +26,14 @@ BITS = {
 }
 
 _MAXIMUM = """
-static inline $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
+${inline} $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
     const $T r = a $op b ? a : b;
     return a == a ? r : a;
 }
 """
 
 _FLOOR_DIVIDE_SIGNED = """
-static inline $T ${name}($T a, $T b) {  // towards minus infinity; 0 for a divisor of 0
+${inline} $T ${name}($T a, $T b) {  // towards minus infinity; 0 for a divisor of 0
     const $T d = ((b == ($T)(0)) | (b == ($T)(-1))) ? ($T)(1) : b;
     const $T q = a / d;
     const $T r = a - q * d;
@@ -42,33 +42,33 @@ static inline $T ${name}($T a, $T b) {  // towards minus infinity; 0 for a divis
 }
 """
 _FLOOR_MODULO_SIGNED = """
-static inline $T ${name}($T a, $T b) {  // with the divisor's sign; 0 for a divisor of 0
+${inline} $T ${name}($T a, $T b) {  // with the divisor's sign; 0 for a divisor of 0
     const $T d = ((b == ($T)(0)) | (b == ($T)(-1))) ? ($T)(1) : b;
     const $T r = a % d;
     return ((r != ($T)(0)) & ((r ^ d) < ($T)(0))) ? r + d : r;
 }
 """
 _FLOOR_DIVIDE_UNSIGNED = """
-static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
+${inline} $T ${name}($T a, $T b) {  // 0 for a divisor of 0
     const $T d = (b == ($T)(0)) ? ($T)(1) : b;
     return (b == ($T)(0)) ? ($T)(0) : a / d;
 }
 """
 _FLOOR_MODULO_UNSIGNED = """
-static inline $T ${name}($T a, $T b) {  // 0 for a divisor of 0
+${inline} $T ${name}($T a, $T b) {  // 0 for a divisor of 0
     const $T d = (b == ($T)(0)) ? ($T)(1) : b;
     return (b == ($T)(0)) ? ($T)(0) : a % d;
 }
 """
 _FLOOR_MODULO_FLOAT = """
-static inline $T ${name}($T a, $T b) {  // with the divisor's sign
+${inline} $T ${name}($T a, $T b) {  // with the divisor's sign
     const $T r = $fmod;
     const $T moved = ((r != 0) & ((b < 0) != (r < 0))) ? r + b : r;
     return (moved == 0) ? copysign(moved, b) : moved;
 }
 """
 _FLOOR_DIVIDE_FLOAT = """
-static inline $T ${name}($T a, $T b) {  // the quotient that belongs to the floored remainder
+${inline} $T ${name}($T a, $T b) {  // the quotient that belongs to the floored remainder
     const $T r = $fmod;
     const $T q = (a - r) / b;
     const $T lower = ((r != 0) & ((b < 0) != (r < 0))) ? q - ($T)(1) : q;
@@ -78,7 +78,7 @@ static inline $T ${name}($T a, $T b) {  // the quotient that belongs to the floo
 }
 """
 _INTEGER_POWER = """
-static inline $T ${name}($T base, $T exponent) {  // wraps; a negative exponent gives the truncated quotient
+${inline} $T ${name}($T base, $T exponent) {  // wraps; a negative exponent gives the truncated quotient
     ${negative}ulong result = 1, factor = (ulong)base;
     for (ulong rest = (ulong)exponent; rest != 0; rest >>= 1) {
         if (rest & 1) result *= factor;
@@ -89,19 +89,19 @@ static inline $T ${name}($T base, $T exponent) {  // wraps; a negative exponent 
 """
 
 _FROM_BFLOAT16 = """
-static inline $F ${name}($H bits) {
+${inline} $F ${name}($H bits) {
     return as_$F(convert_$U(bits) << 16);
 }
 """
 _TO_BFLOAT16 = """
-static inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
+${inline} $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
     const $U bits = as_$U(x);
     const $U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return convert_$H(x != x ? (bits >> 16) | 0x40u : rounded);
 }
 """
 _FROM_FLOAT16 = """
-static inline $F ${name}($H bits) {  // exact: the exponent moved to its new bias, denormals by subtraction
+${inline} $F ${name}($H bits) {  // exact: the exponent moved to its new bias, denormals by subtraction
     const $U h = convert_$U(bits);
     const $U exponent = h & 0x7c00u;
     const $U wide = ((h & 0x7fffu) << 13) + 0x38000000u;
@@ -112,7 +112,7 @@ static inline $F ${name}($H bits) {  // exact: the exponent moved to its new bia
 }
 """
 _TO_FLOAT16 = """
-static inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
+${inline} $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
     const $U bits = as_$U(x);
     const $U a = bits & 0x7fffffffu;
     const $U special = a > 0x7f800000u ? ($U)(0x7e00u) : ($U)(0x7c00u);
@@ -124,29 +124,29 @@ static inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
 """
 
 _LOAD_FIRST = """
-static inline $T ${name}(const $space $C* p, long count, $T others) {  // touches the first `count` elements only
-$masked    if (count >= $N) return *(const $space $P*)p;
+${inline} $T ${name}(const $space$C* p, long count, $T others) {  // touches the first `count` elements only
+$masked    if (count >= $N) return *(const $space$P*)p;
     $T v = others;
 $lanes    return v;
 $end}
 """
 _STORE_FIRST = """
-static inline void ${name}($space $C* p, $T v, long count) {  // touches the first `count` elements only
+${inline} void ${name}($space$C* p, $T v, long count) {  // touches the first `count` elements only
 $masked    if (count >= $N) {
-        *($space $P*)p = v;
+        *($space$P*)p = v;
         return;
     }
 $lanes$end}
 """
 _STORE_STREAMING = """
-static inline void ${name}($space $C* p, $T v) {  // past the caches where the place is aligned
+${inline} void ${name}($space$C* p, $T v) {  // past the caches where the place is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & $mask) == 0) {
-        __builtin_nontemporal_store(v, ($space $T*)p);
+        __builtin_nontemporal_store(v, ($space$T*)p);
         return;
     }
 $pieces#endif
-    *($space $P*)p = v;
+    *($space$P*)p = v;
 }
 """
 
@@ -175,21 +175,42 @@ class Library:
 
     def _add(self, name: str, template: str, **fields: str) -> str:
         if name not in self._texts:
-            self._texts[name] = Template(template).substitute(name=name, **fields)
+            self._texts[name] = Template(template).substitute(name=name, inline=self.dialect.inline, **fields)
         return name
 
     def define(self, text: str) -> None:
         """A definition that an instruction brings along."""
         self._texts[text] = text.rstrip("\n") + "\n"
 
-    def unaligned(self, scalar: str, lanes: int) -> str:
-        """A vector type for places that are aligned to an element only."""
-        full = vector(scalar, lanes)
-        text = "typedef $C ${name} __attribute__((ext_vector_type($N), aligned($B)));\n"
-        return self._add(f"{full}_u", text, C=scalar, N=str(lanes), B=str(BITS[scalar] // 8))
+    def place(self, scalar: str, lanes: int, known: int) -> str:
+        """A vector type for places that are known to be aligned to so many bytes."""
+        full, size = vector(scalar, lanes), BITS[scalar] // 8
+        if known % (size * lanes) == 0:
+            return full
+        bytes = size if self.dialect.vectors.native else known & -known
+        name = f"{full}_u" if bytes == size else f"{full}_u{bytes}"
+        if name not in self._texts:
+            self._texts[name] = self.dialect.vectors.unaligned.format(name=name, scalar=scalar, lanes=lanes, bytes=bytes)
+        return name
+
+    def lanewise(self, function: str, scalar: str, lanes: int, arguments: int) -> str:
+        """A function of scalars, for each lane of vectors."""
+        type, letters = vector(scalar, lanes), "abc"[:arguments]
+        calls = [f"{function}({', '.join(f'{x}[{i}]' for x in letters)})" for i in range(lanes)]
+        text = "\n${inline} $T ${name}($arguments) {\n    return $T($calls);\n}\n"
+        return self._add(f"{function.removesuffix('_' + scalar)}_{type}", text, T=type, calls=", ".join(calls),
+                         arguments=", ".join(f"$T {x}".replace("$T", type) for x in letters))  # fmt: skip
+
+    def _of_scalars(self, type: str) -> tuple[str, int] | None:
+        """The scalar and the lanes of a vector type that helpers take lane by lane; None for a type that they take as it is."""
+        scalar = type.rstrip("0123456789")
+        return None if scalar == type or self.dialect.vectors.native else (scalar, int(type.removeprefix(scalar)))
 
     def function(self, name: str, type: str, fast: bool = False) -> str:
         """One of c_functions.FUNCTIONS over a value type; fast: its less exact form, where there is one."""
+        apart = self._of_scalars(type)
+        if apart is not None:
+            return self.lanewise(self.function(name, apart[0], fast), *apart, 1)
         if fast and name in FAST:
             return self._add(f"fast_{name}_{type}", FAST[name].text, T=type, I=type.replace("float", "int"), **fields(type))
         definition = FUNCTIONS[name]
@@ -200,6 +221,11 @@ class Library:
     def extreme(self, op: str, type: str) -> str:
         """min or max of floats that hands on NaN."""
         word, sign = ("minimum", "<") if op == "min" else ("maximum", ">")
+        apart = self._of_scalars(type)
+        if apart is not None:
+            return self.lanewise(self.extreme(op, apart[0]), *apart, 2)
+        if word in self.dialect.functions:
+            return self.dialect.functions[word]
         return self._add(f"{word}_{type}", _MAXIMUM, T=type, op=sign)
 
     def floored(self, op: str, scalar: str, lanes: int) -> str:
@@ -211,6 +237,8 @@ class Library:
         }  # fmt: skip
         word = "floor_divide" if op == "//" else "floor_modulo"
         type = vector(scalar, lanes)
+        if lanes > 1 and not self.dialect.vectors.native:
+            return self.lanewise(self.floored(op, scalar, 1), scalar, lanes, 2)
         each = ", ".join(f"fmod(a.s{d}, b.s{d})" for d in LANE_DIGITS[:lanes])  # PoCL's fmod of a vector of doubles is wrong
         fmod = f"({type})({each})" if scalar == "double" and lanes > 1 else "fmod(a, b)"
         return self._add(f"{word}_{type}", table[op, kind], T=type, fmod=fmod)
@@ -222,6 +250,9 @@ class Library:
 
     def convert_bits(self, dtype_name: str, to_float: bool, lanes: int) -> str:
         """Between a 16-bit float's bits and float."""
+        own = f"{dtype_name}_to_float" if to_float else f"float_to_{dtype_name}"
+        if own in self.dialect.functions:
+            return self.dialect.functions[own]
         wide, narrow = vector("float", lanes), vector("ushort", lanes)
         table = {
             ("bfloat16", True): _FROM_BFLOAT16, ("bfloat16", False): _TO_BFLOAT16,
@@ -230,29 +261,39 @@ class Library:
         name = f"{dtype_name}_to_{wide}" if to_float else f"{wide}_to_{dtype_name}_{narrow}"
         return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=vector("uint", lanes))
 
-    def load_first(self, scalar: str, lanes: int, memory: str) -> str:
-        """A load of the first elements of a vector."""
-        each = "".join(f"    v.s{LANE_DIGITS[i]} = count > {i} ? p[{i}] : others.s{LANE_DIGITS[i]};\n" for i in range(lanes))
-        return self._add(f"load_first_{memory}_{vector(scalar, lanes)}", _LOAD_FIRST, lanes=each,
-                         **_masked(scalar, lanes, False), **self._place(scalar, lanes, memory))  # fmt: skip
+    def load_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
+        """A load of the first elements of a vector, from a place known to be aligned to so many bytes."""
+        v, others = ([self.dialect.part(x, lanes, i, 1) for i in range(lanes)] for x in ("v", "others"))
+        if self.dialect.vectors.native:
+            each = "".join(f"    {v[i]} = count > {i} ? p[{i}] : {others[i]};\n" for i in range(lanes))
+        else:  # a choice between two places would keep the vector in memory
+            each = "".join(f"    if (count > {i}) {v[i]} = p[{i}];\n" for i in range(lanes))
+        return self._first("load", _LOAD_FIRST, scalar, lanes, memory, known, each)
 
-    def store_first(self, scalar: str, lanes: int, memory: str) -> str:
-        """A store of the first elements of a vector."""
-        each = "".join(f"    if (count > {i}) p[{i}] = v.s{LANE_DIGITS[i]};\n" for i in range(lanes))
-        return self._add(f"store_first_{memory}_{vector(scalar, lanes)}", _STORE_FIRST, lanes=each,
-                         **_masked(scalar, lanes, True), **self._place(scalar, lanes, memory))  # fmt: skip
+    def store_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
+        """A store of the first elements of a vector, to a place known to be aligned to so many bytes."""
+        each = "".join(f"    if (count > {i}) p[{i}] = {self.dialect.part('v', lanes, i, 1)};\n" for i in range(lanes))
+        return self._first("store", _STORE_FIRST, scalar, lanes, memory, known, each)
+
+    def _first(self, word: str, template: str, scalar: str, lanes: int, memory: str, known: int, each: str) -> str:
+        place = self._place(scalar, lanes, memory, BITS[scalar] // 8 if self.dialect.vectors.native else known)
+        masked = _masked(scalar, lanes, word == "store") if self.dialect.masked_access else {"masked": "", "end": ""}
+        name = f"{word}_first_{memory}_{place['T'] if self.dialect.vectors.native else place['P']}"
+        return self._add(name, template, lanes=each, **masked, **place)
 
     def store_streaming(self, scalar: str, lanes: int, memory: str) -> str:
         """A store of a vector that is not read again soon."""
-        space = self.dialect.spaces[memory]
-        fields = {"mask": str(BITS[scalar] // 8 * lanes - 1), "pieces": _streamed_pieces(scalar, lanes, space)}
-        return self._add(
-            f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, **fields, **self._place(scalar, lanes, memory)
-        )
+        fields = {"mask": str(BITS[scalar] // 8 * lanes - 1), "pieces": _streamed_pieces(scalar, lanes, self._space(memory))}
+        place = self._place(scalar, lanes, memory, BITS[scalar] // 8)
+        return self._add(f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, **fields, **place)
 
-    def _place(self, scalar: str, lanes: int, memory: str) -> dict[str, str]:
-        wide = self.unaligned(scalar, lanes)
-        return {"T": vector(scalar, lanes), "C": scalar, "P": wide, "N": str(lanes), "space": self.dialect.spaces[memory]}
+    def _space(self, memory: str) -> str:
+        space = self.dialect.spaces[memory]
+        return f"{space} " if space else ""
+
+    def _place(self, scalar: str, lanes: int, memory: str, known: int) -> dict[str, str]:
+        wide = self.place(scalar, lanes, known)
+        return {"T": vector(scalar, lanes), "C": scalar, "P": wide, "N": str(lanes), "space": self._space(memory)}
 
 
 def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
@@ -262,7 +303,7 @@ def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
         return ""
     piece = vector(scalar, width)
     stores = [
-        f"        __builtin_nontemporal_store(v.s{LANE_DIGITS[first : first + width]}, ({space} {piece}*)(p + {first}));\n"
+        f"        __builtin_nontemporal_store(v.s{LANE_DIGITS[first : first + width]}, ({space}{piece}*)(p + {first}));\n"
         for first in range(0, lanes, width)
     ]
     return f"    if (((size_t)p & {STREAMED_BYTES - 1}) == 0) {{\n{''.join(stores)}        return;\n    }}\n"

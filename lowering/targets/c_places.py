@@ -13,7 +13,7 @@ from tilelang import dtype as dt
 from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, Ramp, lanes
-from tilelang.lowering.targets.c_dialect import LANE_DIGITS, Dialect, memory_bytes, memory_type, value_type, vector
+from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes, memory_type, value_type
 from tilelang.lowering.targets.c_library import Library
 from tilelang.simplify import Linear, interval, linear, weighted_sum
 
@@ -43,7 +43,7 @@ class Places:
         self.dialect, self.library = dialect, library
         self.index_type = "int" if kernel.index_bits == 32 else "long"
         self.index_bits = kernel.index_bits
-        self.fast_math = kernel.fast_math
+        self.fast_math, self.contract = kernel.fast_math, kernel.contract
         self.names: dict[Any, str] = {}
         self.types: dict[Var, str] = {}  # C type of each variable in scope
         self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
@@ -188,12 +188,16 @@ class Places:
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         return f"{self.names[buffer]}[{self.offset(buffer, indices)}]"
 
+    def known_alignment(self, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
+        """Bytes of which an element's address is certainly a multiple."""
+        size = memory_bytes(buffer.dtype)
+        terms, constant = weighted_sum(indices, buffer.strides)
+        return gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
+
     def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
         """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
-        scalar, size = memory_type(buffer.dtype), memory_bytes(buffer.dtype)
-        terms, constant = weighted_sum(indices, buffer.strides)
-        known = gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
-        type = vector(scalar, n) if known % (size * n) == 0 else self.library.unaligned(scalar, n)
+        scalar, known = memory_type(buffer.dtype), self.known_alignment(buffer, indices)
+        type = self.library.place(scalar, n, known)
         space = self.dialect.spaces[buffer.memory]
         words = " ".join(w for w in (space, "const" if const else "", type) if w)
         return f"*({words}*)({self.pointer(buffer, indices)})"
@@ -227,4 +231,4 @@ class Places:
 
     def part(self, name: str, width: int, lane: int, n: int) -> str:
         """Lanes of a variable."""
-        return name if n == width else f"{name}.s{''.join(LANE_DIGITS[lane : lane + n])}"
+        return self.dialect.part(name, width, lane, n)

@@ -305,7 +305,7 @@ def test_a_full_standard_output_is_a_short_error(gemm: str, arguments: tuple[str
     [
         (["run", "GEMM", "--bogus"], 2), (["run"], 2), (["source", "GEMM", "-s", "simt", "--until", "99"], 2), (["rnu"], 2),
         (["run", "GEMM", "-s", "simt", "-o", "Q=x.npy"], 2), (["source", "GEMM", "-s", "simt", "--profile", "nope"], 2),
-        (["source", "GEMM", "-s", "simt", "--target", "cuda"], 1), (["run", "GEMM", "-s", "simt", "-o", "/no/where.npy"], 1),
+        (["source", "GEMM", "-s", "simt", "--target", "metal"], 1), (["run", "GEMM", "-s", "simt", "-o", "/no/where.npy"], 1),
         (["run", "GEMM", "-s", "simt", "-S", "M=4000000000", "-S", "K=4000000000"], 1),
     ],
 )  # fmt: skip
@@ -313,6 +313,12 @@ def test_errors_about_the_request_are_json_and_have_no_place(gemm: str, argument
     result = tilelang(*(a.replace("GEMM", gemm) for a in arguments), "--json")
     (error,) = of_json(result)["errors"]
     assert result.exit_code == code and error["message"] and error["file"] is None and error["line"] is None
+
+
+@pytest.mark.parametrize(("target", "word"), [("cuda", "__global__"), ("hip", "hip_runtime.h"), ("opencl", "__kernel")])
+def test_the_source_for_a_target(gemm: str, target: str, word: str) -> None:
+    result = tilelang("source", gemm, "-s", "simt", "--target", target)
+    assert result.exit_code == 0 and word in result.stdout
 
 
 def test_run_for_a_target(gemm: str) -> None:

@@ -1,0 +1,119 @@
+"""Stores and asynchronous copies of the kernel IR as statements of C.
+
+A store to a promoted register buffer writes its named variables, piece by piece where it touches several; a store to memory is one
+vector where the dialect can reach one. An asynchronous copy that the dialect, or the alignment, does not allow is a store: it lands
+as early as it may.
+"""
+
+from __future__ import annotations
+
+from tilelang.expr import Binary, Expr, Select, const, index
+from tilelang.lowering import ir
+from tilelang.lowering.ir import Copy, Load, Ramp, Store
+from tilelang.lowering.targets.c_dialect import STREAMED_BYTES, Dialect, memory_bytes, memory_type, vector
+from tilelang.lowering.targets.c_expressions import Expressions
+from tilelang.lowering.targets.c_library import Library
+from tilelang.lowering.targets.c_names import Names
+
+INDENT = "    "
+
+
+class Stores:
+    """Prints the stores of one kernel, line by line."""
+
+    dialect: Dialect
+    expressions: Expressions
+    library: Library
+    names: Names
+    lines: list[str]
+    depth: int
+
+    def put(self, text: str) -> None:
+        self.lines.append(INDENT * self.depth + text)
+
+    def put_if(self, text: str) -> None:
+        """A statement that the dialect may not have."""
+        if text:
+            self.put(text)
+
+    def store(self, store: Store, declared: tuple[str, ...]) -> None:
+        x, buffer, value = self.expressions, store.buffer, store.value
+        n, scalar = ir.lanes(value), memory_type(buffer.dtype)
+        if buffer.vector:
+            self._register_store(store, n, declared)
+            return
+        text = x.stored(value, buffer.dtype, n)
+        if store.count is not None:
+            if n == 1:
+                inside = x.condition(Binary("<", index(0), store.count))
+                self.put(f"if ({inside}) {x.element(buffer, store.indices)} = {text};")
+            else:
+                helper = self.library.store_first(scalar, n, buffer.memory, x.known_alignment(buffer, store.indices))
+                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.count)});")
+        elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
+            self._store_streaming(store, text)
+        elif n == 1:
+            self.put(f"{x.element(buffer, store.indices)} = {text};")
+        else:
+            self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
+
+    def _store_streaming(self, store: Store, text: str) -> None:
+        """A store past the caches, by the dialect's own function where the place is aligned, else by a helper that looks."""
+        x, buffer, n = self.expressions, store.buffer, ir.lanes(store.value)
+        scalar, known = memory_type(buffer.dtype), x.known_alignment(buffer, store.indices)
+        own = self.dialect.functions.get("store_streaming")
+        if own is None:
+            self.put(f"{self.library.store_streaming(scalar, n, buffer.memory)}({x.pointer(buffer, store.indices)}, {text});")
+        elif known % STREAMED_BYTES == 0:
+            self.put(f"{own}({x.pointer(buffer, store.indices)}, {text});")
+        else:
+            self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
+
+    def copy(self, copy: Copy, declared: tuple[str, ...]) -> None:
+        """An asynchronous copy; where the dialect has none, or not from there, a store: it lands as early as it may."""
+        x, of = self.expressions, memory_bytes(copy.source.dtype)
+        ends = (copy.source, copy.source_indices), (copy.target, copy.target_indices)
+        bytes = of * copy.lanes
+        if not self.dialect.copy or any(x.known_alignment(buffer, indices) % bytes for buffer, indices in ends):
+            self.store(at_once(copy), declared)
+            return
+        source, target = (x.pointer(buffer, indices) for buffer, indices in ends)
+        if copy.count is None:
+            self.put(self.dialect.copy.format(bytes=bytes, target=target, source=source))
+            return
+        existing = x.index(copy.count) if of == 1 else f"{x.index(copy.count, 11)} * {of}"
+        self.put(self.dialect.copy_first.format(bytes=bytes, target=target, source=source, existing=existing))
+
+    def _register_store(self, store: Store, n: int, declared: tuple[str, ...]) -> None:
+        x, buffer, value = self.expressions, store.buffer, store.value
+        if store.count is not None:  # keep the lanes that are not written
+            inside = Binary("<", Ramp(index(0), n) if n > 1 else index(0), store.count)
+            value = Select(inside, value, Load(buffer, store.indices, n))
+        pieces = x.pieces(buffer, store.indices, n)
+        scalar = memory_type(buffer.dtype)
+        text = x.stored(value, buffer.dtype, n)
+        if len(pieces) == 1:
+            name, lane, count = pieces[0]
+            type = f"{vector(scalar, buffer.vector)} " if name in declared else ""
+            self.put(type + self.dialect.set_part(name, buffer.vector, lane, count, text))
+            return
+        for name in declared:
+            self.put(f"{vector(scalar, buffer.vector)} {name};")
+        whole = self.names.fresh("whole")
+        self.put(f"const {vector(scalar, n)} {whole} = {text};")
+        taken = 0
+        for name, lane, count in pieces:
+            source = self.dialect.part(whole, n, taken, count)
+            self.put(self.dialect.set_part(name, buffer.vector, lane, count, source))
+            taken += count
+
+
+def at_once(copy: Copy) -> Store:
+    """An asynchronous copy as a store: what does not exist becomes 0, as in the copy."""
+    type = copy.source.dtype
+    if copy.count is None or copy.lanes > 1:
+        fill = None if copy.count is None else const(0, type)
+        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
+    else:
+        value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
+    return Store(copy.target, copy.target_indices, value, span=copy.span)

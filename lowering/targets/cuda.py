@@ -1,0 +1,202 @@
+"""CUDA C++ for NVIDIA's GPUs, as NVRTC and nvcc compile it.
+
+What one machine instruction does stands behind a named function in a header: conversions of 16-bit floats, asynchronous copies, stores
+past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide 12.9, section 17.1, table 16; it
+states them against the correctly rounded result, so half an ulp is added.
+"""
+
+from __future__ import annotations
+
+from tilelang.lowering.targets import cpp
+from tilelang.lowering.targets.c_dialect import Dialect
+
+_ULPS = {
+    "exp": 1.5, "exp2": 2.5, "log": 1.5, "log2": 1.5, "log1p": 1.5, "expm1": 1.5, "sqrt": 0.5, "rsqrt": 2.5, "sin": 2.5, "cos": 2.5,
+    "tanh": 2.5, "erf": 2.5, "pow": 4.5, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0, "/": 0.5,
+}  # fmt: skip
+
+_UNUSED = ("__global__", "#pragma nv_diag_suppress 177  // names that are declared and not used\n")
+_SPECIAL = "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n"
+
+_FLOAT16 = f"""
+{cpp.INLINE} float float16_to_float(ushort bits) {{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}}
+{cpp.INLINE} ushort float_to_float16(float x) {{
+    ushort bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}}
+{cpp.INLINE} uint pair_to_float16(float low, float high) {{
+#if __CUDA_ARCH__ >= 800
+    uint bits;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+#else
+    return float_to_float16(low) | (uint)float_to_float16(high) << 16;
+#endif
+}}
+"""
+
+_BFLOAT16 = f"""
+{cpp.INLINE} float bfloat16_to_float(ushort bits) {{
+    return __uint_as_float((uint)bits << 16);
+}}
+{cpp.INLINE} ushort float_to_bfloat16(float x) {{  // to nearest, ties to even; NaN stays NaN
+#if __CUDA_ARCH__ >= 800
+    ushort bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+#else
+    const uint bits = __float_as_uint(x);
+    return (ushort)(x != x ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
+}}
+{cpp.INLINE} uint pair_to_bfloat16(float low, float high) {{
+#if __CUDA_ARCH__ >= 800
+    uint bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+    return bits;
+#else
+    return float_to_bfloat16(low) | (uint)float_to_bfloat16(high) << 16;
+#endif
+}}
+"""
+
+_EXTREMES = f"""
+{cpp.INLINE} float $1(float a, float b) {{  // NaN wins, as in NumPy
+#if __CUDA_ARCH__ >= 800
+    float r;
+    asm("$2.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a != a || b != b ? a + b : f$2f(a, b);
+#endif
+}}
+{cpp.INLINE} double $1(double a, double b) {{
+    return a != a || b != b ? a + b : f$2(a, b);
+}}
+"""
+
+_FAST_EXP = f"""
+{cpp.INLINE} float fast_exp(float x) {{
+    return __expf(x);
+}}
+"""
+
+_ROUNDED_PRODUCT = f"""
+{cpp.INLINE} float rounded_product(float a, float b) {{
+    return __fmul_rn(a, b);
+}}
+{cpp.INLINE} double rounded_product(double a, double b) {{
+    return __dmul_rn(a, b);
+}}
+"""
+
+_STORE_STREAMING = f"""
+template <class T, int N, int A, class P>
+{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // past the caches, 16 bytes at a time
+    const vec<uint, sizeof(T) * N / 4> words = reinterpret<vec<uint, sizeof(T) * N / 4>>(v);
+    for (int i = 0; i < (int)sizeof(T) * N / 16; ++i)
+        asm volatile("st.global.cs.v4.b32 [%0], {{%1, %2, %3, %4}};" ::"l"((char*)p + 16 * i), "r"(words.lane[4 * i]),
+                     "r"(words.lane[4 * i + 1]), "r"(words.lane[4 * i + 2]), "r"(words.lane[4 * i + 3])
+                     : "memory");
+}}
+"""
+
+_PREFETCH = f"""
+{cpp.INLINE} void prefetch_l2(const void* p) {{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}}
+"""
+
+# To shared memory, 4, 8 or 16 bytes; the first `existing` of them, and zeros behind. At once on devices without such copies.
+_ASYNC_COPY = f"""
+#if __CUDA_ARCH__ >= 800
+{cpp.INLINE} void async_copy_first_$1(void* target, const void* source, int existing) {{
+    asm volatile("cp.async.$2.shared.global [%0], [%1], $1, %2;" ::"r"((uint)__cvta_generic_to_shared(target)), "l"(source),
+                 "r"(existing)
+                 : "memory");
+}}
+{cpp.INLINE} void async_copy_$1(void* target, const void* source) {{
+    asm volatile("cp.async.$2.shared.global [%0], [%1], $1;" ::"r"((uint)__cvta_generic_to_shared(target)), "l"(source)
+                 : "memory");
+}}
+#else
+{cpp.INLINE} void async_copy_first_$1(void* target, const void* source, int existing) {{
+    for (int i = 0; i < $1; ++i) ((uchar*)target)[i] = i < existing ? ((const uchar*)source)[i] : (uchar)0;
+}}
+{cpp.INLINE} void async_copy_$1(void* target, const void* source) {{
+    *(vec<uint, $1 / 4>*)target = *(const vec<uint, $1 / 4>*)source;
+}}
+#endif
+"""
+
+_GROUPS = f"""
+{cpp.INLINE} void async_commit() {{  // closes the group of this thread's copies
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}}
+template <int PENDING>
+{cpp.INLINE} void async_wait() {{  // until at most PENDING groups are unfinished
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+#endif
+}}
+"""
+
+_FUNCTIONS = (
+    (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
+    (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
+    (r"bfloat16", _BFLOAT16),
+    (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
+    (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
+    (r"\bfast_exp\(", _FAST_EXP),
+    (r"\brounded_product\(", _ROUNDED_PRODUCT),
+    (r"\bstore_streaming\(", _STORE_STREAMING),
+    (r"\bprefetch_l2\(", _PREFETCH),
+    *(
+        (rf"\basync_copy_(?:first_)?{n}\(", _ASYNC_COPY.replace("$1", n).replace("$2", by))
+        for n, by in (("4", "ca"), ("8", "ca"), ("16", "cg"))
+    ),
+    (r"\basync_(?:commit|wait)\b", _GROUPS),
+)  # fmt: skip
+
+_RESERVED = frozenset(
+    """rounded_product async_copy_4 async_copy_8 async_copy_16 async_copy_first_4 async_copy_first_8 async_copy_first_16 async_commit
+    async_wait uint3 cudaError_t""".split()
+)
+
+DIALECT = Dialect(
+    name="cuda",
+    spaces={"global": "", "shared": "", "register": ""},
+    shared="__shared__",
+    kernel='extern "C" __global__ void __launch_bounds__({threads})\n{name}',
+    block_number=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    thread_number="threadIdx.x",
+    fences={},
+    barrier="__syncthreads();",
+    prefetch="prefetch_l2({pointer});",
+    no_contraction="",
+    rounded_product="rounded_product",
+    reserved=cpp.RESERVED | _RESERVED,
+    functions=cpp.SHARED_FUNCTIONS,
+    fast_functions={"exp": "fast_exp"},
+    own=frozenset(),
+    ulps=_ULPS,
+    headers=(_UNUSED, cpp.OPEN, *cpp.headers(cpp.LANES_AS_BYTES, cpp.CAST_OF_BYTES), *_FUNCTIONS, *cpp.TYPE_HEADERS),
+    closing=cpp.CLOSING,
+    restrict="__restrict__",
+    vectors=cpp.VECTORS,
+    inline=cpp.INLINE,
+    argument_alignment=16,
+    static_shared_bytes=48 * 1024,
+    dynamic_shared="extern __shared__ uchar {name}[] __attribute__((aligned(64)));",
+    copy="async_copy_{bytes}({target}, {source});",
+    copy_first="async_copy_first_{bytes}({target}, {source}, {existing});",
+    commit="async_commit();",
+    wait="async_wait<{pending}>();",
+)  # fmt: skip

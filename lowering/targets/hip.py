@@ -1,0 +1,116 @@
+"""HIP C++ for AMD's GPUs, as clang compiles it, with ROCm's header or with the one beside lowering/compilers/clang.py.
+
+Nothing of ROCm's device libraries is called: hip_functions.py has the functions. What one machine instruction or builtin does stands
+behind a named function in a header, under the same name as in cuda.py. Copies from global to shared memory are made at once.
+"""
+
+from __future__ import annotations
+
+from tilelang.lowering.targets import cpp, hip_functions
+from tilelang.lowering.targets.c_dialect import Dialect
+
+_INCLUDE = ("__global__", "#include <hip/hip_runtime.h>\n")
+
+_SPECIAL = """\
+#undef INFINITY
+#undef NAN
+#define INFINITY __builtin_inff()
+#define NAN __builtin_nanf("")
+"""
+
+_FLOAT16 = f"""
+{cpp.INLINE} float float16_to_float(ushort bits) {{
+    return (float)__builtin_bit_cast(_Float16, bits);
+}}
+{cpp.INLINE} ushort float_to_float16(float x) {{
+    return __builtin_bit_cast(ushort, (_Float16)x);
+}}
+{cpp.INLINE} uint pair_to_float16(float low, float high) {{
+    return float_to_float16(low) | (uint)float_to_float16(high) << 16;
+}}
+"""
+
+_BFLOAT16 = f"""
+{cpp.INLINE} float bfloat16_to_float(ushort bits) {{
+    return __builtin_bit_cast(float, (uint)bits << 16);
+}}
+{cpp.INLINE} ushort float_to_bfloat16(float x) {{  // to nearest, ties to even; NaN stays NaN
+#if defined(__gfx950__)
+    return __builtin_bit_cast(ushort, (__bf16)x);
+#else
+    const uint bits = __builtin_bit_cast(uint, x);
+    return (ushort)(x != x ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+#endif
+}}
+{cpp.INLINE} uint pair_to_bfloat16(float low, float high) {{
+    return float_to_bfloat16(low) | (uint)float_to_bfloat16(high) << 16;
+}}
+"""
+
+_EXTREMES = f"""
+{cpp.INLINE} float $1(float a, float b) {{  // NaN wins, as in NumPy
+    return a != a || b != b ? a + b : __builtin_f$2f(a, b);
+}}
+{cpp.INLINE} double $1(double a, double b) {{
+    return a != a || b != b ? a + b : __builtin_f$2(a, b);
+}}
+"""
+
+_FAST_EXP = f"""
+{cpp.INLINE} float fast_exp(float x) {{
+    return __builtin_exp2f(x * 1.44269504f);
+}}
+"""
+
+_STORE_STREAMING = f"""
+template <class T, int N, int A, class P>
+{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // past the caches, 16 bytes at a time
+    typedef uint piece __attribute__((ext_vector_type(4)));
+    const vec<uint, sizeof(T) * N / 4> w = reinterpret<vec<uint, sizeof(T) * N / 4>>(v);
+    for (int i = 0; i < (int)sizeof(T) * N / 4; i += 4)
+        __builtin_nontemporal_store(piece{{w.lane[i], w.lane[i + 1], w.lane[i + 2], w.lane[i + 3]}}, (piece*)((uint*)p + i));
+}}
+"""
+
+_PREFETCH = f"""
+{cpp.INLINE} void prefetch_l2(const void* p) {{
+    __builtin_prefetch(p);
+}}
+"""
+
+_FUNCTIONS = (
+    (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
+    (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
+    (r"bfloat16", _BFLOAT16),
+    (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
+    (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
+    (r"\bfast_exp\(", _FAST_EXP),
+    (r"\bstore_streaming\(", _STORE_STREAMING),
+    (r"\bprefetch_l2\(", _PREFETCH),
+    *hip_functions.HEADERS,
+)
+
+DIALECT = Dialect(
+    name="hip",
+    spaces={"global": "", "shared": "", "register": ""},
+    shared="__shared__",
+    kernel='extern "C" __global__ void __launch_bounds__({threads})\n{name}',
+    block_number=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    thread_number="threadIdx.x",
+    fences={},
+    barrier="__syncthreads();",
+    prefetch="prefetch_l2({pointer});",
+    no_contraction="#pragma clang fp contract(off)",
+    reserved=cpp.RESERVED | frozenset("exp_of_parts quarter_turns sine_of cosine_of as_int as_float".split()),
+    functions=cpp.SHARED_FUNCTIONS,
+    fast_functions={"exp": "fast_exp"},
+    own=frozenset({"sin", "cos", "tanh", "erf", "sigmoid"}),
+    missing=hip_functions.MISSING,
+    ulps=hip_functions.ULPS,
+    headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
+    closing=cpp.CLOSING,
+    restrict="__restrict__",
+    vectors=cpp.VECTORS,
+    inline=cpp.INLINE,
+    argument_alignment=16,
+)

@@ -1,0 +1,87 @@
+"""Every example's schedules through the compilers of both targets in C++: they compile, and those for threads keep to registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.gate.machine_code import MachineCode, compile_for_architecture, multiply_adds
+from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
+from tilelang.errors import Refusal
+from tilelang.machine import load_profile
+
+PROFILES = {"cuda": ("volta", "ampere", "hopper"), "hip": ("cdna2", "cdna3", "rdna3")}
+DIALECT_OF = {profile: dialect for dialect, profiles in PROFILES.items() for profile in profiles}
+CACHES = ("`l1`", "`l2`")  # no memories of these profiles: prefetches of the schedules for a CPU are refused
+
+
+def cases() -> list[Any]:
+    """Every example at its odd sizes for every device, at the others for one of each maker."""
+    return [
+        pytest.param(name, sizes, profile, id=f"{name}-{'x'.join(map(str, sizes))}-{profile}")
+        for name in NAMES
+        for sizes in SIZES[name]
+        for profile in DIALECT_OF
+        if sizes == SIZES[name][1] or profile in ("ampere", "cdna2")
+    ]
+
+
+def compiled(schedule: tl.Schedule, profile: str) -> MachineCode:
+    """A schedule's machine code; skips where the compiler is not installed."""
+    kernel = tl.compile(schedule, target=tl.target(DIALECT_OF[profile], profile=profile))
+    return compile_for_architecture(str(kernel.target.profile.architecture))(kernel.source)
+
+
+@pytest.mark.parametrize(("name", "sizes", "profile"), cases())
+def test_schedules_for_threads(name: str, sizes: tuple[int, ...], profile: str) -> None:
+    for schedule in filter(for_threads, schedules_for(name, sizes, load_profile(profile)).values()):
+        for used in compiled(schedule, profile).compiled.kernels:
+            assert used.stack_bytes == 0 and not used.spills
+
+
+@pytest.mark.parametrize("profile", ["ampere", "cdna2"])
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_for_cores(name: str, profile: str) -> None:
+    """One thread a block: no schedule for a GPU, but the text holds."""
+    for schedule in schedules_for(name, SIZES[name][1], load_profile(profile)).values():
+        if for_threads(schedule):
+            continue
+        try:
+            assert compiled(schedule, profile).compiled.kernels
+        except Refusal as refusal:
+            assert refusal.code == "unknown-memory" and any(cache in refusal.message for cache in CACHES)
+
+
+def product(profile: str) -> tl.Schedule:
+    """The product of 512 x 512 x 256 by tiles of 128 x 128 x 8."""
+    example = load("01_matmul")
+    made: tl.Schedule = example.gemm_simt(example.matmul(512, 512, 256), columns=load_profile(profile).warp_size)
+    return made
+
+
+@pytest.mark.parametrize("profile", ["ampere", "hopper"])
+def test_the_main_loop_of_a_product_on_nvidia(profile: str) -> None:
+    """For each round along k: 8 x 8 multiply-adds of a thread, and its 8 + 8 elements of shared memory in vectors of 4."""
+    code = compiled(product(profile), profile)
+    loop = code.listing.main_loop("FFMA")
+    rounds = loop.count("FFMA") // 64
+    assert loop.count("FFMA") == multiply_adds(loop) == 64 * rounds > 0
+    assert loop.count("LDS") == loop.count("LDS.128") == 4 * rounds
+    assert code.listing.count("LDG.") == code.listing.count("LDG.E.128") > 0  # A, which is transposed on its way
+    assert code.listing.count("LDGSTS") == code.listing.count("LDGSTS.E.BYPASS.128") > 0  # B
+    assert not code.uses.spills and code.uses.registers <= 128  # two blocks of 256 threads on a multiprocessor
+
+
+@pytest.mark.parametrize("profile", ["cdna2", "cdna3", "rdna3"])
+def test_the_main_loop_of_a_product_on_amd(profile: str) -> None:
+    """The same; two multiply-adds are one packed instruction."""
+    code = compiled(product(profile), profile)
+    loop = code.listing.main_loop("ds_read_b128", "ds_load_b128")
+    products = loop.count("v_fma", "v_fmac", "v_dual_fma") + 2 * loop.count("v_pk_fma")
+    rounds = loop.count("ds_read_b128", "ds_load_b128") // 4
+    assert rounds == 8 and loop.count("ds_read", "ds_load") == 4 * rounds
+    assert products == 64 * rounds
+    assert loop.count("global_load_dwordx4", "global_load_b128") == loop.count("global_load") == 2
+    assert not code.uses.spills
