@@ -1,6 +1,9 @@
-"""Small kernels built by hand, run on the device here: what the tests of the emitter share."""
+"""Small kernels built by hand, run on the device here or emulated as CUDA and HIP text: what the tests of the emitter share."""
 
+import contextlib
+import contextvars
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,15 +14,30 @@ from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Program, Store
 from tilelang.lowering.targets import c_family
+from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.testing import emulation
 from tilelang.testing.checking import connect
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
 
 
+_emulated = contextvars.ContextVar[Dialect | None]("emulated", default=None)
+
+
+@contextlib.contextmanager
+def emulating(dialect: Dialect | None) -> Iterator[None]:
+    """Within it, kernels run as text of a dialect on this processor; None: on the device here."""
+    token = _emulated.set(dialect)
+    yield
+    _emulated.reset(token)
+
+
 def run(kernel: Kernel, arrays: Arrays) -> str:
-    """Runs a kernel on arrays by buffer name, in place, on the best device here; gives the source."""
+    """Runs a kernel on arrays by buffer name, in place, on the best device here unless emulating; gives the source."""
     program = Program((kernel,), kernel.arguments)
+    if (emulated := _emulated.get()) is not None:
+        return _emulate(program, arrays, emulated)
     connection, dialect = connect()
     source = c_family.emit(program, dialect)
     name = c_family.kernel_names(program, dialect)[kernel.name]
@@ -28,6 +46,18 @@ def run(kernel: Kernel, arrays: Arrays) -> str:
     function([h.buffer for h in held])
     for h in held:
         h.land()
+    return source
+
+
+def _emulate(program: Program, arrays: Arrays, dialect: Dialect) -> str:
+    source = c_family.emit(program, dialect)
+    (kernel,) = program.kernels
+    name = c_family.kernel_names(program, dialect)[kernel.name]
+    launch = emulation.Launch(name, kernel.grid, kernel.threads, tuple(b.name for b in kernel.arguments))
+    found = emulation.run(source, [launch], {b.name: arrays[b.name] for b in kernel.arguments})
+    for b in kernel.arguments:
+        if arrays[b.name].flags.writeable:
+            arrays[b.name][...] = found[b.name]
     return source
 
 

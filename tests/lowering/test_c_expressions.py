@@ -1,30 +1,61 @@
-"""Expressions as C: what they compute on the OpenCL device here, against the scalar semantics in NumPy."""
+"""Expressions as C: what they compute on the device here, and as text of CUDA and HIP, against the scalar semantics in NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.lowering.c_family_cases import Array, elementwise, floats, integers, loads, places, run, same, splat, together
+from tests.lowering.c_family_cases import (
+    Array,
+    elementwise,
+    emulating,
+    floats,
+    integers,
+    loads,
+    places,
+    run,
+    same,
+    splat,
+    together,
+)
 from tilelang import dtype as dt
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES, Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
 from tilelang.lowering import scalar_semantics
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Ramp, Store
+from tilelang.lowering.targets import cuda, hip
+from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.testing import emulation
+
+
+@pytest.fixture(params=[None, cuda.DIALECT, hip.DIALECT], ids=["device", "cuda", "hip"], autouse=True)
+def emulated(request: pytest.FixtureRequest) -> Iterator[Dialect | None]:
+    """Every test runs on the device here, and as text of each dialect that this processor can emulate."""
+    reason = emulation.absent()
+    if request.param is not None and reason is not None:
+        pytest.skip(reason)
+    with emulating(request.param):
+        yield request.param
+
+
+def missing(dialect: Dialect | None, type: str) -> frozenset[str]:
+    """The functions of a type that a dialect does not have."""
+    return dialect.missing if dialect is not None and type == "float64" else frozenset()
+
 
 # ---------------------------------------------------------------- functions
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("type", ["float32", "float64", "float16"])
-def test_functions_agree_with_numpy(lanes: int, type: str) -> None:
+def test_functions_agree_with_numpy(lanes: int, type: str, emulated: Dialect | None) -> None:
     x = floats(3, type=type)
     x = np.where(np.abs(x) > 1000, x.dtype.type(3), x) if type != "float16" else x
     (v,) = loads({"x": x}, lanes)
     result = dt.float64 if type == "float64" else dt.float32
-    names = sorted({*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES})
+    names = sorted({*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES} - missing(emulated, type))
     found = together({f"{n}_of_x": Cast(Call(n, (v,)), dt.bool_ if n in PREDICATES else result) for n in names}, {"x": x}, lanes)
     wide = scalar_semantics.widen(x, dt.dtype(type))
     for name in names:
@@ -47,10 +78,10 @@ WORDS = {
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("type", ["float32", "float64", "bfloat16"])
-def test_operators_of_floats(type: str, lanes: int) -> None:
+def test_operators_of_floats(type: str, lanes: int, emulated: Dialect | None) -> None:
     t, inputs = dt.dtype(type), {"a": floats(1, type=type), "b": floats(2, type=type)}
     x, y = loads(inputs, lanes)
-    ops = ("+", "-", "*", "/", "//", "%", "min", "max", "pow", *COMPARED)
+    ops = [op for op in ("+", "-", "*", "/", "//", "%", "min", "max", "pow", *COMPARED) if op not in missing(emulated, type)]
     result = dt.compute_type(t)
     found = together({WORDS[op]: Cast(Binary(op, x, y), dt.bool_ if op in COMPARED else result) for op in ops}, inputs, lanes)
     for op in ops:

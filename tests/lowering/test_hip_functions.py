@@ -1,0 +1,72 @@
+"""Functions that the HIP target makes itself, emulated on this processor: within the ulps that are stated and that enter the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks import function_errors as fe
+from tests.lowering.c_family_cases import Arrays, emulating, loads, together
+from tilelang import bound
+from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
+from tilelang.lowering.targets import c_family, cuda, hip
+from tilelang.testing import emulation
+
+EVERY = {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *fe.TWO_ARGUMENTS}
+MADE = (
+    "log1p",
+    "expm1",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "sigmoid",
+    "pow",
+)  # of 32-bit floats; the others are the back end's
+
+
+@pytest.fixture(autouse=True)
+def emulated() -> Iterator[None]:
+    reason = emulation.absent()
+    if reason is not None:
+        pytest.skip(reason)
+    with emulating(hip.DIALECT):
+        yield
+
+
+def run(inputs: Arrays, names: tuple[str, ...]) -> Arrays:
+    x, y = loads(inputs, 1)
+    values: dict[str, Expr] = {f"{n}_of_x": Binary("pow", x, y) if n == "pow" else Call(n, (x,)) for n in names}
+    return {n.removesuffix("_of_x"): found for n, found in together(values, inputs, 1).items()}
+
+
+@pytest.mark.parametrize("dialect", [cuda.DIALECT, hip.DIALECT], ids=lambda d: d.name)
+def test_what_is_stated_enters_the_bound(dialect: c_family.Dialect) -> None:
+    stated = c_family.ulps(dialect)
+    assert all(stated[name] <= bound.ULPS[name] for name in EVERY - {"sigmoid"})
+
+
+@pytest.mark.parametrize("type", ["float32", "float64"])
+def test_functions_keep_their_stated_error(type: str) -> None:
+    x = fe.samples(type, 1 << 15 if type == "float32" else 1 << 13, 1)
+    inputs = {"x": x, "y": np.random.default_rng(1).permutation(x)}
+    names = MADE if type == "float32" else tuple(sorted(EVERY - {"/", "abs"} - hip.DIALECT.missing))
+    stated = c_family.ulps(hip.DIALECT) if type == "float32" else bound.ULPS
+    for name, result in run(inputs, names).items():
+        arguments = tuple(inputs.values()) if name == "pow" else (x,)
+        off = fe.errors(name, arguments, result)
+        worst = int(off.argmax())
+        at = ", ".join(repr(a[worst]) for a in arguments)
+        assert off[worst] <= stated[name], f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}"
+
+
+def test_sine_and_cosine_of_huge_numbers() -> None:
+    """Down to the last bit of the largest exponents, where a quarter turn is far below an ulp."""
+    exponents = np.arange(13, 128, dtype=np.float32)
+    mantissas = 1 + np.random.default_rng(2).random((64, 1), np.float32)
+    x = np.concatenate([(mantissas * 2**exponents).ravel(), -(mantissas * 2**exponents).ravel()]).astype(np.float32)
+    for name, result in run({"x": x, "y": x}, ("sin", "cos")).items():
+        assert fe.errors(name, (x,), result).max() <= 0.55
