@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
 
-.PHONY: check format lint types test
+.PHONY: check format lint types test gpu-bench
 check: lint types test
 
 lint:
@@ -18,3 +18,7 @@ test:
 format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
+
+# On a machine with a GPU; without one it says so and ends with 3. A GROUP is products, convolutions or memory.
+gpu-bench:
+	$(PYTHON) benchmarks/gpu.py $(GROUP) $(ARGUMENTS)

@@ -22,6 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# Whose versions a result is kept with.
+PACKAGES = (
+    "numpy", "torch", "triton", "pyopencl", "pocl-binary-distribution", "pycuda", "pyhip-interface", "cuda-bindings", "cupy-cuda13x",
+    "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cublas", "nvidia-cudnn-cu13", "ziglang",
+)  # fmt: skip
+
 FloatArray = npt.NDArray[np.float32]
 
 
@@ -130,7 +136,7 @@ class OpenCLBench:
 def environment(device: str) -> dict[str, object]:
     """What a result must be read with: device, processor, threads, versions, load, date."""
     versions = {}
-    for package in ("numpy", "torch", "pyopencl", "pocl-binary-distribution"):
+    for package in PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,283 @@
+"""What `benchmarks/gpu.py` measures: operators at sizes, each with the schedules that may compute it.
+
+Three groups: `products` (matrix products), `convolutions` (with depthwise ones), `memory` (what a device does as fast as it copies).
+roller.csv holds the 119 operators of ROLLER's evaluation (Zhu et al., OSDI 2022, Figure 10) with the times in milliseconds on a V100
+that the paper's artifact gives; its Figures 12, 13 and 15 are the sets `scaling` and `tensor cores` below. Images lie channels last
+here, for the peers too. Schedules are the examples'.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import tilelang as tl
+from tilelang.machine import Profile
+
+ROOT = Path(__file__).resolve().parent.parent
+GROUPS = ("products", "convolutions", "memory")
+SQUARES = (1024, 2048, 4096, 8192, 16384)
+Candidates = dict[str, Callable[[], tl.Schedule]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One operator at one size. make: its computation, of so many rows or images if a number is given. schedules: what may compute it.
+
+    facts: what its peers must know. exact: small integers give the same bits whatever the order of sums.
+    """
+
+    group: str
+    operator: str
+    size: str
+    type: tl.DType
+    make: Callable[[int | None], tl.Tensor]
+    schedules: Callable[[tl.Tensor, Profile], Candidates]
+    flops: float
+    facts: tuple[int, ...] = ()
+    exact: bool = True
+    set: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.group}/{self.set or 'ours'}/{self.operator}/{self.type.name}/{self.size}"
+
+
+@functools.cache
+def example(name: str) -> ModuleType:
+    """A module of examples/, by the name of its file."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def roller() -> tuple[tuple[str, str, tuple[int, ...]], ...]:
+    """The operators of roller.csv: name, kind, extents."""
+    with (ROOT / "benchmarks" / "roller.csv").open(encoding="utf-8") as file:
+        return tuple((row["id"], row["kind"], tuple(map(int, row["extents"].split()))) for row in csv.DictReader(file))
+
+
+def cases(group: str) -> tuple[Case, ...]:
+    """The cases of a group, the most telling first."""
+    made: dict[str, Callable[[], Iterator[Case]]] = {"products": products, "convolutions": convolutions, "memory": memory}
+    return tuple(made[group]())
+
+
+# ---------------------------------------------------------------- matrix products
+
+
+def products() -> Iterator[Case]:
+    """Squares in every type, ROLLER's products, and its families: Figure 12 (rows 512 to 16384) and 15 (float16)."""
+    for n in (8192, 4096, 2048, 1024, 16384):
+        for type in (tl.float16, tl.bfloat16, tl.float32):
+            yield product(n, n, n, type)
+    for name, kind, extents in roller():
+        if kind == "matmul":
+            m, n, k = extents
+            yield product(m, n, k, tl.float32, f"roller {name}")
+    for m in (512, 1024, 2048, 4096, 8192, 16384):
+        yield product(m, 1024, 4096, tl.float32, "roller scaling")
+    for n, k in ((4096, 1024), (1024, 1024), (1024, 4096), (1024, 16384)):
+        yield product(65536, n, k, tl.float16, "roller tensor cores")
+
+
+def product(m: int, n: int, k: int, type: tl.DType, set: str = "") -> Case:
+    """C = A B, of m x k by k x n."""
+    return Case(
+        "products", "matmul", f"{m}x{n}x{k}", type, lambda rows: example("01_matmul").matmul(rows or m, n, k, type),
+        product_schedules, 2.0 * m * n * k, set=set,
+    )  # fmt: skip
+
+
+def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
+    """The product's schedules for a profile, which refuses those whose instructions it lacks."""
+    made, warp = example("01_matmul"), profile.warp_size
+    simt: Candidates = {
+        "simt 128x128x8": lambda: made.gemm_simt(c, columns=warp),
+        "simt 64x64x16": lambda: made.gemm_simt(c, 64, 64, 16, warp),
+        "simt 128x64x16": lambda: made.gemm_simt(c, 128, 64, 16, warp),
+    }
+    others = {
+        name: getattr(made, name) for name in dir(made) if name.startswith("gemm_") and name not in ("gemm_cpu", "gemm_simt")
+    }
+    return {name.removeprefix("gemm_"): functools.partial(build, c) for name, build in others.items()} | simt
+
+
+# ---------------------------------------------------------------- convolutions
+
+
+def convolutions() -> Iterator[Case]:
+    """ROLLER's 44 convolutions and 23 depthwise ones, its Figure 13 (batches 128 to 8192), and a few of today's sizes."""
+    for n, h, c, f in ((32, 56, 64, 64), (32, 28, 128, 128), (32, 14, 256, 256), (32, 7, 512, 512)):
+        yield convolution((n, c, h, f, 3, 1, 1))
+    for name, kind, extents in roller():
+        if kind == "convolution":
+            yield convolution(extents, f"roller {name}")
+        elif kind == "depthwise":
+            yield depthwise(extents, f"roller {name}")
+    for n in (128, 256, 512, 1024, 2048, 4096, 8192):
+        yield convolution((n, 1024, 14, 2048, 1, 2, 0), "roller batches")
+
+
+def pixels(h: int, window: int, stride: int, padding: int) -> int:
+    """Output pixels along a side."""
+    return (h + 2 * padding - window) // stride + 1
+
+
+def convolution(extents: tuple[int, ...], set: str = "") -> Case:
+    """Images, channels, side, filters, window, stride, padding."""
+    n, c, h, f, r, stride, padding = extents
+    p = pixels(h, r, stride, padding)
+    return Case(
+        "convolutions", "convolution", f"{n}x{h}x{h}x{c} -> {f}, {r}x{r} /{stride}", tl.float32,
+        lambda rows: example("03_implicit_gemm").convolution(rows or n, h, c, f, r, stride, padding),
+        convolution_schedules, 2.0 * n * p * p * f * c * r * r, (stride, padding), set=set,
+    )  # fmt: skip
+
+
+def convolution_schedules(z: tl.Tensor, profile: Profile) -> Candidates:
+    made = example("03_implicit_gemm")
+    return {
+        "implicit 64x32x8": lambda: made.simt(z),
+        "implicit 64x64x8": lambda: made.simt(z, 64, 64, 8, 4),
+        "implicit 128x64x8": lambda: made.simt(z, 128, 64, 8, 8),
+    }
+
+
+def depthwise(extents: tuple[int, ...], set: str = "") -> Case:
+    """Images, channels, side, channels again, window, stride, padding."""
+    n, c, h, _, r, stride, padding = extents
+    p = pixels(h, r, stride, padding)
+    return Case(
+        "convolutions", "depthwise", f"{n}x{h}x{h}x{c}, {r}x{r} /{stride}", tl.float32,
+        lambda rows: depthwise_of(rows or n, c, h, r, stride, padding),
+        depthwise_schedules, 2.0 * n * p * p * c * r * r, (stride, padding), set=set,
+    )  # fmt: skip
+
+
+def depthwise_of(n: int, c: int, h: int, r: int, stride: int, padding: int) -> tl.Tensor:
+    """Every channel with its own window; 0 outside the image."""
+    side = pixels(h, r, stride, padding)
+    b, p, q, d, i, j = tl.axes(n=n, p=side, q=side, c=c, r=r, s=r)
+    X, W = tl.input("X", tl.float32, n=n, h=h, w=h, c=c), tl.input("W", tl.float32, i, j, d)
+    pixel = tl.pad(X[b, stride * p + i - padding, stride * q + j - padding, d], 0)
+    return tl.define("Z", tl.sum(pixel * W[i, j, d], over=(i, j)), b, p, q, d)
+
+
+def depthwise_schedules(z: tl.Tensor, profile: Profile) -> Candidates:
+    made = example("05_depthwise")
+    return {
+        "patch 4x8x8": lambda: made.simt(z),
+        "patch 8x8x32": lambda: made.simt(z, 8, 8, 32),
+        "patch 4x8x32": lambda: made.simt(z, 4, 8, 32),
+    }
+
+
+# ---------------------------------------------------------------- memory
+
+
+def memory() -> Iterator[Case]:
+    """Softmax, layer normalization, transpose, sums and GELU of large arrays, then ROLLER's sums, poolings and ReLUs."""
+    for m, n in ((65536, 1024), (16384, 4096), (8192, 8192), (32768, 1000)):
+        yield by_rows("softmax", "08_softmax", "softmax", m, n, "softmax_rows", (128, 256))
+        yield by_rows("layer norm", "09_layer_norm", "layer_norm", m, n, "simt", (128, 256))
+        yield by_rows("row sum", "06_row_sum", "row_sum", m, n, "simt", (64, 128, 256), exact=True)
+        yield by_rows("transpose", "11_transpose", "transpose", m, n, "simt", (), exact=True)
+    yield pointwise("gelu", 1 << 26)
+    for name, kind, extents in roller():
+        if kind == "row_sum":
+            m, n = extents
+            yield by_rows("row sum", "06_row_sum", "row_sum", m, n, "simt", (64, 128), exact=True, set=f"roller {name}")
+        elif kind == "relu":
+            yield pointwise("relu", extents[0], f"roller {name}")
+        elif kind == "average_pooling":
+            yield pooling(extents, f"roller {name}")
+    for power in range(20, 27):
+        yield pointwise("relu", 1 << power, "roller relu")
+
+
+def by_rows(operator: str, file: str, define: str, m: int, n: int, schedule: str, threads: tuple[int, ...], exact: bool = False,
+            set: str = "") -> Case:  # fmt: skip
+    """An operator of an example on m rows of n elements."""
+
+    def schedules(y: tl.Tensor, profile: Profile) -> Candidates:
+        build = getattr(example(file), schedule)
+        if not threads:
+            return {schedule: lambda: build(y)}
+        return {f"{t} threads": functools.partial(build, y, threads=t) for t in threads}
+
+    return Case("memory", operator, f"{m}x{n}", tl.float32, lambda rows: getattr(example(file), define)(rows or m, n),
+                schedules, 4.0 * m * n, exact=exact, set=set)  # fmt: skip
+
+
+def pointwise(operator: str, count: int, set: str = "") -> Case:
+    """A function of each element; `rows` are elements here."""
+
+    def make(rows: int | None) -> tl.Tensor:
+        i = tl.axes(i=rows or count)
+        x = tl.input("X", tl.float32, i)[i]
+        return tl.define("Y", tl.gelu_tanh(x) if operator == "gelu" else tl.maximum(x, 0.0), i)
+
+    def schedules(y: tl.Tensor, profile: Profile) -> Candidates:
+        def build(block: int) -> tl.Schedule:
+            return tl.schedule(y).tile(i=block).to(tl.block).tile(i=4).to(tl.thread).vectorize(i=4)
+
+        return {f"{block} a block": functools.partial(build, block) for block in (1024, 2048)}
+
+    return Case("memory", operator, str(count), tl.float32, make, schedules, float(count), exact=operator == "relu", set=set)
+
+
+def pooling(extents: tuple[int, ...], set: str = "") -> Case:
+    """The mean over a window; outside the image counts as zero. Images, channels, side, channels, window, stride, padding."""
+    n, c, h, _, r, stride, padding = extents
+    side = pixels(h, r, stride, padding)
+
+    def make(rows: int | None) -> tl.Tensor:
+        b, p, q, d, i, j = tl.axes(n=rows or n, p=side, q=side, c=c, r=r, s=r)
+        X = tl.input("X", tl.float32, n=rows or n, h=h, w=h, c=c)
+        pixel = tl.pad(X[b, stride * p + i - padding, stride * q + j - padding, d], 0)
+        return tl.define("Z", tl.sum(pixel, over=(i, j)) * (1.0 / (r * r)), b, p, q, d)
+
+    def schedules(z: tl.Tensor, profile: Profile) -> Candidates:
+        def build(q: int, c: int) -> tl.Schedule:
+            return (
+                tl.schedule(z)
+                .tile(n=1, p=1, q=q, c=c)
+                .to(tl.block)
+                .tile(q=1, c=1)
+                .to(tl.thread)
+                .accumulate(tl.register)
+                .split(r=1, s=1)
+            )
+
+        return {f"{q}x{c}": functools.partial(build, q, c) for q, c in ((4, 64), (8, 32))}
+
+    return Case("memory", "average pooling", f"{n}x{h}x{h}x{c}, {r}x{r} /{stride}", tl.float32, make, schedules,
+                1.0 * n * side * side * c * r * r, (r, stride, padding), exact=False, set=set)  # fmt: skip
+
+
+def moved_bytes(y: tl.Tensor) -> int:
+    """Bytes that every tensor of a computation has, each counted once: what must be moved at least."""
+    from tilelang.computation import as_computation
+
+    computation = as_computation(y)
+    return sum(math.prod(t.shape) * t.dtype.bytes for t in (*computation.inputs, *computation.outputs))
+
+
+def part(case: Case, rows: int, arrays: dict[str, Any]) -> tuple[tl.Tensor, dict[str, Any]]:
+    """The computation of a case's first rows or images, and what of NumPy arrays belongs to it."""
+    from tilelang.computation import as_computation
+
+    small = case.make(rows)
+    wanted = {t.name: t.shape for t in (*as_computation(small).inputs, *as_computation(small).outputs)}
+    return small, {name: a[: wanted[name][0]] if a.shape != wanted[name] else a for name, a in arrays.items()}

@@ -1,0 +1,46 @@
+"""A matrix product in Triton, as its tutorial does it: tiles in order of the cache, a few shapes tried. Imports Triton."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+CONFIGURATIONS = [
+    triton.Config({"M_TILE": m, "N_TILE": n, "K_TILE": k, "ORDER": 8}, num_stages=stages, num_warps=warps)
+    for m, n, k, stages, warps in (
+        (128, 256, 64, 3, 8), (128, 128, 64, 4, 4), (128, 128, 32, 4, 4), (64, 256, 32, 4, 4), (128, 64, 32, 4, 4), (64, 64, 32, 5, 2),
+    )
+]  # fmt: skip
+
+
+@triton.autotune(configs=CONFIGURATIONS, key=["M", "N", "K"])  # type: ignore[untyped-decorator]
+@triton.jit  # type: ignore[untyped-decorator]
+def product(a, b, c, M, N, K, M_TILE: tl.constexpr, N_TILE: tl.constexpr, K_TILE: tl.constexpr, ORDER: tl.constexpr):  # type: ignore[no-untyped-def]
+    """One tile of C = A B, row by row in memory; K need not divide."""
+    number = tl.program_id(0)
+    rows, columns = tl.cdiv(M, M_TILE), tl.cdiv(N, N_TILE)
+    group = number // (ORDER * columns)
+    first = group * ORDER
+    height = min(rows - first, ORDER)
+    i = (first + (number % (ORDER * columns)) % height) * M_TILE + tl.arange(0, M_TILE)
+    j = ((number % (ORDER * columns)) // height) * N_TILE + tl.arange(0, N_TILE)
+    steps = tl.arange(0, K_TILE)
+    left = a + (i % M)[:, None] * K + steps[None, :]
+    right = b + steps[:, None] * N + (j % N)[None, :]
+    total = tl.zeros((M_TILE, N_TILE), dtype=tl.float32)
+    for k in range(tl.cdiv(K, K_TILE)):
+        x = tl.load(left, mask=steps[None, :] < K - k * K_TILE, other=0.0)
+        y = tl.load(right, mask=steps[:, None] < K - k * K_TILE, other=0.0)
+        total = tl.dot(x, y, total, input_precision="ieee")
+        left += K_TILE
+        right += K_TILE * N
+    tl.store(c + i[:, None] * N + j[None, :], total.to(c.dtype.element_ty), mask=(i[:, None] < M) & (j[None, :] < N))
+
+
+def matmul(a: Any, b: Any, c: Any) -> Any:
+    """c = a b."""
+    (m, k), n = a.shape, b.shape[1]
+    product[lambda meta: (triton.cdiv(m, meta["M_TILE"]) * triton.cdiv(n, meta["N_TILE"]),)](a, b, c, m, n, k)
+    return c
