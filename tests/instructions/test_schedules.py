@@ -1,18 +1,36 @@
-"""Products, loads of their operands and copies together, through the lowering and the simulator."""
+"""Products, loads of their operands and copies together: in the simulator, and their CUDA or HIP text on this processor."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tilelang as tl
-from tests.lowering.test_instruct import check, refused
+from tests.lowering import test_instruct
+from tests.lowering.test_instruct import refused
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.testing import emulation
 
 HOPPER, CDNA, RDNA, ADA = (tl.load_profile(name) for name in ("hopper", "cdna2", "rdna3", "ada"))
 SIZES = [(32, 16, 64), (40, 24, 48)]
+Check = Callable[[Schedule, Profile], None]
+
+
+def emulated(plan: Schedule, profile: Profile) -> None:
+    """Its text is right on this processor, when copies land late."""
+    report = emulation.check(tl.compile(plan, tl.target(profile.dialects[0], profile=profile)))
+    assert report, report
+
+
+@pytest.fixture(params=[test_instruct.check, emulated], ids=["simulated", "emulated"])
+def check(request: pytest.FixtureRequest) -> Check:
+    if request.param is emulated and emulation.absent() is not None:
+        pytest.skip(str(emulation.absent()))
+    found: Check = request.param
+    return found
 
 
 def product(
@@ -52,13 +70,13 @@ def plan(c: Any, made: str, k: int, loads: tuple[str | None, str | None] = (None
     ],
 )
 def test_products_of_16_bit_floats(
-    made: str, k: int, type: Any, left: str, right: str, loads: tuple[str, str], size: tuple[int, int, int]
+    check: Check, made: str, k: int, type: Any, left: str, right: str, loads: tuple[str, str], size: tuple[int, int, int]
 ) -> None:
     check(plan(product(size, type, left=left, right=right), made, k, loads), HOPPER)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_products_under_the_licence_tf32(size: tuple[int, int, int]) -> None:
+def test_products_under_the_licence_tf32(check: Check, size: tuple[int, int, int]) -> None:
     licensed = product(size, tl.float32, right="nk", allow=("tf32",))
     check(plan(licensed, "mma_m16n8k8_tf32", 8, ("ldmatrix_x4_of_4_bytes", "ldmatrix_x4_right_of_4_bytes")), HOPPER)
     check(plan(product(size, tl.float32, allow=("tf32",)), "mma_m16n8k4_tf32", 4), HOPPER)
@@ -68,7 +86,7 @@ def test_products_under_the_licence_tf32(size: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("type", [tl.int8, tl.uint8], ids=str)
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_products_of_bytes(type: Any, size: tuple[int, int, int]) -> None:
+def test_products_of_bytes(check: Check, type: Any, size: tuple[int, int, int]) -> None:
     c = product(size, type, tl.int32, right="nk")
     check(plan(c, f"mma_m16n8k32_{type}", 32, ("ldmatrix_x4_of_1_byte", "ldmatrix_x4_right_of_1_byte")), HOPPER)
     check(plan(c, f"mma_m16n8k16_{type}", 16), HOPPER)
@@ -86,7 +104,7 @@ def test_products_of_bytes(type: Any, size: tuple[int, int, int]) -> None:
     ],
 )
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_products_of_a_wave(made: str, k: int, type: Any, profile: Profile, size: tuple[int, int, int]) -> None:
+def test_products_of_a_wave(check: Check, made: str, k: int, type: Any, profile: Profile, size: tuple[int, int, int]) -> None:
     c = product(size, type)
     start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=2 * k).load("A", tl.shared)
     start = start.load("B", tl.shared, layout=tl.layout("n", "k")).tile(m=32, n=32).to(tl.warp).split(k=k)
@@ -94,7 +112,7 @@ def test_products_of_a_wave(made: str, k: int, type: Any, profile: Profile, size
 
 
 @pytest.mark.parametrize("type", [tl.int8, tl.uint8], ids=str)
-def test_dot_products_of_four_bytes(type: Any) -> None:
+def test_dot_products_of_four_bytes(check: Check, type: Any) -> None:
     sums = tl.int32 if type == tl.int8 else tl.uint32
     c = product((20, 12, 40), type, sums, right="nk")
     start = (
@@ -110,7 +128,7 @@ def test_dot_products_of_four_bytes(type: Any) -> None:
     + [(tl.float32, f"cp_async_{n}_of_4_bytes") for n in (16, 8, 4)]
     + [(tl.int8, f"cp_async_{n}_of_1_byte") for n in (16, 8, 4)],
 )
-def test_copies_of_every_size(type: Any, copy: str) -> None:
+def test_copies_of_every_size(check: Check, type: Any, copy: str) -> None:
     c = product((24, 48, 48), type, tl.int32 if type == tl.int8 else tl.float32)
     start = tl.schedule(c).tile(m=16, n=32).to(tl.block).accumulate(tl.register).split(k=16)
     start = start.load("A", tl.shared, ahead=2, steps=tl.move().do(copy)).load("B", tl.shared, ahead=2, steps=tl.move().do(copy))

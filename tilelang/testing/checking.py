@@ -151,7 +151,10 @@ def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list
     found = []
     for i, (program, inputs) in enumerate(items):
         arrays = {b.name: Guarded(b, inputs.get(b.name)) for b in program.buffers}
-        held = {b.name: connection.host_array(arrays[b.name].array, "input" if b.role == "input" else "both", None) for b in program.buffers}
+        held = {
+            b.name: connection.host_array(arrays[b.name].array, "input" if b.role == "input" else "both", None)
+            for b in program.buffers
+        }
         for j, k in enumerate(program.kernels):
             function = module.function(names[f"p{i}_{j}_{k.name}"], k.grid, k.threads, k.shared_bytes)
             function([held[b.name].buffer for b in k.arguments])

@@ -2,8 +2,8 @@
 
 The kernel's text is compiled for the host as C++, behind headers that give the words of CUDA and HIP their meaning. What only a device
 understands (assembly, builtins of its compiler) stands behind named functions, the wrappers; here they are replaced by emulations of
-the same names, which are in wrappers/, and the rest of the text is unchanged. Every thread of a block is a fiber with a stack of its own;
-a fiber runs until it must wait. So barriers, spin waits on barriers in shared memory, roles of warps and lanes that meet for an
+the same names, which are in wrappers/, and the rest of the text is unchanged. Every thread of a block is a fiber with a stack of its
+own; a fiber runs until it must wait. So barriers, spin waits on barriers in shared memory, roles of warps and lanes that meet for an
 instruction all work, and the run decides in which order threads get their turns and when what is asynchronous lands.
 
 Found out by trial before this was written (a product of 64 x 64 x 64 with wgmma, tensor copies, swizzle and mbarrier):

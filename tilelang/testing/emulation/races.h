@@ -54,15 +54,24 @@ inline void note(Touch& touch) {
     touch = {block_count, tick, warp_meetings[warp], uint16_t(me), again && (touch.by_lanes || touch.thread != me)};
 }
 
+[[noreturn]] inline void tell_race(size_t byte, const char* name, const char* now, const char* before, const Touch& other) {
+    if (other.block != block_count)
+        fault("a race: byte %llu of %s is %s, and thread %u of another block %s it", (unsigned long long)byte, name, now, other.thread,
+              before);
+    if (other.thread == current->number)
+        fault("a race: byte %llu of %s is %s, and another thread of its warp %s it with no barrier between", (unsigned long long)byte,
+              name, now, before);
+    fault("a race: byte %llu of %s is %s, and thread %u %s it with no barrier between", (unsigned long long)byte, name, now,
+          other.thread, before);
+}
+
 inline void touch_bytes(History* history, size_t first, uint32_t bytes, bool write, const char* name, bool of_all) {
     for (size_t i = first; i < first + bytes; ++i) {
         History& known = history[i];
         if (races_with(known.written, of_all))
-            fault("a race: byte %llu of %s is %s, and thread %u of %s block wrote it with no barrier between", (unsigned long long)i,
-                  name, write ? "written" : "read", known.written.thread, known.written.block == block_count ? "this" : "another");
+            tell_race(i, name, write ? "written" : "read", "wrote", known.written);
         if (write && races_with_a_reader(known, of_all))
-            fault("a race: byte %llu of %s is written, and thread %u of %s block read it with no barrier between",
-                  (unsigned long long)i, name, known.read.thread, known.read.block == block_count ? "this" : "another");
+            tell_race(i, name, "written", "read", known.read);
         if (write) {
             known.readers = 0;
             note(known.written);
@@ -80,7 +89,7 @@ inline History* history_of(size_t bytes) { return reinterpret_cast<History*>(res
 // An access of the thread whose turn it is.
 inline void touched(const void* pointer, uint32_t bytes, bool write) {
     const uint8_t* place = static_cast<const uint8_t*>(pointer);
-    if (!current)
+    if (!current || !bytes)
         return;
     if (place >= shared.start() && place < shared.start() + shared.bytes()) {
         if (!shared_history)

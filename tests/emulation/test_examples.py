@@ -1,0 +1,100 @@
+"""Every example's schedules for GPUs as CUDA and HIP text on this processor: the reference, the simulator and the text agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
+from tilelang.reference import compare, random_arrays
+from tilelang.runtime import Kernel
+from tilelang.testing import emulation
+
+pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
+
+PROFILES = {"cuda": "ampere", "hip": "cdna2"}
+CASES = [
+    pytest.param(name, sizes, dialect, id=f"{name}-{dialect}-{'x'.join(map(str, sizes))}")
+    for name in NAMES
+    for dialect in PROFILES
+    for sizes in SIZES[name]
+]
+HOW: list[dict[str, Any]] = [
+    {},
+    {"turns": "descending", "landing": "early"},
+    {"turns": 1, "landing": 1},
+]
+
+
+def kernels(name: str, sizes: tuple[int, ...], dialect: str) -> Iterator[Kernel]:
+    """The kernels of an example's schedules for threads."""
+    target = tl.target(dialect, profile=PROFILES[dialect])
+    for schedule in schedules_for(name, sizes, target.profile).values():
+        if for_threads(schedule):
+            yield tl.compile(schedule, target)
+
+
+@pytest.mark.parametrize(("name", "sizes", "dialect"), CASES)
+def test_the_text_of_an_example_is_right(name: str, sizes: tuple[int, ...], dialect: str) -> None:
+    for kernel in kernels(name, sizes, dialect):
+        report = emulation.check(kernel)
+        assert report, report
+
+
+@pytest.mark.parametrize("dialect", PROFILES)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_simulator_agrees(name: str, dialect: str) -> None:
+    for kernel in kernels(name, SIZES[name][1], dialect):
+        arrays = random_arrays(kernel.computation, seed=1)
+        report = tl.simulate(kernel, **arrays)
+        assert report.findings == () and compare(kernel.computation, arrays, report.outputs)
+        for how in HOW[1:]:
+            assert compare(kernel.computation, arrays, emulation.run_kernel(kernel, arrays, **how))
+
+
+def ampere(*sizes: int) -> Kernel:
+    example = load("01_matmul")
+    return tl.compile(example.gemm_ampere(example.matmul(*sizes, tl.float16)), tl.target("cuda", profile="ampere"))
+
+
+@pytest.mark.parametrize("sizes", [(128, 256, 96), (200, 136, 72)], ids=str)
+def test_the_product_by_matrix_instructions_is_right(sizes: tuple[int, ...]) -> None:
+    kernel = ampere(*sizes)
+    assert all(word in kernel.source for word in ("mma_m16n8k16(", "ldmatrix_x4_trans(", "async_copy_16("))
+    for how in HOW:
+        report = emulation.check(kernel, **how)
+        assert report, report
+
+
+WAITS = re.compile(r"^\s+(?:__syncthreads\(\);|async_wait<\d+>\(\);|async_commit\(\);).*$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(lambda: ampere(128, 128, 160), id="gemm_ampere"),
+        *(
+            pytest.param(lambda name=name: next(kernels(name, SIZES[name][0], "cuda")), id=name)
+            for name in ("01_matmul", "08_softmax", "11_transpose", "12_embedding_bag")
+        ),
+    ],
+)
+def test_every_barrier_and_wait_of_a_text_is_missed(kernel: Any) -> None:
+    """A text without one of them is told to race, or gives a wrong result."""
+    whole = kernel()
+    arrays = random_arrays(whole.computation)
+    places = list(WAITS.finditer(whole.source))
+    assert places
+    for place in places:
+        source = whole.source[: place.start()] + whole.source[place.end() :]
+        try:
+            found = emulation.run_kernel(whole, arrays, source)
+        except emulation.EmulationFault as fault:
+            assert "a race" in str(fault) or "out of bounds" in str(fault)
+            continue
+        right = compare(whole.computation, arrays, found, error_ulps=whole.schedule.error_ulps)
+        assert not right, f"nobody misses {place[0].strip()}"
