@@ -55,13 +55,13 @@ def gemm_simt(c: tl.Tensor, m: int = 128, n: int = 128, k: int = 8, columns: int
     return (
         tl.schedule(c)
         .tile(m=m, n=n).to(tl.block)
-        .accumulate(tl.register)
+        .accumulate(tl.register, steps=tl.move().vectorize(n=4))
         .split(k=k)
         .load("A", tl.shared, layout=tl.layout("k", "m").pad(4), ahead=1,
               steps=tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4))
         .load("B", tl.shared, ahead=1, steps=tl.move().tile(k=1, n=4).to(tl.thread).vectorize(n=4))
         .tile(m=64, n=columns).to(tl.warp)
-        .split(k=1)
+        .split(k=1, unroll=True)
         .load("A", tl.register, steps=tl.move().vectorize(m=4))
         .load("B", tl.register, steps=tl.move().vectorize(n=4))
         .split(m=32, n=columns // 2)

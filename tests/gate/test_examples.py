@@ -67,8 +67,8 @@ def test_the_main_loop_of_a_product_on_nvidia(profile: str) -> None:
     code = compiled(product(profile), profile)
     loop = code.listing.main_loop("FFMA")
     rounds = loop.count("FFMA") // 64
-    assert loop.count("FFMA") == multiply_adds(loop) == 64 * rounds > 0
-    assert loop.count("LDS") == loop.count("LDS.128") == 4 * rounds
+    assert rounds == 8 and loop.count("FFMA") == multiply_adds(loop) == 64 * rounds
+    assert loop.count("LDS.128") == 4 * rounds and code.listing.count("STG") == code.listing.count("STG.E.128") == 8 * 8 // 4
     assert code.listing.count("LDG.") == code.listing.count("LDG.E.128") > 0  # A, which is transposed on its way
     assert code.listing.count("LDGSTS") == code.listing.count("LDGSTS.E.BYPASS.128") > 0  # B
     assert not code.uses.spills and code.uses.registers <= 128  # two blocks of 256 threads on a multiprocessor
@@ -84,4 +84,5 @@ def test_the_main_loop_of_a_product_on_amd(profile: str) -> None:
     assert rounds == 8 and loop.count("ds_read", "ds_load") == 4 * rounds
     assert products == 64 * rounds
     assert loop.count("global_load_dwordx4", "global_load_b128") == loop.count("global_load") == 2
+    assert code.listing.count("global_store_dwordx4", "global_store_b128") == code.listing.count("global_store") == 8 * 8 // 4
     assert not code.uses.spills

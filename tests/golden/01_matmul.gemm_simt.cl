@@ -14,6 +14,22 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #endif
 }
 
+static inline void store_first_global_float4(__global float* p, float4 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups128_mask((void*)(size_t)p, as_float4(v), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 4) {
+        *(__global float4_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+#endif
+}
+
 // 2 x 1 x 1 blocks of 32 threads, 6400 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
 void C(
@@ -25,71 +41,73 @@ void C(
     __local float B_shared[512] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
     const int thread = (int)get_local_id(0);
+    float4 C_state_0_0_0, C_state_0_0_1, C_state_0_0_2, C_state_0_0_3, C_state_0_1_0, C_state_0_1_1, C_state_0_1_2, C_state_0_1_3;
+    float4 C_state_1_0_0, C_state_1_0_1, C_state_1_0_2, C_state_1_0_3, C_state_1_1_0, C_state_1_1_1, C_state_1_1_2, C_state_1_1_3;
     float4 A_staged_0, A_staged_1, A_staged_2, A_staged_3, B_staged_0, B_staged_1;
-    float C_state_0_0_0_0 = 0.0f;
-    float C_state_0_0_0_1 = 0.0f;
-    float C_state_0_0_0_2 = 0.0f;
-    float C_state_0_0_0_3 = 0.0f;
-    float C_state_0_0_1_0 = 0.0f;
-    float C_state_0_0_1_1 = 0.0f;
-    float C_state_0_0_1_2 = 0.0f;
-    float C_state_0_0_1_3 = 0.0f;
-    float C_state_0_0_2_0 = 0.0f;
-    float C_state_0_0_2_1 = 0.0f;
-    float C_state_0_0_2_2 = 0.0f;
-    float C_state_0_0_2_3 = 0.0f;
-    float C_state_0_0_3_0 = 0.0f;
-    float C_state_0_0_3_1 = 0.0f;
-    float C_state_0_0_3_2 = 0.0f;
-    float C_state_0_0_3_3 = 0.0f;
-    float C_state_0_1_0_0 = 0.0f;
-    float C_state_0_1_0_1 = 0.0f;
-    float C_state_0_1_0_2 = 0.0f;
-    float C_state_0_1_0_3 = 0.0f;
-    float C_state_0_1_1_0 = 0.0f;
-    float C_state_0_1_1_1 = 0.0f;
-    float C_state_0_1_1_2 = 0.0f;
-    float C_state_0_1_1_3 = 0.0f;
-    float C_state_0_1_2_0 = 0.0f;
-    float C_state_0_1_2_1 = 0.0f;
-    float C_state_0_1_2_2 = 0.0f;
-    float C_state_0_1_2_3 = 0.0f;
-    float C_state_0_1_3_0 = 0.0f;
-    float C_state_0_1_3_1 = 0.0f;
-    float C_state_0_1_3_2 = 0.0f;
-    float C_state_0_1_3_3 = 0.0f;
-    float C_state_1_0_0_0 = 0.0f;
-    float C_state_1_0_0_1 = 0.0f;
-    float C_state_1_0_0_2 = 0.0f;
-    float C_state_1_0_0_3 = 0.0f;
-    float C_state_1_0_1_0 = 0.0f;
-    float C_state_1_0_1_1 = 0.0f;
-    float C_state_1_0_1_2 = 0.0f;
-    float C_state_1_0_1_3 = 0.0f;
-    float C_state_1_0_2_0 = 0.0f;
-    float C_state_1_0_2_1 = 0.0f;
-    float C_state_1_0_2_2 = 0.0f;
-    float C_state_1_0_2_3 = 0.0f;
-    float C_state_1_0_3_0 = 0.0f;
-    float C_state_1_0_3_1 = 0.0f;
-    float C_state_1_0_3_2 = 0.0f;
-    float C_state_1_0_3_3 = 0.0f;
-    float C_state_1_1_0_0 = 0.0f;
-    float C_state_1_1_0_1 = 0.0f;
-    float C_state_1_1_0_2 = 0.0f;
-    float C_state_1_1_0_3 = 0.0f;
-    float C_state_1_1_1_0 = 0.0f;
-    float C_state_1_1_1_1 = 0.0f;
-    float C_state_1_1_1_2 = 0.0f;
-    float C_state_1_1_1_3 = 0.0f;
-    float C_state_1_1_2_0 = 0.0f;
-    float C_state_1_1_2_1 = 0.0f;
-    float C_state_1_1_2_2 = 0.0f;
-    float C_state_1_1_2_3 = 0.0f;
-    float C_state_1_1_3_0 = 0.0f;
-    float C_state_1_1_3_1 = 0.0f;
-    float C_state_1_1_3_2 = 0.0f;
-    float C_state_1_1_3_3 = 0.0f;
+    C_state_0_0_0.s0 = 0.0f;
+    C_state_0_0_0.s1 = 0.0f;
+    C_state_0_0_0.s2 = 0.0f;
+    C_state_0_0_0.s3 = 0.0f;
+    C_state_0_0_1.s0 = 0.0f;
+    C_state_0_0_1.s1 = 0.0f;
+    C_state_0_0_1.s2 = 0.0f;
+    C_state_0_0_1.s3 = 0.0f;
+    C_state_0_0_2.s0 = 0.0f;
+    C_state_0_0_2.s1 = 0.0f;
+    C_state_0_0_2.s2 = 0.0f;
+    C_state_0_0_2.s3 = 0.0f;
+    C_state_0_0_3.s0 = 0.0f;
+    C_state_0_0_3.s1 = 0.0f;
+    C_state_0_0_3.s2 = 0.0f;
+    C_state_0_0_3.s3 = 0.0f;
+    C_state_0_1_0.s0 = 0.0f;
+    C_state_0_1_0.s1 = 0.0f;
+    C_state_0_1_0.s2 = 0.0f;
+    C_state_0_1_0.s3 = 0.0f;
+    C_state_0_1_1.s0 = 0.0f;
+    C_state_0_1_1.s1 = 0.0f;
+    C_state_0_1_1.s2 = 0.0f;
+    C_state_0_1_1.s3 = 0.0f;
+    C_state_0_1_2.s0 = 0.0f;
+    C_state_0_1_2.s1 = 0.0f;
+    C_state_0_1_2.s2 = 0.0f;
+    C_state_0_1_2.s3 = 0.0f;
+    C_state_0_1_3.s0 = 0.0f;
+    C_state_0_1_3.s1 = 0.0f;
+    C_state_0_1_3.s2 = 0.0f;
+    C_state_0_1_3.s3 = 0.0f;
+    C_state_1_0_0.s0 = 0.0f;
+    C_state_1_0_0.s1 = 0.0f;
+    C_state_1_0_0.s2 = 0.0f;
+    C_state_1_0_0.s3 = 0.0f;
+    C_state_1_0_1.s0 = 0.0f;
+    C_state_1_0_1.s1 = 0.0f;
+    C_state_1_0_1.s2 = 0.0f;
+    C_state_1_0_1.s3 = 0.0f;
+    C_state_1_0_2.s0 = 0.0f;
+    C_state_1_0_2.s1 = 0.0f;
+    C_state_1_0_2.s2 = 0.0f;
+    C_state_1_0_2.s3 = 0.0f;
+    C_state_1_0_3.s0 = 0.0f;
+    C_state_1_0_3.s1 = 0.0f;
+    C_state_1_0_3.s2 = 0.0f;
+    C_state_1_0_3.s3 = 0.0f;
+    C_state_1_1_0.s0 = 0.0f;
+    C_state_1_1_0.s1 = 0.0f;
+    C_state_1_1_0.s2 = 0.0f;
+    C_state_1_1_0.s3 = 0.0f;
+    C_state_1_1_1.s0 = 0.0f;
+    C_state_1_1_1.s1 = 0.0f;
+    C_state_1_1_1.s2 = 0.0f;
+    C_state_1_1_1.s3 = 0.0f;
+    C_state_1_1_2.s0 = 0.0f;
+    C_state_1_1_2.s1 = 0.0f;
+    C_state_1_1_2.s2 = 0.0f;
+    C_state_1_1_2.s3 = 0.0f;
+    C_state_1_1_3.s0 = 0.0f;
+    C_state_1_1_3.s1 = 0.0f;
+    C_state_1_1_3.s2 = 0.0f;
+    C_state_1_1_3.s3 = 0.0f;
     for (int m_round = 0; m_round < 4; ++m_round) {
         float4 A_shared_lanes = m_round * 16 + thread / 2 < 17 ? *(__global const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : (float4)(0.0f);
         A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = A_shared_lanes.s0;
@@ -112,76 +130,550 @@ void C(
             B_staged_1 = (float4)(0.0f);
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // write of A_shared[k, thread % 2 * 4 + lane_3, m_round_2 * 16 + thread // 2] at examples/01_matmul.py:61, one round of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 4 * 4 + lane_6] at examples/01_matmul.py:65
-        for (int k_1 = 0; k_1 < 8; ++k_1) {
-            float4 A_register_0 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
-            float4 A_register_1 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);
-            float4 B_register_0 = *(__local const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4);
-            float4 B_register_1 = *(__local const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4 + 16);
-            C_state_0_0_0_0 = C_state_0_0_0_0 + A_register_0.s0 * B_register_0.s0;
-            C_state_0_0_0_1 = C_state_0_0_0_1 + A_register_0.s0 * B_register_0.s1;
-            C_state_0_0_0_2 = C_state_0_0_0_2 + A_register_0.s0 * B_register_0.s2;
-            C_state_0_0_0_3 = C_state_0_0_0_3 + A_register_0.s0 * B_register_0.s3;
-            C_state_0_0_1_0 = C_state_0_0_1_0 + A_register_0.s1 * B_register_0.s0;
-            C_state_0_0_1_1 = C_state_0_0_1_1 + A_register_0.s1 * B_register_0.s1;
-            C_state_0_0_1_2 = C_state_0_0_1_2 + A_register_0.s1 * B_register_0.s2;
-            C_state_0_0_1_3 = C_state_0_0_1_3 + A_register_0.s1 * B_register_0.s3;
-            C_state_0_0_2_0 = C_state_0_0_2_0 + A_register_0.s2 * B_register_0.s0;
-            C_state_0_0_2_1 = C_state_0_0_2_1 + A_register_0.s2 * B_register_0.s1;
-            C_state_0_0_2_2 = C_state_0_0_2_2 + A_register_0.s2 * B_register_0.s2;
-            C_state_0_0_2_3 = C_state_0_0_2_3 + A_register_0.s2 * B_register_0.s3;
-            C_state_0_0_3_0 = C_state_0_0_3_0 + A_register_0.s3 * B_register_0.s0;
-            C_state_0_0_3_1 = C_state_0_0_3_1 + A_register_0.s3 * B_register_0.s1;
-            C_state_0_0_3_2 = C_state_0_0_3_2 + A_register_0.s3 * B_register_0.s2;
-            C_state_0_0_3_3 = C_state_0_0_3_3 + A_register_0.s3 * B_register_0.s3;
-            C_state_0_1_0_0 = C_state_0_1_0_0 + A_register_0.s0 * B_register_1.s0;
-            C_state_0_1_0_1 = C_state_0_1_0_1 + A_register_0.s0 * B_register_1.s1;
-            C_state_0_1_0_2 = C_state_0_1_0_2 + A_register_0.s0 * B_register_1.s2;
-            C_state_0_1_0_3 = C_state_0_1_0_3 + A_register_0.s0 * B_register_1.s3;
-            C_state_0_1_1_0 = C_state_0_1_1_0 + A_register_0.s1 * B_register_1.s0;
-            C_state_0_1_1_1 = C_state_0_1_1_1 + A_register_0.s1 * B_register_1.s1;
-            C_state_0_1_1_2 = C_state_0_1_1_2 + A_register_0.s1 * B_register_1.s2;
-            C_state_0_1_1_3 = C_state_0_1_1_3 + A_register_0.s1 * B_register_1.s3;
-            C_state_0_1_2_0 = C_state_0_1_2_0 + A_register_0.s2 * B_register_1.s0;
-            C_state_0_1_2_1 = C_state_0_1_2_1 + A_register_0.s2 * B_register_1.s1;
-            C_state_0_1_2_2 = C_state_0_1_2_2 + A_register_0.s2 * B_register_1.s2;
-            C_state_0_1_2_3 = C_state_0_1_2_3 + A_register_0.s2 * B_register_1.s3;
-            C_state_0_1_3_0 = C_state_0_1_3_0 + A_register_0.s3 * B_register_1.s0;
-            C_state_0_1_3_1 = C_state_0_1_3_1 + A_register_0.s3 * B_register_1.s1;
-            C_state_0_1_3_2 = C_state_0_1_3_2 + A_register_0.s3 * B_register_1.s2;
-            C_state_0_1_3_3 = C_state_0_1_3_3 + A_register_0.s3 * B_register_1.s3;
-            C_state_1_0_0_0 = C_state_1_0_0_0 + A_register_1.s0 * B_register_0.s0;
-            C_state_1_0_0_1 = C_state_1_0_0_1 + A_register_1.s0 * B_register_0.s1;
-            C_state_1_0_0_2 = C_state_1_0_0_2 + A_register_1.s0 * B_register_0.s2;
-            C_state_1_0_0_3 = C_state_1_0_0_3 + A_register_1.s0 * B_register_0.s3;
-            C_state_1_0_1_0 = C_state_1_0_1_0 + A_register_1.s1 * B_register_0.s0;
-            C_state_1_0_1_1 = C_state_1_0_1_1 + A_register_1.s1 * B_register_0.s1;
-            C_state_1_0_1_2 = C_state_1_0_1_2 + A_register_1.s1 * B_register_0.s2;
-            C_state_1_0_1_3 = C_state_1_0_1_3 + A_register_1.s1 * B_register_0.s3;
-            C_state_1_0_2_0 = C_state_1_0_2_0 + A_register_1.s2 * B_register_0.s0;
-            C_state_1_0_2_1 = C_state_1_0_2_1 + A_register_1.s2 * B_register_0.s1;
-            C_state_1_0_2_2 = C_state_1_0_2_2 + A_register_1.s2 * B_register_0.s2;
-            C_state_1_0_2_3 = C_state_1_0_2_3 + A_register_1.s2 * B_register_0.s3;
-            C_state_1_0_3_0 = C_state_1_0_3_0 + A_register_1.s3 * B_register_0.s0;
-            C_state_1_0_3_1 = C_state_1_0_3_1 + A_register_1.s3 * B_register_0.s1;
-            C_state_1_0_3_2 = C_state_1_0_3_2 + A_register_1.s3 * B_register_0.s2;
-            C_state_1_0_3_3 = C_state_1_0_3_3 + A_register_1.s3 * B_register_0.s3;
-            C_state_1_1_0_0 = C_state_1_1_0_0 + A_register_1.s0 * B_register_1.s0;
-            C_state_1_1_0_1 = C_state_1_1_0_1 + A_register_1.s0 * B_register_1.s1;
-            C_state_1_1_0_2 = C_state_1_1_0_2 + A_register_1.s0 * B_register_1.s2;
-            C_state_1_1_0_3 = C_state_1_1_0_3 + A_register_1.s0 * B_register_1.s3;
-            C_state_1_1_1_0 = C_state_1_1_1_0 + A_register_1.s1 * B_register_1.s0;
-            C_state_1_1_1_1 = C_state_1_1_1_1 + A_register_1.s1 * B_register_1.s1;
-            C_state_1_1_1_2 = C_state_1_1_1_2 + A_register_1.s1 * B_register_1.s2;
-            C_state_1_1_1_3 = C_state_1_1_1_3 + A_register_1.s1 * B_register_1.s3;
-            C_state_1_1_2_0 = C_state_1_1_2_0 + A_register_1.s2 * B_register_1.s0;
-            C_state_1_1_2_1 = C_state_1_1_2_1 + A_register_1.s2 * B_register_1.s1;
-            C_state_1_1_2_2 = C_state_1_1_2_2 + A_register_1.s2 * B_register_1.s2;
-            C_state_1_1_2_3 = C_state_1_1_2_3 + A_register_1.s2 * B_register_1.s3;
-            C_state_1_1_3_0 = C_state_1_1_3_0 + A_register_1.s3 * B_register_1.s0;
-            C_state_1_1_3_1 = C_state_1_1_3_1 + A_register_1.s3 * B_register_1.s1;
-            C_state_1_1_3_2 = C_state_1_1_3_2 + A_register_1.s3 * B_register_1.s2;
-            C_state_1_1_3_3 = C_state_1_1_3_3 + A_register_1.s3 * B_register_1.s3;
-        }
+        float4 A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4);
+        float4 A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 32);
+        float4 B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4);
+        float4 B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 16);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 68);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 100);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 32);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 48);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 136);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 168);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 64);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 80);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 204);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 236);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 96);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 112);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 272);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 304);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 128);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 144);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 340);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 372);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 160);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 176);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 408);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 440);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 192);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 208);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
+        A_register_0 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 476);
+        A_register_1 = *(__local const float4*)(A_shared + k * 544 + thread / 4 * 4 + 508);
+        B_register_0 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 224);
+        B_register_1 = *(__local const float4*)(B_shared + k * 256 + thread % 4 * 4 + 240);
+        C_state_0_0_0.s0 = C_state_0_0_0.s0 + A_register_0.s0 * B_register_0.s0;
+        C_state_0_0_0.s1 = C_state_0_0_0.s1 + A_register_0.s0 * B_register_0.s1;
+        C_state_0_0_0.s2 = C_state_0_0_0.s2 + A_register_0.s0 * B_register_0.s2;
+        C_state_0_0_0.s3 = C_state_0_0_0.s3 + A_register_0.s0 * B_register_0.s3;
+        C_state_0_0_1.s0 = C_state_0_0_1.s0 + A_register_0.s1 * B_register_0.s0;
+        C_state_0_0_1.s1 = C_state_0_0_1.s1 + A_register_0.s1 * B_register_0.s1;
+        C_state_0_0_1.s2 = C_state_0_0_1.s2 + A_register_0.s1 * B_register_0.s2;
+        C_state_0_0_1.s3 = C_state_0_0_1.s3 + A_register_0.s1 * B_register_0.s3;
+        C_state_0_0_2.s0 = C_state_0_0_2.s0 + A_register_0.s2 * B_register_0.s0;
+        C_state_0_0_2.s1 = C_state_0_0_2.s1 + A_register_0.s2 * B_register_0.s1;
+        C_state_0_0_2.s2 = C_state_0_0_2.s2 + A_register_0.s2 * B_register_0.s2;
+        C_state_0_0_2.s3 = C_state_0_0_2.s3 + A_register_0.s2 * B_register_0.s3;
+        C_state_0_0_3.s0 = C_state_0_0_3.s0 + A_register_0.s3 * B_register_0.s0;
+        C_state_0_0_3.s1 = C_state_0_0_3.s1 + A_register_0.s3 * B_register_0.s1;
+        C_state_0_0_3.s2 = C_state_0_0_3.s2 + A_register_0.s3 * B_register_0.s2;
+        C_state_0_0_3.s3 = C_state_0_0_3.s3 + A_register_0.s3 * B_register_0.s3;
+        C_state_0_1_0.s0 = C_state_0_1_0.s0 + A_register_0.s0 * B_register_1.s0;
+        C_state_0_1_0.s1 = C_state_0_1_0.s1 + A_register_0.s0 * B_register_1.s1;
+        C_state_0_1_0.s2 = C_state_0_1_0.s2 + A_register_0.s0 * B_register_1.s2;
+        C_state_0_1_0.s3 = C_state_0_1_0.s3 + A_register_0.s0 * B_register_1.s3;
+        C_state_0_1_1.s0 = C_state_0_1_1.s0 + A_register_0.s1 * B_register_1.s0;
+        C_state_0_1_1.s1 = C_state_0_1_1.s1 + A_register_0.s1 * B_register_1.s1;
+        C_state_0_1_1.s2 = C_state_0_1_1.s2 + A_register_0.s1 * B_register_1.s2;
+        C_state_0_1_1.s3 = C_state_0_1_1.s3 + A_register_0.s1 * B_register_1.s3;
+        C_state_0_1_2.s0 = C_state_0_1_2.s0 + A_register_0.s2 * B_register_1.s0;
+        C_state_0_1_2.s1 = C_state_0_1_2.s1 + A_register_0.s2 * B_register_1.s1;
+        C_state_0_1_2.s2 = C_state_0_1_2.s2 + A_register_0.s2 * B_register_1.s2;
+        C_state_0_1_2.s3 = C_state_0_1_2.s3 + A_register_0.s2 * B_register_1.s3;
+        C_state_0_1_3.s0 = C_state_0_1_3.s0 + A_register_0.s3 * B_register_1.s0;
+        C_state_0_1_3.s1 = C_state_0_1_3.s1 + A_register_0.s3 * B_register_1.s1;
+        C_state_0_1_3.s2 = C_state_0_1_3.s2 + A_register_0.s3 * B_register_1.s2;
+        C_state_0_1_3.s3 = C_state_0_1_3.s3 + A_register_0.s3 * B_register_1.s3;
+        C_state_1_0_0.s0 = C_state_1_0_0.s0 + A_register_1.s0 * B_register_0.s0;
+        C_state_1_0_0.s1 = C_state_1_0_0.s1 + A_register_1.s0 * B_register_0.s1;
+        C_state_1_0_0.s2 = C_state_1_0_0.s2 + A_register_1.s0 * B_register_0.s2;
+        C_state_1_0_0.s3 = C_state_1_0_0.s3 + A_register_1.s0 * B_register_0.s3;
+        C_state_1_0_1.s0 = C_state_1_0_1.s0 + A_register_1.s1 * B_register_0.s0;
+        C_state_1_0_1.s1 = C_state_1_0_1.s1 + A_register_1.s1 * B_register_0.s1;
+        C_state_1_0_1.s2 = C_state_1_0_1.s2 + A_register_1.s1 * B_register_0.s2;
+        C_state_1_0_1.s3 = C_state_1_0_1.s3 + A_register_1.s1 * B_register_0.s3;
+        C_state_1_0_2.s0 = C_state_1_0_2.s0 + A_register_1.s2 * B_register_0.s0;
+        C_state_1_0_2.s1 = C_state_1_0_2.s1 + A_register_1.s2 * B_register_0.s1;
+        C_state_1_0_2.s2 = C_state_1_0_2.s2 + A_register_1.s2 * B_register_0.s2;
+        C_state_1_0_2.s3 = C_state_1_0_2.s3 + A_register_1.s2 * B_register_0.s3;
+        C_state_1_0_3.s0 = C_state_1_0_3.s0 + A_register_1.s3 * B_register_0.s0;
+        C_state_1_0_3.s1 = C_state_1_0_3.s1 + A_register_1.s3 * B_register_0.s1;
+        C_state_1_0_3.s2 = C_state_1_0_3.s2 + A_register_1.s3 * B_register_0.s2;
+        C_state_1_0_3.s3 = C_state_1_0_3.s3 + A_register_1.s3 * B_register_0.s3;
+        C_state_1_1_0.s0 = C_state_1_1_0.s0 + A_register_1.s0 * B_register_1.s0;
+        C_state_1_1_0.s1 = C_state_1_1_0.s1 + A_register_1.s0 * B_register_1.s1;
+        C_state_1_1_0.s2 = C_state_1_1_0.s2 + A_register_1.s0 * B_register_1.s2;
+        C_state_1_1_0.s3 = C_state_1_1_0.s3 + A_register_1.s0 * B_register_1.s3;
+        C_state_1_1_1.s0 = C_state_1_1_1.s0 + A_register_1.s1 * B_register_1.s0;
+        C_state_1_1_1.s1 = C_state_1_1_1.s1 + A_register_1.s1 * B_register_1.s1;
+        C_state_1_1_1.s2 = C_state_1_1_1.s2 + A_register_1.s1 * B_register_1.s2;
+        C_state_1_1_1.s3 = C_state_1_1_1.s3 + A_register_1.s1 * B_register_1.s3;
+        C_state_1_1_2.s0 = C_state_1_1_2.s0 + A_register_1.s2 * B_register_1.s0;
+        C_state_1_1_2.s1 = C_state_1_1_2.s1 + A_register_1.s2 * B_register_1.s1;
+        C_state_1_1_2.s2 = C_state_1_1_2.s2 + A_register_1.s2 * B_register_1.s2;
+        C_state_1_1_2.s3 = C_state_1_1_2.s3 + A_register_1.s2 * B_register_1.s3;
+        C_state_1_1_3.s0 = C_state_1_1_3.s0 + A_register_1.s3 * B_register_1.s0;
+        C_state_1_1_3.s1 = C_state_1_1_3.s1 + A_register_1.s3 * B_register_1.s1;
+        C_state_1_1_3.s2 = C_state_1_1_3.s2 + A_register_1.s3 * B_register_1.s2;
+        C_state_1_1_3.s3 = C_state_1_1_3.s3 + A_register_1.s3 * B_register_1.s3;
         if (k < 1) {
             const int k_next = k + 1;
             A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2] = A_staged_0.s0;
@@ -206,100 +698,76 @@ void C(
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4] = C_state_0_0_0_0;
+    if (thread / 4 * 4 < 17) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4) = C_state_0_0_0;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4, C_state_0_0_0, 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 1] = C_state_0_0_0_1;
+    if (thread / 4 * 4 < 16) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37) = C_state_0_0_1;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37, C_state_0_0_1, 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 2] = C_state_0_0_0_2;
+    if (thread / 4 * 4 < 15) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74) = C_state_0_0_2;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74, C_state_0_0_2, 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 3] = C_state_0_0_0_3;
+    if (thread / 4 * 4 < 14) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111) = C_state_0_0_3;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111, C_state_0_0_3, 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37] = C_state_0_0_1_0;
+    if (thread / 4 * 4 < 17) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16) = C_state_0_1_0;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16, C_state_0_1_0, 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 38] = C_state_0_0_1_1;
+    if (thread / 4 * 4 < 16) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53) = C_state_0_1_1;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53, C_state_0_1_1, 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 39] = C_state_0_0_1_2;
+    if (thread / 4 * 4 < 15) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90) = C_state_0_1_2;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90, C_state_0_1_2, 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 40] = C_state_0_0_1_3;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74] = C_state_0_0_2_0;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 75] = C_state_0_0_2_1;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 76] = C_state_0_0_2_2;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 77] = C_state_0_0_2_3;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111] = C_state_0_0_3_0;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 112] = C_state_0_0_3_1;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 113] = C_state_0_0_3_2;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 114] = C_state_0_0_3_3;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16] = C_state_0_1_0_0;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 17] = C_state_0_1_0_1;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 18] = C_state_0_1_0_2;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 19] = C_state_0_1_0_3;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53] = C_state_0_1_1_0;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 54] = C_state_0_1_1_1;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 55] = C_state_0_1_1_2;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 56] = C_state_0_1_1_3;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90] = C_state_0_1_2_0;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 91] = C_state_0_1_2_1;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 92] = C_state_0_1_2_2;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 93] = C_state_0_1_2_3;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127] = C_state_0_1_3_0;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 128] = C_state_0_1_3_1;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 129] = C_state_0_1_3_2;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 130] = C_state_0_1_3_3;
+    if (thread / 4 * 4 < 14) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(__global float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127) = C_state_0_1_3;
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127, C_state_0_1_3, 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
 }

@@ -10,6 +10,40 @@ __device__ __forceinline__ float4 load_first_global_float4_u(const float* p, lon
     return v;
 }
 
+__device__ __forceinline__ void store_first_global_float4(float* p, float4 v, long count) {  // touches the first `count` elements only
+    if (count >= 4) {
+        *(float4*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v[0];
+    if (count > 1) p[1] = v[1];
+    if (count > 2) p[2] = v[2];
+    if (count > 3) p[3] = v[3];
+}
+
+__device__ __forceinline__ void store_first_global_float4_u(float* p, float4 v, long count) {  // touches the first `count` elements only
+    if (count >= 4) {
+        *(float4_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v[0];
+    if (count > 1) p[1] = v[1];
+    if (count > 2) p[2] = v[2];
+    if (count > 3) p[3] = v[3];
+}
+typedef vec<float, 4, 8> float4_u8;
+
+__device__ __forceinline__ void store_first_global_float4_u8(float* p, float4 v, long count) {  // touches the first `count` elements only
+    if (count >= 4) {
+        *(float4_u8*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v[0];
+    if (count > 1) p[1] = v[1];
+    if (count > 2) p[2] = v[2];
+    if (count > 3) p[3] = v[3];
+}
+
 // 2 x 1 x 1 blocks of 32 threads, 6400 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(32)
 C(
@@ -21,71 +55,73 @@ C(
     __shared__ float B_shared[512] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
+    float C_state[64] __attribute__((aligned(64)));
+    float B_register[8];
     float4 A_staged_0, A_staged_1, A_staged_2, A_staged_3;
-    float C_state_0_0_0_0 = 0.0f;
-    float C_state_0_0_0_1 = 0.0f;
-    float C_state_0_0_0_2 = 0.0f;
-    float C_state_0_0_0_3 = 0.0f;
-    float C_state_0_0_1_0 = 0.0f;
-    float C_state_0_0_1_1 = 0.0f;
-    float C_state_0_0_1_2 = 0.0f;
-    float C_state_0_0_1_3 = 0.0f;
-    float C_state_0_0_2_0 = 0.0f;
-    float C_state_0_0_2_1 = 0.0f;
-    float C_state_0_0_2_2 = 0.0f;
-    float C_state_0_0_2_3 = 0.0f;
-    float C_state_0_0_3_0 = 0.0f;
-    float C_state_0_0_3_1 = 0.0f;
-    float C_state_0_0_3_2 = 0.0f;
-    float C_state_0_0_3_3 = 0.0f;
-    float C_state_0_1_0_0 = 0.0f;
-    float C_state_0_1_0_1 = 0.0f;
-    float C_state_0_1_0_2 = 0.0f;
-    float C_state_0_1_0_3 = 0.0f;
-    float C_state_0_1_1_0 = 0.0f;
-    float C_state_0_1_1_1 = 0.0f;
-    float C_state_0_1_1_2 = 0.0f;
-    float C_state_0_1_1_3 = 0.0f;
-    float C_state_0_1_2_0 = 0.0f;
-    float C_state_0_1_2_1 = 0.0f;
-    float C_state_0_1_2_2 = 0.0f;
-    float C_state_0_1_2_3 = 0.0f;
-    float C_state_0_1_3_0 = 0.0f;
-    float C_state_0_1_3_1 = 0.0f;
-    float C_state_0_1_3_2 = 0.0f;
-    float C_state_0_1_3_3 = 0.0f;
-    float C_state_1_0_0_0 = 0.0f;
-    float C_state_1_0_0_1 = 0.0f;
-    float C_state_1_0_0_2 = 0.0f;
-    float C_state_1_0_0_3 = 0.0f;
-    float C_state_1_0_1_0 = 0.0f;
-    float C_state_1_0_1_1 = 0.0f;
-    float C_state_1_0_1_2 = 0.0f;
-    float C_state_1_0_1_3 = 0.0f;
-    float C_state_1_0_2_0 = 0.0f;
-    float C_state_1_0_2_1 = 0.0f;
-    float C_state_1_0_2_2 = 0.0f;
-    float C_state_1_0_2_3 = 0.0f;
-    float C_state_1_0_3_0 = 0.0f;
-    float C_state_1_0_3_1 = 0.0f;
-    float C_state_1_0_3_2 = 0.0f;
-    float C_state_1_0_3_3 = 0.0f;
-    float C_state_1_1_0_0 = 0.0f;
-    float C_state_1_1_0_1 = 0.0f;
-    float C_state_1_1_0_2 = 0.0f;
-    float C_state_1_1_0_3 = 0.0f;
-    float C_state_1_1_1_0 = 0.0f;
-    float C_state_1_1_1_1 = 0.0f;
-    float C_state_1_1_1_2 = 0.0f;
-    float C_state_1_1_1_3 = 0.0f;
-    float C_state_1_1_2_0 = 0.0f;
-    float C_state_1_1_2_1 = 0.0f;
-    float C_state_1_1_2_2 = 0.0f;
-    float C_state_1_1_2_3 = 0.0f;
-    float C_state_1_1_3_0 = 0.0f;
-    float C_state_1_1_3_1 = 0.0f;
-    float C_state_1_1_3_2 = 0.0f;
-    float C_state_1_1_3_3 = 0.0f;
+    C_state[0] = 0.0f;
+    C_state[1] = 0.0f;
+    C_state[2] = 0.0f;
+    C_state[3] = 0.0f;
+    C_state[4] = 0.0f;
+    C_state[5] = 0.0f;
+    C_state[6] = 0.0f;
+    C_state[7] = 0.0f;
+    C_state[8] = 0.0f;
+    C_state[9] = 0.0f;
+    C_state[10] = 0.0f;
+    C_state[11] = 0.0f;
+    C_state[12] = 0.0f;
+    C_state[13] = 0.0f;
+    C_state[14] = 0.0f;
+    C_state[15] = 0.0f;
+    C_state[16] = 0.0f;
+    C_state[17] = 0.0f;
+    C_state[18] = 0.0f;
+    C_state[19] = 0.0f;
+    C_state[20] = 0.0f;
+    C_state[21] = 0.0f;
+    C_state[22] = 0.0f;
+    C_state[23] = 0.0f;
+    C_state[24] = 0.0f;
+    C_state[25] = 0.0f;
+    C_state[26] = 0.0f;
+    C_state[27] = 0.0f;
+    C_state[28] = 0.0f;
+    C_state[29] = 0.0f;
+    C_state[30] = 0.0f;
+    C_state[31] = 0.0f;
+    C_state[32] = 0.0f;
+    C_state[33] = 0.0f;
+    C_state[34] = 0.0f;
+    C_state[35] = 0.0f;
+    C_state[36] = 0.0f;
+    C_state[37] = 0.0f;
+    C_state[38] = 0.0f;
+    C_state[39] = 0.0f;
+    C_state[40] = 0.0f;
+    C_state[41] = 0.0f;
+    C_state[42] = 0.0f;
+    C_state[43] = 0.0f;
+    C_state[44] = 0.0f;
+    C_state[45] = 0.0f;
+    C_state[46] = 0.0f;
+    C_state[47] = 0.0f;
+    C_state[48] = 0.0f;
+    C_state[49] = 0.0f;
+    C_state[50] = 0.0f;
+    C_state[51] = 0.0f;
+    C_state[52] = 0.0f;
+    C_state[53] = 0.0f;
+    C_state[54] = 0.0f;
+    C_state[55] = 0.0f;
+    C_state[56] = 0.0f;
+    C_state[57] = 0.0f;
+    C_state[58] = 0.0f;
+    C_state[59] = 0.0f;
+    C_state[60] = 0.0f;
+    C_state[61] = 0.0f;
+    C_state[62] = 0.0f;
+    C_state[63] = 0.0f;
     for (int m_round = 0; m_round < 4; ++m_round) {
         float4 A_shared_lanes = m_round * 16 + thread / 2 < 17 ? *(const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : float4(0.0f);
         A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = A_shared_lanes[0];
@@ -118,75 +154,421 @@ C(
         }
         async_commit();
         __syncthreads();  // write of B_shared[0, k_round * 4 + thread // 8, thread % 8 * 4 + piece_1] at examples/01_matmul.py:62, then read of B_shared[k, k_1, B_r * 16 + thread % 4 * 4 + lane_4] at examples/01_matmul.py:66
-        for (int k_1 = 0; k_1 < 8; ++k_1) {
-            float4 A_register_0 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
-            float4 A_register_1 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);
-            float4 B_register_0 = *(const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4);
-            float4 B_register_1 = *(const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4 + 16);
-            C_state_0_0_0_0 = C_state_0_0_0_0 + A_register_0[0] * B_register_0[0];
-            C_state_0_0_0_1 = C_state_0_0_0_1 + A_register_0[0] * B_register_0[1];
-            C_state_0_0_0_2 = C_state_0_0_0_2 + A_register_0[0] * B_register_0[2];
-            C_state_0_0_0_3 = C_state_0_0_0_3 + A_register_0[0] * B_register_0[3];
-            C_state_0_0_1_0 = C_state_0_0_1_0 + A_register_0[1] * B_register_0[0];
-            C_state_0_0_1_1 = C_state_0_0_1_1 + A_register_0[1] * B_register_0[1];
-            C_state_0_0_1_2 = C_state_0_0_1_2 + A_register_0[1] * B_register_0[2];
-            C_state_0_0_1_3 = C_state_0_0_1_3 + A_register_0[1] * B_register_0[3];
-            C_state_0_0_2_0 = C_state_0_0_2_0 + A_register_0[2] * B_register_0[0];
-            C_state_0_0_2_1 = C_state_0_0_2_1 + A_register_0[2] * B_register_0[1];
-            C_state_0_0_2_2 = C_state_0_0_2_2 + A_register_0[2] * B_register_0[2];
-            C_state_0_0_2_3 = C_state_0_0_2_3 + A_register_0[2] * B_register_0[3];
-            C_state_0_0_3_0 = C_state_0_0_3_0 + A_register_0[3] * B_register_0[0];
-            C_state_0_0_3_1 = C_state_0_0_3_1 + A_register_0[3] * B_register_0[1];
-            C_state_0_0_3_2 = C_state_0_0_3_2 + A_register_0[3] * B_register_0[2];
-            C_state_0_0_3_3 = C_state_0_0_3_3 + A_register_0[3] * B_register_0[3];
-            C_state_0_1_0_0 = C_state_0_1_0_0 + A_register_0[0] * B_register_1[0];
-            C_state_0_1_0_1 = C_state_0_1_0_1 + A_register_0[0] * B_register_1[1];
-            C_state_0_1_0_2 = C_state_0_1_0_2 + A_register_0[0] * B_register_1[2];
-            C_state_0_1_0_3 = C_state_0_1_0_3 + A_register_0[0] * B_register_1[3];
-            C_state_0_1_1_0 = C_state_0_1_1_0 + A_register_0[1] * B_register_1[0];
-            C_state_0_1_1_1 = C_state_0_1_1_1 + A_register_0[1] * B_register_1[1];
-            C_state_0_1_1_2 = C_state_0_1_1_2 + A_register_0[1] * B_register_1[2];
-            C_state_0_1_1_3 = C_state_0_1_1_3 + A_register_0[1] * B_register_1[3];
-            C_state_0_1_2_0 = C_state_0_1_2_0 + A_register_0[2] * B_register_1[0];
-            C_state_0_1_2_1 = C_state_0_1_2_1 + A_register_0[2] * B_register_1[1];
-            C_state_0_1_2_2 = C_state_0_1_2_2 + A_register_0[2] * B_register_1[2];
-            C_state_0_1_2_3 = C_state_0_1_2_3 + A_register_0[2] * B_register_1[3];
-            C_state_0_1_3_0 = C_state_0_1_3_0 + A_register_0[3] * B_register_1[0];
-            C_state_0_1_3_1 = C_state_0_1_3_1 + A_register_0[3] * B_register_1[1];
-            C_state_0_1_3_2 = C_state_0_1_3_2 + A_register_0[3] * B_register_1[2];
-            C_state_0_1_3_3 = C_state_0_1_3_3 + A_register_0[3] * B_register_1[3];
-            C_state_1_0_0_0 = C_state_1_0_0_0 + A_register_1[0] * B_register_0[0];
-            C_state_1_0_0_1 = C_state_1_0_0_1 + A_register_1[0] * B_register_0[1];
-            C_state_1_0_0_2 = C_state_1_0_0_2 + A_register_1[0] * B_register_0[2];
-            C_state_1_0_0_3 = C_state_1_0_0_3 + A_register_1[0] * B_register_0[3];
-            C_state_1_0_1_0 = C_state_1_0_1_0 + A_register_1[1] * B_register_0[0];
-            C_state_1_0_1_1 = C_state_1_0_1_1 + A_register_1[1] * B_register_0[1];
-            C_state_1_0_1_2 = C_state_1_0_1_2 + A_register_1[1] * B_register_0[2];
-            C_state_1_0_1_3 = C_state_1_0_1_3 + A_register_1[1] * B_register_0[3];
-            C_state_1_0_2_0 = C_state_1_0_2_0 + A_register_1[2] * B_register_0[0];
-            C_state_1_0_2_1 = C_state_1_0_2_1 + A_register_1[2] * B_register_0[1];
-            C_state_1_0_2_2 = C_state_1_0_2_2 + A_register_1[2] * B_register_0[2];
-            C_state_1_0_2_3 = C_state_1_0_2_3 + A_register_1[2] * B_register_0[3];
-            C_state_1_0_3_0 = C_state_1_0_3_0 + A_register_1[3] * B_register_0[0];
-            C_state_1_0_3_1 = C_state_1_0_3_1 + A_register_1[3] * B_register_0[1];
-            C_state_1_0_3_2 = C_state_1_0_3_2 + A_register_1[3] * B_register_0[2];
-            C_state_1_0_3_3 = C_state_1_0_3_3 + A_register_1[3] * B_register_0[3];
-            C_state_1_1_0_0 = C_state_1_1_0_0 + A_register_1[0] * B_register_1[0];
-            C_state_1_1_0_1 = C_state_1_1_0_1 + A_register_1[0] * B_register_1[1];
-            C_state_1_1_0_2 = C_state_1_1_0_2 + A_register_1[0] * B_register_1[2];
-            C_state_1_1_0_3 = C_state_1_1_0_3 + A_register_1[0] * B_register_1[3];
-            C_state_1_1_1_0 = C_state_1_1_1_0 + A_register_1[1] * B_register_1[0];
-            C_state_1_1_1_1 = C_state_1_1_1_1 + A_register_1[1] * B_register_1[1];
-            C_state_1_1_1_2 = C_state_1_1_1_2 + A_register_1[1] * B_register_1[2];
-            C_state_1_1_1_3 = C_state_1_1_1_3 + A_register_1[1] * B_register_1[3];
-            C_state_1_1_2_0 = C_state_1_1_2_0 + A_register_1[2] * B_register_1[0];
-            C_state_1_1_2_1 = C_state_1_1_2_1 + A_register_1[2] * B_register_1[1];
-            C_state_1_1_2_2 = C_state_1_1_2_2 + A_register_1[2] * B_register_1[2];
-            C_state_1_1_2_3 = C_state_1_1_2_3 + A_register_1[2] * B_register_1[3];
-            C_state_1_1_3_0 = C_state_1_1_3_0 + A_register_1[3] * B_register_1[0];
-            C_state_1_1_3_1 = C_state_1_1_3_1 + A_register_1[3] * B_register_1[1];
-            C_state_1_1_3_2 = C_state_1_1_3_2 + A_register_1[3] * B_register_1[2];
-            C_state_1_1_3_3 = C_state_1_1_3_3 + A_register_1[3] * B_register_1[3];
+        float4 A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4);
+        float4 A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 32);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 16);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 68);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 100);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 32);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 48);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 136);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 168);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 64);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 80);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 204);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 236);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 96);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 112);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 272);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 304);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 128);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 144);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 340);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 372);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 160);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 176);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 408);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 440);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 192);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 208);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        }
+        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 476);
+        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 508);
+        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 224);
+        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 240);
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
+        }
+        for (int n_1 = 0; n_1 < 4; ++n_1) {
+            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
         }
         if (k < 1) {
             const int k_next = k + 1;
@@ -208,100 +590,76 @@ C(
             A_shared[(k + 1) % 2 * 544 + thread % 2 * 272 + thread / 2 + 252] = A_staged_3[3];
         }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4] = C_state_0_0_0_0;
+    if (thread / 4 * 4 < 17) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4) = *(const float4*)(C_state);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4, *(const float4*)(C_state), 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 1] = C_state_0_0_0_1;
+    if (thread / 4 * 4 < 16) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37) = *(const float4*)(C_state + 4);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37, *(const float4*)(C_state + 4), 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 2] = C_state_0_0_0_2;
+    if (thread / 4 * 4 < 15) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74) = *(const float4*)(C_state + 8);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74, *(const float4*)(C_state + 8), 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 3] = C_state_0_0_0_3;
+    if (thread / 4 * 4 < 14) {
+        if (block_x * 32 + thread % 4 * 4 < 34) {
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111) = *(const float4*)(C_state + 12);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 37) {
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111, *(const float4*)(C_state + 12), 37 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37] = C_state_0_0_1_0;
+    if (thread / 4 * 4 < 17) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16) = *(const float4*)(C_state + 16);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16, *(const float4*)(C_state + 16), 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 38] = C_state_0_0_1_1;
+    if (thread / 4 * 4 < 16) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53) = *(const float4*)(C_state + 20);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53, *(const float4*)(C_state + 20), 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 39] = C_state_0_0_1_2;
+    if (thread / 4 * 4 < 15) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90) = *(const float4*)(C_state + 24);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90, *(const float4*)(C_state + 24), 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 40] = C_state_0_0_1_3;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74] = C_state_0_0_2_0;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 75] = C_state_0_0_2_1;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 76] = C_state_0_0_2_2;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 77] = C_state_0_0_2_3;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 37) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111] = C_state_0_0_3_0;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 36) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 112] = C_state_0_0_3_1;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 35) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 113] = C_state_0_0_3_2;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 34) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 114] = C_state_0_0_3_3;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16] = C_state_0_1_0_0;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 17] = C_state_0_1_0_1;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 18] = C_state_0_1_0_2;
-    }
-    if (thread / 4 * 4 < 17 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 19] = C_state_0_1_0_3;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53] = C_state_0_1_1_0;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 54] = C_state_0_1_1_1;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 55] = C_state_0_1_1_2;
-    }
-    if (thread / 4 * 4 < 16 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 56] = C_state_0_1_1_3;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90] = C_state_0_1_2_0;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 91] = C_state_0_1_2_1;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 92] = C_state_0_1_2_2;
-    }
-    if (thread / 4 * 4 < 15 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 93] = C_state_0_1_2_3;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 21) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127] = C_state_0_1_3_0;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 20) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 128] = C_state_0_1_3_1;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 19) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 129] = C_state_0_1_3_2;
-    }
-    if (thread / 4 * 4 < 14 && block_x * 32 + thread % 4 * 4 < 18) {
-        C[thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 130] = C_state_0_1_3_3;
+    if (thread / 4 * 4 < 14) {
+        if (block_x * 32 + thread % 4 * 4 < 18) {
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127) = *(const float4*)(C_state + 28);
+        } else {
+            if (block_x * 32 + thread % 4 * 4 < 21) {
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127, *(const float4*)(C_state + 28), 21 - block_x * 32 - thread % 4 * 4);
+            }
+        }
     }
 }
