@@ -65,6 +65,7 @@ def execute(
 
     if semantics.kind == "move" and semantics.completes != AT_ONCE and len(reads) == 1:
         (source,) = reads.values()
+        source.drop_what_is_not_written(target)
         if semantics.completes == BARRIER_BY_BYTES:
             assert send is not None, "a kernel without roles has no barriers with phases"
             send(target.part, source.part, lambda: target.flat(compute()[0]))
@@ -127,7 +128,7 @@ class _Operand:
         self.by_lanes = held is not None
         self.outside = getattr(semantics, "outside", None) if buffer.memory == "global" else None
         self._data = memory.storage[buffer.name].data
-        if name in dict(stmt.regions):
+        if stmt.region(name) is not None:
             dims: tuple[int, ...] = semantics.operand(name).shape
             self.form: tuple[int, ...] = (groups, *dims)
             self.per_group = math.prod(dims)
@@ -172,6 +173,12 @@ class _Operand:
         out = np.full(math.prod(self.form), self.outside or 0, self._data.dtype)
         out[self.position] = self._data[self.part.touch.address]
         return out.reshape(self.form)
+
+    def drop_what_is_not_written(self, target: _Operand) -> None:
+        """Of a region that is moved, elements are read only where what they are moved to exists."""
+        if target.outside is not None and target.form == self.form:
+            kept = np.isin(self.position, target.position)
+            self.position, self.part = self.position[kept], self.part.chosen(kept)
 
     def flat(self, values: Array) -> Array:
         """A value for each element of `part`, in the buffer's type, from an array of the operand's form."""

@@ -289,10 +289,23 @@ class Wait(Stmt):
 
 @node
 class Fence(Stmt):
-    """What this thread wrote before is seen by what is begun in a queue after."""
+    """What this thread wrote to a memory before is seen by what is begun in a queue after: by itself, if the memory is register."""
 
     queue: str
+    memory: str
     span: Span | None = None
+
+
+@node
+class Region(Node):
+    """Of an operand that no lanes hold: the variables that run over its dimensions in its indices.
+
+    swizzle_bytes: how wide the rows are whose chunks are exchanged, as a descriptor says it (0: none are).
+    """
+
+    operand: str
+    variables: tuple[Var, ...]
+    swizzle_bytes: int = 0
 
 
 @node
@@ -300,8 +313,8 @@ class Instruction(Stmt):
     """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone).
 
     `semantics` is the tilelang.instruction.Instruction; `operands` pairs its operand names with (buffer, indices of the first
-    element) as each thread sees them. regions: of operands that no lanes hold, the variables that run over the operand's dimensions in
-    its indices; without them, the coordinates count from the last indices on. signal: the barrier with phases that gets the bytes of
+    element) as each thread sees them. regions: of operands that no lanes hold; without one, the coordinates count from the last indices
+    on. signal: the barrier with phases that gets the bytes of
     what the instruction brings, where it completes by them.
     """
 
@@ -309,8 +322,12 @@ class Instruction(Stmt):
     operands: tuple[tuple[str, Buffer, tuple[Expr, ...]], ...]
     width: int = 1
     span: Span | None = None
-    regions: tuple[tuple[str, tuple[Var, ...]], ...] = ()
+    regions: tuple[Region, ...] = ()
     signal: tuple[Buffer, Expr] | None = None
+
+    def region(self, operand: str) -> Region | None:
+        """The region of an operand; None where it has none."""
+        return next((r for r in self.regions if r.operand == operand), None)
 
     def children(self) -> Iterator[Node]:
         for _, buffer, indices in self.operands:

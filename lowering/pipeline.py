@@ -19,7 +19,9 @@ from tilelang.lowering.passes.apart import keep_apart
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
+from tilelang.lowering.passes.fences import publish_shared
 from tilelang.lowering.passes.fuse import fuse
+from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.passes.loop_ends import end_loops
 from tilelang.lowering.passes.meeting import meet_always
 from tilelang.lowering.passes.promote import promote
@@ -38,10 +40,12 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order."""
     capacity = profile.memory("shared").capacity_bytes
     return (
+        ("groups", close_groups),
         ("fuse", fuse),
         ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
+        ("fences", publish_shared),
         *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),

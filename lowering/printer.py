@@ -149,8 +149,8 @@ def _simple(stmt: ir.Stmt) -> str:
             return f"commit {queue}".rstrip()
         case ir.Wait(pending, queue=queue):
             return f"wait {pending} {queue}".rstrip()
-        case ir.Fence(queue):
-            return f"fence {queue}"
+        case ir.Fence(queue, memory):
+            return f"fence {memory} for {queue}"
         case ir.Instruction(semantics, operands, width, signal=signal):
             named = ", ".join(f"{name}={element_text(buffer, indices)}" for name, buffer, indices in operands)
             by = f" by {width} threads" if width > 1 else ""

@@ -227,14 +227,13 @@ class Threads:
         self.queue(stmt.queue).wait(stmt.pending, mask)
 
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
-        regions = dict(stmt.regions)
         first = {
-            name: self._region(indices, regions[name], stmt, name)
-            if name in regions
+            name: self._region(indices, region.variables, stmt, name)
+            if (region := stmt.region(name)) is not None
             else [self.evaluate(i, mask) for i in indices]
             for name, _, indices in stmt.operands
         }
-        queue = self.queue(getattr(stmt.semantics, "queue", ""))
+        queue = self.queue(getattr(stmt.semantics, "family", ""))
         instruction_groups.execute(stmt, first, mask, self.memory, queue, self._site, self.signalling(stmt, mask))
 
     def signalling(self, stmt: ir.Instruction, mask: Mask) -> instruction_groups.Send | None:

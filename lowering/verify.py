@@ -230,10 +230,9 @@ class _KernelCheck:
                 names = [name for name, _, _ in operands]
                 self.need(len(set(names)) == len(names), f"operands {names}")
                 self.need(width >= 1 and self.threads % width == 0, f"{width} threads of {self.threads} issue it")
-                regions = dict(stmt.regions)
                 for name, buffer, indices in operands:
                     inside = scope
-                    for v in regions.get(name, ()):
+                    for v in region.variables if (region := stmt.region(name)) is not None else ():
                         inside = inside.add(v, False)
                     self.element(buffer, indices, 1, None, inside)
                     if name == getattr(semantics, "writes", ""):

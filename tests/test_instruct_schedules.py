@@ -11,6 +11,8 @@ import tilelang as tl
 from tilelang import reference, testing
 from tilelang.errors import Refusal
 from tilelang.instruction import use
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import load_profile
 from tilelang.schedule import Schedule
 
 
@@ -110,19 +112,27 @@ def test_ampere_is_lowered_for_its_own_device() -> None:
     AMPERE.check("ampere")
 
 
-def test_hopper_is_refused_for_its_roles() -> None:
-    text = (
+def test_hopper_is_refused_for_its_roles_where_no_barrier_has_phases() -> None:
+    assert refusal(HOPPER, "pocl") == (
         "error[not-lowered-yet]: `units block = 1 warpgroup as producer (40 registers) + 2 warpgroup as consumer (232 registers)`:"
         " roles, register budgets and clusters are accepted by the language, not lowered yet for this target\n"
         "  = help: units block = N warp"
     )
-    assert refusal(HOPPER, "pocl") == text
-    assert refusal(HOPPER, "hopper") == text
+
+
+def test_hopper_is_lowered_for_its_own_device() -> None:
+    HOPPER.check("hopper")
+    (kernel,) = lower(HOPPER.computation, HOPPER.steps, load_profile("hopper")).kernels
+    assert [(r.name, r.first, r.threads, r.registers) for r in kernel.roles] == [
+        ("producer", 0, 128, 40),
+        ("consumer", 128, 256, 232),
+    ]
+    assert kernel.shared_bytes <= 208 * 1024 + 128, "4 x 48 KiB of ring, 16 KiB of store staging, and the barriers"
 
 
 def test_without_roles_hopper_s_next_contradiction_is_named() -> None:
     plain = Schedule(HOPPER.computation, HOPPER.steps[1:])
-    assert "`on ROLE` is accepted by the language, not lowered yet" in refusal(plain, "hopper")
+    assert "`units` says of no role producer" in refusal(plain, "hopper")
 
 
 def test_an_instructions_error_widens_the_bound() -> None:

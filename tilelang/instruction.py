@@ -100,6 +100,33 @@ def operand(
 
 
 @node
+class Queue(Node):
+    """What a family of instructions completes in, group by group and in order. The texts are statements, per dialect.
+
+    begin: before a group, for what this thread has in registers; publish: by who wrote to shared memory what the instructions read
+    there. commit: closes a group; wait: until at most {pending} of the latest groups are unfinished.
+    """
+
+    name: str
+    begin: tuple[tuple[str, str], ...] = ()
+    publish: tuple[tuple[str, str], ...] = ()
+    commit: tuple[tuple[str, str], ...] = ()
+    wait: tuple[tuple[str, str], ...] = ()
+
+
+def queue(
+    name: str,
+    begin: Mapping[str, str] | None = None,
+    publish: Mapping[str, str] | None = None,
+    commit: Mapping[str, str] | None = None,
+    wait: Mapping[str, str] | None = None,
+) -> Queue:
+    """A family of instructions that complete in order: see Queue."""
+    texts = (tuple(sorted((text or {}).items())) for text in (begin, publish, commit, wait))
+    return Queue(name, *texts)
+
+
+@node
 class Instruction(Node):
     """One instruction; `tl.instruction` makes and checks it.
 
@@ -108,6 +135,7 @@ class Instruction(Node):
     element, over exact arithmetic rounded at each step. template: text per dialect; definitions: the C texts, per dialect, of the
     functions that it calls. needs: names that a profile must list. licences: which the definition that it computes must give.
     limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
+    queue: what it completes in, where that is an in-order group (None: with the copies of its thread).
     """
 
     name: str
@@ -127,6 +155,12 @@ class Instruction(Node):
     limits: tuple[tuple[str, int], ...] = ()
     source: str = ""
     span: Span | None = None
+    queue: Queue | None = None
+
+    @property
+    def family(self) -> str:
+        """The name of the queue in which it completes; empty: that of a thread's copies."""
+        return self.queue.name if self.queue is not None else ""
 
     @property
     def kind(self) -> str:
@@ -278,6 +312,7 @@ def instruction(
     licences: Iterable[str] = (),
     limits: Mapping[str, int] | None = None,
     source: str = "",
+    queue: Queue | None = None,
     replace: bool = False,
 ) -> Instruction:
     """Defines an instruction, checks it, and makes its name known to `do`.
@@ -293,7 +328,7 @@ def instruction(
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
         host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
-        tuple(licences), tuple(sorted((limits or {}).items())), source, span,
+        tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue,
     )  # fmt: skip
     try:
         _check(made, shape)

@@ -94,9 +94,10 @@ class Profile:
     vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most lanes of a vector in the code dialect.
     registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per thread may be addressed as named
     registers before a walk over them is refused. async_copy_bytes: the sizes that the device can copy from global to shared memory
-    by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. grid_max: blocks along each grid dimension.
-    capabilities, instructions: names. rates: measured numbers, their unit in the name. sources: where a number comes from, by its
-    path in the file.
+    by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
+    step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
+    grid_max: blocks along each grid dimension. capabilities, instructions: names. rates: measured numbers, their unit in the name.
+    sources: where a number comes from, by its path in the file.
     """
 
     name: str
@@ -112,6 +113,8 @@ class Profile:
     compute_units: int | None = None
     async_copy_bytes: tuple[int, ...] = ()
     zero_copy_host: bool = False
+    role_registers: tuple[int, ...] = ()
+    block_registers: int | None = None
     grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     capabilities: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()

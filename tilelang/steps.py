@@ -48,6 +48,9 @@ class Team(Node):
     def __add__(self, other: Team) -> tuple[Team, ...]:
         return (self, other)
 
+    def __radd__(self, other: tuple[Team, ...]) -> tuple[Team, ...]:
+        return (*other, self)
+
     def __str__(self) -> str:
         tail = f" as {spelled(self.role)}" if self.role else ""
         return f"{self.count} {spelled(self.level)}{tail}" + (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, Residence, Share, Target
+from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Share, Target
 from tilelang.spec import Spec
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
@@ -49,6 +49,10 @@ class Part:
     def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
         raise NotImplementedError
 
+    def by_role(self, step: Place) -> bool:
+        """Whether a load is not moved by the threads of this role, or in another way than others."""
+        raise NotImplementedError
+
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
         raise NotImplementedError
@@ -63,6 +67,14 @@ class Part:
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What every thread reads below of a tensor that a silent load brings."""
+        raise NotImplementedError
+
+    def box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
+        """Where a load's region is in shared memory. slot: which buffer of a ring it is."""
+        raise NotImplementedError
+
+    def move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+        """The move of a load to where it goes."""
         raise NotImplementedError
 
     def move_frame(self, frame: Frame, step: Place, region: Region, target: Target) -> Frame:

@@ -110,12 +110,12 @@ class Copies(Fragments):
         place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
         points = {a.name: a.base for a in frame.spec.axes}
         load, inside = self._source(frame, points, lanes)
-        at = self._stored_at(frame, 0, place, points)
+        at = self.stored_at(frame, 0, place, points)
         if lanes > 1 and moving is not None:
             lane = Var("?lane", INDEX, 0, lanes - 1)
             beside = {**points, moving: simplify(points[moving] + lane)}
             _check_run(load.buffer, load.indices, self._source(frame, beside, lanes)[0].indices, lane, moving)
-            _check_run(place.buffer, at, self._stored_at(frame, 0, place, beside), lane, moving)
+            _check_run(place.buffer, at, self.stored_at(frame, 0, place, beside), lane, moving)
         _check_aligned(load.buffer, load.indices, lanes)
         _check_aligned(place.buffer, at, lanes)
         count = self.existing(frame, moving, lanes, [inside] if inside is not None else [])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.boxes import Boxes
 from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Box, Frame, Target
-from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.matching import Match
 from tilelang.simplify import interval, simplify
 from tilelang.steps import Do, Place
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class FragmentMoves(InstructionMoves):
+class FragmentMoves(Boxes):
     """do, in loads in register."""
 
     def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:

@@ -17,6 +17,7 @@ from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
+from tilelang.lowering.build.pieces import slots_inside
 from tilelang.lowering.build.place import Places
 from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.share import Shares, declares_owners, dim_share
@@ -98,7 +99,8 @@ class Fragments(Places, Shares, States, Leaf):
         width = self._store_width(frame, step, run, names[along] if run > 1 else None)
         while width not in self.build.profile.vector_lanes(frame.target.places[0].buffer.dtype):
             width //= 2
-        group, lane, slot = self._slots(held.slots, width)
+        groups = slots_inside(held, names, width, frame, step)
+        group, lane, slot = self._slots(len(groups) * width, width, groups.start)
         axes = {a.name: a for a in frame.spec.axes}
         for name, inside in zip(names, held.at(frame.spec.lane, slot), strict=True):
             axes[name] = _moved(axes[name], inside)
@@ -107,7 +109,9 @@ class Fragments(Places, Shares, States, Leaf):
         body = self._at(frame.but(spec=spec), points, slot, step)
         if isinstance(lane, Var):
             body = ir.For(lane, index(width), body, "vector", step.span)
-        return ir.For(group, index(held.slots // width), body, "unroll", step.span) if isinstance(group, Var) else body
+        if not groups:
+            return ir.seq()
+        return ir.For(group, index(len(groups)), body, "unroll", step.span) if isinstance(group, Var) else body
 
     @staticmethod
     def _store_width(frame: Frame, step: Do, run: int, axis: str | None) -> int:
@@ -120,11 +124,11 @@ class Fragments(Places, Shares, States, Leaf):
                          f"vectorize {axis}={run}" if axis else "leave the vectorize out, or go via shared")  # fmt: skip
         return lanes
 
-    def _slots(self, slots: int, width: int) -> tuple[Expr, Expr, Expr]:
-        """(group, lane, slot): a lane's slots in groups of `width` neighbours."""
+    def _slots(self, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
+        """(group, lane, slot): a lane's slots in groups of `width` neighbours, from the group `first` on."""
         group: Expr = self.build.variable("slots", slots // width) if slots > width else index(0)
         lane: Expr = self.build.variable("lane", width) if width > 1 else index(0)
-        return group, lane, simplify(group * width + lane)
+        return group, lane, simplify((group + first) * width + lane)
 
     # ------------------------------------------------------------ operands
 

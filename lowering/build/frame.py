@@ -327,6 +327,15 @@ class Walk:
 
 
 @dataclasses.dataclass(frozen=True)
+class Piece:
+    """What of results goes back at a time: `size` elements along an axis, from `base` on."""
+
+    axis: str
+    base: Expr
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Frame:
     """One point between two steps of a task."""
 
@@ -354,6 +363,8 @@ class Frame:
     cuts: tuple[Span, ...] = ()  # where the steps are written that divided the work down to this point
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
     moves: Place | None = None  # the load whose move this is
+    pieces: tuple[Piece, ...] = ()  # finishing: only these results
+    rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
 
     def but(self, **changes: Any) -> Frame:
@@ -388,7 +399,12 @@ class Build:
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
         self.notes: dict[str, None] = {}
-        self.thread: Expr = Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
+        self.thread = self.thread_of(threads)
+
+    @staticmethod
+    def thread_of(threads: int) -> Expr:
+        """The number of a thread among so many."""
+        return Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
 
     def name(self, stem: str) -> str:
         """A name not used before in this kernel; a person may have given one that ends in a number too."""

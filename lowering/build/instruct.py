@@ -35,18 +35,18 @@ from tilelang.tensor import evaluate
 
 def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
     """Refuses, in the order of the steps, what the language accepts and no target lowers yet, and instructions not on this device."""
+    roles = any(team.role for s in steps if isinstance(s, Units) for team in s.teams)
     for step in _all_steps(steps):
         match step:
-            case Units(level=level, teams=teams) if (
-                level != "block" or len(teams) > 1 or teams[0].role or teams[0].registers is not None
-            ):
-                raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language,"
-                             " not lowered yet for this target", "units block = N warp")  # fmt: skip
+            case Units():
+                _check_units(step, profile)
             case Place(open=True):
                 raise _hole(step, "write the steps out, or leave the braces out for the default move")
+            case Place(on=str()) if not roles:
+                raise refuse(step, "unknown-role", f"`{step}`: `units` says of no role {step.on}",
+                             f"units block = 1 warp as {step.on} + 4 warp as consumer; or leave `on` out")  # fmt: skip
             case Place():
                 for flag, what in (
-                    (step.on is not None, "`on ROLE`"),
                     (step.behind > 1, "`behind` more than one round"),
                     (step.once, "`once`"),
                 ):
@@ -65,6 +65,15 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                     raise refuse(step, "instruction-not-here", f"`{step}`: {missing}", _instead(step, profile))
             case _:
                 pass
+
+
+def _check_units(step: Units, profile: Profile) -> None:
+    """Refuses what a block is made of where the device, or no target, can tell its threads apart like that."""
+    named = any(team.role for team in step.teams)
+    plain = len(step.teams) == 1 and step.teams[0].role is None and step.teams[0].registers is None
+    if step.level != "block" or not plain and not (named and profile.can("phased_barriers")):
+        raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language,"
+                     " not lowered yet for this target", "units block = N warp")  # fmt: skip
 
 
 def _hole(step: Step, mend: str) -> Refusal:
@@ -154,7 +163,6 @@ class Instructions(PointwiseInstructions):
         if wrong:
             near = [m for m in matching.nearest(self._here(semantics), leaf, 2, binding) if m.instruction.name != semantics.name]
             raise matching.refuse(str(step), [found.replace(mismatches=tuple(wrong)), *near], span=step.span)
-        self._refuse_descriptors(step, found)
         self._matches[id(step)] = found
         return {theirs: found.instruction.shape[mine] for mine, theirs in found.binding}
 
@@ -198,19 +206,14 @@ class Instructions(PointwiseInstructions):
     def _level(self, spec: Spec, steps: tuple[Step, ...]) -> str:
         """The level that executes the leaf: named by the last spread, or known by how many threads a block has."""
         tiles = [s for s in steps if getattr(s, "level", None) is not None and hasattr(s, "sizes")]
+        last = steps[-1] if steps else None
+        if isinstance(last, Do) and _record(last).issue == ONE_LANE and not tiles:
+            return _record(last).level  # one lane of whatever threads there are
         level = str(tiles[-1].level) if tiles else spec.level  # type: ignore[attr-defined]
         if level not in ("kernel", "block"):
             return level
         alike = [f.name for f in self.build.profile.levels if f.threads == self.build.threads]
         return alike[0] if alike else level
-
-    @staticmethod
-    def _refuse_descriptors(step: Do, found: Match) -> None:
-        semantics = found.instruction
-        for operand in semantics.operands:
-            if semantics.fragment(operand.name) is None or semantics.issue == ONE_LANE or semantics.host is not None:
-                raise refuse(step, "not-lowered-yet", f"`{step}` names {operand.name} by a descriptor: accepted by the language, not"
-                             " lowered yet for this target", "an instruction whose lanes give addresses")  # fmt: skip
 
     # ------------------------------------------------------------ the leaf
 
@@ -218,6 +221,8 @@ class Instructions(PointwiseInstructions):
         """The leaf as one instruction; finishing: the way back of what it left in registers."""
         semantics = self.match_of(step).instruction
         self._check_whole_units(step, semantics)
+        if not frame.task.states and semantics.host is not None:
+            return (self.box_store if frame.fill is None else self.box_move)(frame, step, semantics)
         if not frame.task.states:
             return (self.stored_instruction if frame.fill is None else self.move_instruction)(frame, step)
         if frame.finishing:
@@ -226,8 +231,16 @@ class Instructions(PointwiseInstructions):
         read = self.checked(frame, step, "")
         guards = self.conditions(frame, step, semantics.width)
         state = (semantics.writes, frame.state.buffers[0][0], (*frame.slots, index(0)))
-        operands = (state, *((name, *self.operand_at(frame, step, name, whole)) for name, whole in read))
-        return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
+        operands, regions = [state], list[ir.Region]()
+        for name, whole in read:
+            if semantics.fragment(name) is not None:
+                operands.append((name, *self.operand_at(frame, step, name, whole)))
+                continue
+            buffer, at, region = self.region_at(frame, step, name, whole)
+            operands.append((name, buffer, at))
+            regions.append(region)
+        made = ir.Instruction(semantics, tuple(operands), semantics.width, step.span, tuple(regions))
+        return guarded(made, guards, step.span)
 
     def _check_whole_units(self, step: Do, semantics: Instruction) -> None:
         """Threads that issue an instruction together must all be there."""

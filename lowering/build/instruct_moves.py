@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tilelang.expr import Expr, Pad, Read, index
 from tilelang.fragment import row_major
-from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, use
+from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, ONE_LANE, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.copies import Copies, NotCopied
@@ -64,6 +64,8 @@ class InstructionMoves(Copies):
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """A `do` that spreads nothing gives its pieces to the threads, where one thread issues it."""
         last = steps[-1] if steps else None
+        if isinstance(last, Do) and use(last.instruction).issue == ONE_LANE:
+            return steps or ()
         if not isinstance(last, Do) or (frame.spec.units or 1) == 1 or any(isinstance(s, Tile) for s in steps or ()):
             return super().default_steps(frame, steps)
         taken = self.leaf_shape(
@@ -85,7 +87,7 @@ class InstructionMoves(Copies):
         from_buffer, from_at = self.operand_at(frame, step, source, whole)
         place = frame.target.places[0]
         points = self.first_points(frame, step, semantics.writes)
-        at = self._stored_at(frame, 0, place, points)
+        at = self.stored_at(frame, 0, place, points)
         bounds = (b for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys)
         guards = [*frame.spec.present, *(b.holds(index(0)) for b in bounds)]
         held = semantics.fragment(semantics.writes)

@@ -49,9 +49,9 @@ class PointwiseInstructions(FragmentMoves):
         """The first element that the thread writes."""
         name = self.match_of(step).instruction.writes
         if not isinstance(place, Share):
-            return self._stored_at(frame, 0, place, self.first_points(frame, step, name))
+            return self.stored_at(frame, 0, place, self.first_points(frame, step, name))
         try:
-            return self.run_of(frame, step, name, place, lambda points: self._stored_at(frame, 0, place, points))
+            return self.run_of(frame, step, name, place, lambda points: self.stored_at(frame, 0, place, points))
         except NotOwner as error:
             from tilelang.lowering.build.owners import not_owner  # enumerates in NumPy: only where there is something to show
 

@@ -205,7 +205,7 @@ class Leaf(Part):
             e = self._state_value(frame, value, points, lane)
             if frame.fill is not None and existing is not None:
                 e = _filled(existing, e, const(frame.fill.value, e.dtype))
-            at = self._stored_at(frame, k, place, points)
+            at = self.stored_at(frame, k, place, points)
             if frame.staged is not None:
                 held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
                 at, e = (held, e) if isinstance(place, Staging) else (at, ir.Load(frame.staged, held))
@@ -217,7 +217,7 @@ class Leaf(Part):
     def _has_slots(self, frame: Frame, points: dict[str, Expr]) -> bool:
         """Whether a thread has registers for every result of a chain, whether its point exists or not."""
         places = enumerate(frame.target.places)
-        return all(_within(self._stored_at(frame, k, place, points), place.buffer.shape or (1,)) for k, place in places)
+        return all(_within(self.stored_at(frame, k, place, points), place.buffer.shape or (1,)) for k, place in places)
 
     def _computable(self, frame: Frame, a: AxisState, b: Bound, points: dict[str, Expr]) -> bool:
         """Whether results beyond a bound can be computed all the same: what they read along the axis is there."""
@@ -229,7 +229,7 @@ class Leaf(Part):
             if depends(frame, w, a)
         )
 
-    def _stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
+    def stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
         axes = frame.coordinates(points)
         output = frame.task.outputs[k]
         named = {a.name: v for a, v in axes.items() if isinstance(a, Axis)}
@@ -259,7 +259,7 @@ class Leaf(Part):
         out: list[ir.Stmt] = []
         for state in frame.target.again:
             outputs = [stored_as[t] for t in state.tensors]
-            at = self._stored_at(frame, outputs[0], frame.target.places[outputs[0]], points)
+            at = self.stored_at(frame, outputs[0], frame.target.places[outputs[0]], points)
             into = tuple(frame.target.places[k].buffer for k in outputs)
             right = [self._state_value(frame, frame.task.values[k], points, lane) for k in outputs]
             made = Combining(self, state.reduce.combiner, into, at, slot, slots, span)

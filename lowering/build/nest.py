@@ -96,10 +96,12 @@ class Nest(Rings):
             return self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, block), "block"), i + 1)
         again = self.build.variable("round", -(-total // count))
         tile = Var(self.build.name("tile"), INDEX, 0, total - 1)
-        inner = self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, tile), "block"), i + 1)
-        body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
         # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
         mine = simplify((index(total + count - 1) - block) // count)
+        walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
+        entered = self._entered(frame, sizes, tile_numbered(order, rounds, tile), "block")
+        inner = self.chain(entered.but(rounds=(*frame.rounds, walk)), i + 1)
+        body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
         return ir.For(again, mine, body, "serial", step.span)
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
@@ -172,7 +174,9 @@ class Nest(Rings):
         done = {a.name for a in frame.spec.axes if a.reduction} if frame.finishing else set()  # cut, but not walked again
         loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
         variables = {a: self.build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
-        ahead = [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p)]
+        ahead = (
+            [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not self.is_cache(p) and not self.by_role(p)]
+        )
         for place in ahead:
             self._check_before(frame.steps[i + 1 :], place)
         if ahead and len(loops) > 1:
@@ -263,7 +267,7 @@ class Nest(Rings):
         undecided = frame.undecided or any(frame.spec.axis(w.axis).reduction and sizes[w.axis] > 1 for w in walks)
         known = frame.known.union(*(trim.known for _, trim in trims))
         return frame.but(spec=spec, slots=tuple(slots), walks=tuple(trips), last_walk=last, within=(*frame.within, *within),
-                         known=known, undecided=undecided)  # fmt: skip
+                         known=known, undecided=undecided, rounds=(*frame.rounds, *walks))  # fmt: skip
 
     def _trim(self, frame: Frame, i: int, step: Split, axis: str, size: int) -> Trim | None:
         """The rounds that exist and that anybody needs, where they are the same for all threads and no registers are addressed.

@@ -100,12 +100,12 @@ class Places(Part):
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
             return (ir.seq() if unread else move), share
-        box = self._box_for(frame, step, region, slot)
+        box = self.box_for(frame, step, region, slot)
         if unread:
             return ir.seq(), box
-        return self._move(frame, step, region, Target((box,), step.stream)), box
+        return self.move(frame, step, region, Target((box,), step.stream)), box
 
-    def _box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
+    def box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
         tensor = region.task.outputs[0]
         dims = {a.name: a.extent for a in region.spec.axes}
         named = set(step.layout.dims) if region.points and step.layout is not None and step.layout.terms else set(dims)
@@ -127,9 +127,9 @@ class Places(Part):
 
     def _ring_buffer(self, step: Place) -> ir.Buffer | None:
         """The buffer that earlier moves of a ring fill: all of them share it."""
-        return self._rings.get(id(step)) if step.ahead else None
+        return self._rings.get(id(step)) if step.ahead or step.on else None
 
-    def _move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+    def move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
         """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
         guard, whole = self.whole(region.spec)
         guarded = self._moved(frame, step, region, target)
@@ -202,7 +202,7 @@ class Places(Part):
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
         region, uses = self.region(frame, i, step)
-        box = self._box_for(frame, step, region, slot)
+        box = self.box_for(frame, step, region, slot)
         if _nobody_reads(frame, region, uses):
             return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
@@ -215,7 +215,7 @@ class Places(Part):
             how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
         self.build.note(f"`{step}`: {how}; {self.why_not_copied(step)}")
         if alone or many:
-            return self._move(frame, step, region, Target((box,))), None
+            return self.move(frame, step, region, Target((box,))), None
         return self._through_registers(whole)
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
@@ -233,7 +233,7 @@ class Places(Part):
                 share = self.share_of(frame, k, step, region, uses)
                 residence: Residence = dataclasses.replace(share, buffer=self.register_rings[id(step)][step.tensor_name][0])
             else:
-                residence = self._box_for(frame, step, region, slots[step])
+                residence = self.box_for(frame, step, region, slots[step])
             frame = frame.but(residences=(*frame.residences, residence))
         done = {k for k, _ in mine}  # other loads may stand between those that run ahead
         rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)

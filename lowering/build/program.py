@@ -18,6 +18,7 @@ from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
+from tilelang.lowering.build.roles import Plan, RoleLoads, plan_roles
 from tilelang.lowering.build.spreads import following_owners, numbers, units_numbered
 from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
@@ -27,11 +28,12 @@ from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units
 from tilelang.task import State, Task, make_task, placed_names, plan
 
 
-class Builder(Instructions, Nest, Cover):
+class Builder(RoleLoads, Instructions, Nest, Cover):
     """Builds one kernel."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
+        self._plan = self._role = None
         self._rings, self._stage_rings = {}, {}
         self.register_rings = {}
         self._matches = {}
@@ -167,8 +169,10 @@ class _Assembly:
     def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target) -> None:
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
-        threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes})
-        build = Build(self.profile, threads, self._task_of, self.tensors)
+        roles = plan_roles(steps, self.profile)
+        threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes}, roles)
+        steps = roles.steps if roles is not None else steps
+        build = Build(self.profile, threads if roles is None else roles.main.threads, self._task_of, self.tensors)
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
@@ -179,7 +183,7 @@ class _Assembly:
         taken = builder.leaf_shape(task, spec, steps, tuple(self.places.values()), _stored_in(task, steps))
         done = complete(spec, steps, bool(task.states), None, taken)
         frame = Frame(task, done, spec, target, tuple(self.places.values()))
-        body = builder.chain(frame, 0)
+        body = builder.chain(frame, 0) if roles is None else builder.all_roles(roles, frame)
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
@@ -212,13 +216,16 @@ class _Assembly:
             build.note(f"({spread}): nothing spreads what is left, so it follows the owners in registers")
         return found
 
-    def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int]) -> int:
+    def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int], roles: Plan | None) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         for s in steps:
-            if isinstance(s, Tile) and s.level != "block":
+            if isinstance(s, Tile) and s.level != "block" and (roles is None or s.level != roles.main.name):
                 self._check_level(s)
-        if said is None:
+        if roles is not None:
+            count = roles.threads
+            why = " and ".join(f"{r.threads} of the {r.name}" for r in (roles.main, *roles.others))
+        elif said is None:
             count = self._derived(steps, dict(sizes))
             why = f"the spreads below block multiply to {count}"
         else:

@@ -16,12 +16,13 @@ from tilelang.dtype import DType
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, laid_out, refuse
+from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
 from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
+from tilelang.lowering.build.pieces import Pieces
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, complete, point
@@ -31,7 +32,7 @@ from tilelang.task import State, Task, reads
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
 
-class States(Part):
+class States(Pieces):
     """accumulate, in every memory."""
 
     def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
@@ -281,12 +282,20 @@ class States(Part):
             raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
                          " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
         if via > 0:
-            raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps is accepted by the language, not lowered yet",
-                         "begin the braces with via")  # fmt: skip
-        boxes = tuple(self._box(frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
+            return self.in_pieces(frame, finishing, i, step, stop, steps[:via], steps[via + 1 :])
+        boxes = self.boxes_for(frame, stop)
         put = self.chain(finishing.but(target=Target(boxes)), i + 1)
-        rest = steps[via + 1 :]
-        return ir.seq(put, self._by_round(frame, finishing.target, step, lambda t: self._store_task(frame, t, boxes, rest)))
+        return ir.seq(put, self.stored_by_round(frame, finishing.target, step, boxes, steps[via + 1 :]))
+
+    def boxes_for(self, frame: Frame, stop: Place) -> tuple[Box, ...]:
+        """Shared memory for this spec's part of each output."""
+        return tuple(self._box(frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
+
+    def stored_by_round(
+        self, frame: Frame, target: Target, step: Place, boxes: tuple[Residence, ...], rest: tuple[Step, ...]
+    ) -> ir.Stmt:
+        """The move of finished values from boxes to the target."""
+        return self._by_round(frame, target, step, lambda t: self._store_task(frame, t, boxes, rest))
 
     def _check_owners_store(self, frame: Frame, i: int, step: Place) -> None:
         """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""

@@ -125,7 +125,7 @@ class Walk:
         self.kernel, self.prover, self.watched, self.uniform, self.frozen = kernel, prover, watched, uniform, False
         self.sites: dict[Path, Site] = {}
         self.oldest = 1 + max(
-            (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait)), default=0
+            (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait) and not s.queue), default=0
         )  # any wait's end
         self._known: dict[Any, list[tuple[bool, Access]]] = {}
         self._quiet: dict[Any, bool] = {}
@@ -213,9 +213,9 @@ class Walk:
         pending = dict(state.pending)
         for inner in ir.statements(stmt):
             match inner:
-                case ir.Commit():
+                case ir.Commit(queue=""):
                     inflight = {a: min(age + 1, self.oldest) for a, age in inflight.items()}
-                case ir.Wait(pending=count):
+                case ir.Wait(pending=count, queue=""):
                     # Whatever is in flight may have landed; what is older than `count` groups certainly has.
                     pending.update(dict.fromkeys(inflight))
                     inflight = {a: age for a, age in inflight.items() if age <= count}
@@ -383,12 +383,11 @@ class Walk:
         """An instruction's operands: the elements that follow each lane's address, or, where lanes give no addresses, the whole
         ring slot or buffer. What it writes and completes later counts as asynchronous."""
         later = stmt.semantics.completes != AT_ONCE
-        regions = dict(stmt.regions)
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
             lanes, covered, inner = (held.slots if held is not None else 1), indices, scope
-            if name in regions:
-                inner = dataclasses.replace(scope, bound=scope.bound | set(regions[name]))
+            if (region := stmt.region(name)) is not None:
+                inner = dataclasses.replace(scope, bound=scope.bound | set(region.variables))
             elif held is None:
                 slots = 1 if buffer.ring else 0
                 rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)

@@ -56,6 +56,8 @@ class _Unrolling:
                     return ir.Seq(()) if otherwise is None else self.statement(otherwise, factor, values)
                 rest = None if otherwise is None else self.statement(otherwise, factor, values)
                 return ir.If(c, self.statement(then, factor, values), rest, span)
+            case ir.Roles() | ir.Role():
+                return stmt.map_children(lambda c: self.statement(c, factor, values) if isinstance(c, ir.Stmt) else c)
             case ir.Seq(body):
                 return ir.joined(*[self.statement(s, factor, values) for s in body])
             case _:

@@ -6,7 +6,7 @@ from tests.errors._computations import copy, linear, matmul, row_sum
 
 def roles() -> None:
     producer, consumer = tl.warps(1).as_role("producer", 40), tl.warps(4).as_role("consumer", 232)
-    tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("simulated")
+    tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("pocl")
 
 
 def clusters() -> None:
@@ -15,10 +15,6 @@ def clusters() -> None:
 
 def tile_to_a_cluster() -> None:
     tl.schedule(matmul()).tile(m=32, n=32).to(tl.cluster).tile(m=16, n=16).to(tl.block).check("simulated")
-
-
-def on_a_role() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, on="producer").check()
 
 
 def far_behind() -> None:

@@ -19,7 +19,7 @@ def row_copy(count: int = LANES) -> Instruction:
     D, S = (operand(name, dt.float32, memory, c) for name, memory in (("D", "shared"), ("S", "global")))
     return instruction(
         "row_copy", means=moves(D[c], S[c]), operands=(D, S), level="block", issue=ONE_LANE, completes=BARRIER_BY_BYTES, outside=0.0,
-        replace=True,
+        needs=("row_copy",), replace=True,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ class Pipeline:
         wait = ir.Await(empty, slot, (use + self.empty_parity) % 2) if self.awaits_empty else None
         c = Var("c", dt.int64, 0, LANES - 1)
         operands = (("D", ring, (slot, c)), ("S", x, (r, c)))
-        copy = ir.Instruction(row_copy(), operands, regions=(("D", (c,)), ("S", (c,))), signal=(full, slot))
+        copy = ir.Instruction(row_copy(), operands, regions=(ir.Region("D", (c,)), ir.Region("S", (c,))), signal=(full, slot))
         by_device = ir.If(lane < 1, ir.seq(ir.Arrive(full, slot, bytes=self.bytes), copy))
         by_hand = ir.seq(ir.Store(ring, (slot, lane), ir.Load(x, (r, lane))), ir.Arrive(full, slot, LANES))
         return ir.For(r, index(self.rounds), ir.seq(wait, by_device if self.copies else by_hand))

@@ -6,9 +6,19 @@ shared memory by an address and one of the known swizzles. A load completes when
 Source: Parallel Thread Execution ISA 8.5, "cp.async.bulk.tensor", "mbarrier"; CUDA Driver API, cuTensorMapEncodeTiled.
 """
 
-from tilelang.dtype import bfloat16, float16, int16, uint16
+from tilelang.dtype import DType, bfloat16, float16, int16, uint16
 from tilelang.expr import Axis
-from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction, instruction, moves, operand
+from tilelang.instruction import (
+    BARRIER_BY_BYTES,
+    IN_ORDER_GROUP,
+    ONE_LANE,
+    Instruction,
+    Operand,
+    instruction,
+    moves,
+    operand,
+    queue,
+)
 from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
 from tilelang.tensor import Layout
 
@@ -77,11 +87,19 @@ template <int PENDING>
 """
 
 
+STORES_IN_ORDER = queue(
+    "tensor_store",
+    publish={"cuda": "tensor_store_fence();"},
+    commit={"cuda": "tensor_store_commit();"},
+    wait={"cuda": "tensor_store_wait<{pending}>();"},
+)
+
+
 def _box(name: str, load: bool) -> Instruction:
     """16-bit elements, at most 256 rows of at most 128 bytes (what the widest swizzle takes)."""
     types = (float16, bfloat16, int16, uint16)
     r, c = Axis("r", 64), Axis("c", 64)
-    D, S = (operand(n, types, "shared" if (n == "D") == load else "global", r, c, layouts=_layouts(n == "D", load)) for n in "DS")
+    D, S = (_side(n, types, r, c, (n == "D") == load) for n in "DS")
     if load:
         text, definitions = "tensor_load_2d({D.address}, {S.map}, {S.coordinates}, {barrier});", (BARRIERS, LOAD)
     else:
@@ -100,11 +118,15 @@ def _box(name: str, load: bool) -> Instruction:
         template={"cuda": text},
         definitions={"cuda": (SHARED_ADDRESS, TENSOR_MAP, *definitions)},
         source=f"{ISA}, cp.async.bulk.tensor",
+        queue=None if load else STORES_IN_ORDER,
     )
 
 
-def _layouts(target: bool, load: bool) -> tuple[Layout, ...]:
-    return tuple(Layout(swizzle_bytes=width) for width in (0, 32, 64, 128)) if target == load else ()
+def _side(name: str, types: tuple[DType, ...], r: Axis, c: Axis, shared: bool) -> Operand:
+    """A box in shared memory, or in a tensor, whose rows begin at multiples of 16 bytes."""
+    if not shared:
+        return operand(name, types, "global", r, c, alignment_bytes=16)
+    return operand(name, types, "shared", r, c, layouts=tuple(Layout(swizzle_bytes=width) for width in (0, 32, 64, 128)))
 
 
 tma_load_2d, tma_store_2d = _box("tma_load_2d", load=True), _box("tma_store_2d", load=False)

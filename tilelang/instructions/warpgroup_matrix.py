@@ -8,7 +8,7 @@ Matrix Layouts", "Matrix-Descriptor"; NVIDIA CUTLASS, mma_sm90_desc.hpp.
 
 from tilelang.dtype import DType, bfloat16, float16, float32
 from tilelang.expr import Axis, cast
-from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, operand, queue, updates
 from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS, listed, numbered, places, slots
 from tilelang.tensor import Layout
 
@@ -61,6 +61,15 @@ template <int SWIZZLE_A, int SWIZZLE_B>
 """
 
 
+PRODUCTS_IN_ORDER = queue(
+    "wgmma",
+    begin={"cuda": "wgmma_fence();"},
+    publish={"cuda": "wgmma_shared_fence();"},
+    commit={"cuda": "wgmma_commit();"},
+    wait={"cuda": "wgmma_wait<{pending}>();"},
+)
+
+
 def _m64k16(columns: int, type: DType) -> Instruction:
     m, n, k = Axis("m", 64), Axis("n", columns), Axis("k", 16)
     A = operand("A", type, "shared", m, k, layouts=SWIZZLES)
@@ -88,6 +97,7 @@ def _m64k16(columns: int, type: DType) -> Instruction:
             "cuda": (SHARED_ADDRESS, DESCRIPTOR, GROUPS, _wrapper(name, columns, "bf16" if type == bfloat16 else "f16"))
         },
         source=f"{ISA}, wgmma.mma_async",
+        queue=PRODUCTS_IN_ORDER,
     )
 
 

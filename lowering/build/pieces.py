@@ -1,0 +1,83 @@
+"""Results that go back piece by piece: a walk before the stop on their way, so that the stop holds one piece at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+from tilelang.expr import Const, index
+from tilelang.fragment import Fragment
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.frame import Box, Frame, Piece, Residence, Target
+from tilelang.lowering.build.spreads import numbers
+from tilelang.simplify import simplify
+from tilelang.steps import Do, Place, Split, Step
+
+
+class Pieces(Part):
+    """split, before via in an accumulator's braces."""
+
+    def in_pieces(self, frame: Frame, finishing: Frame, i: int, step: Place, stop: Place, walks: tuple[Step, ...],
+                  rest: tuple[Step, ...]) -> ir.Stmt:  # fmt: skip
+        """Each piece from its owners to the stop, and on from there. walks: what cuts the pieces; rest: the steps after the stop."""
+        sizes: dict[str, int] = {}
+        for walk in walks:
+            if not isinstance(walk, Split) or not isinstance(frame.steps[-1], Do):
+                raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps than walks over an instruction's results is accepted"
+                             " by the language, not lowered yet", "begin the braces with via")  # fmt: skip
+            for axis, size in numbers(walk).items():
+                if axis not in {a.name for a in frame.spec.axes if not a.reduction}:
+                    raise refuse(walk, "unknown-axis", f"`{walk}`: the results have no axis {axis}", "name an axis of the output")
+                sizes[axis] = size
+        counts = [range(-(-frame.spec.axis(axis).extent // size)) for axis, size in sizes.items()]
+        out, first = list[ir.Stmt](), tuple[Box, ...]()
+        for numbered in itertools.product(*counts):
+            spec = frame.spec.cut(sizes, {axis: index(j) for axis, j in zip(sizes, numbered, strict=True)})
+            inner = frame.but(spec=spec)
+            if not first:
+                first = self.boxes_for(inner, stop)
+            boxes = tuple(_of_piece(box, inner) for box in first)
+            pieces = tuple(Piece(axis, spec.axis(axis).base, size) for axis, size in sizes.items())
+            put = self.chain(finishing.but(target=Target(boxes), pieces=pieces), i + 1)
+            out += [put, self.stored_by_round(inner, finishing.target, step, boxes, rest)]
+        return ir.seq(*out)
+
+    def boxes_for(self, frame: Frame, stop: Place) -> tuple[Box, ...]:
+        """Shared memory for this spec's part of each output."""
+        raise NotImplementedError
+
+    def stored_by_round(
+        self, frame: Frame, target: Target, step: Place, boxes: tuple[Residence, ...], rest: tuple[Step, ...]
+    ) -> ir.Stmt:
+        """The move of finished values from boxes to the target."""
+        raise NotImplementedError
+
+
+def _of_piece(box: Box, frame: Frame) -> Box:
+    """The box of another piece."""
+    names = [p.name[1:] for p in box.points] or [d.name for d in box.tensor.dims]
+    return dataclasses.replace(box, low=tuple(frame.spec.axis(name).base for name in names))
+
+
+def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Frame, step: Do) -> range:
+    """Which groups of `width` slots of a lane lie in the frame's pieces: a run of them, the same for all lanes.
+
+    coordinates: the axis along which each coordinate of the map counts.
+    """
+    import numpy as np
+
+    inside = np.ones(held.table.shape[:2], bool)
+    for piece in frame.pieces:
+        shift = simplify(frame.spec.axis(piece.axis).base - piece.base)
+        if not isinstance(shift, Const):
+            raise refuse(step, "not-lowered-yet", f"`{step}` walks over {piece.axis} inside a piece of its results: accepted by the"
+                         " language, not lowered yet", "pieces inside one instruction's results")  # fmt: skip
+        element = held.table[..., coordinates.index(piece.axis)] + int(shift.value)
+        inside &= (element >= 0) & (element < piece.size)
+    groups = inside.reshape(held.lanes, -1, width)
+    chosen = np.flatnonzero(groups.any(axis=(0, 2)))
+    if chosen.size and not (groups[:, chosen].all() and np.ptp(chosen) == chosen.size - 1):
+        raise refuse(step, "store-width", f"a piece of the results of `{step}` cuts what a lane holds side by side",
+                     "pieces of a multiple of the instruction's own columns")  # fmt: skip
+    return range(int(chosen[0]), int(chosen[-1]) + 1) if chosen.size else range(0)
