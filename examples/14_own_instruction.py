@@ -27,7 +27,7 @@ def multiply_accumulate(lanes: int) -> Any:
         means=updates(C[n], A[()] * B[n]),
         operands=(A, B, C),
         level="thread",
-        template={dialect: "{C} = {A} * {B} + {C};" for dialect in ("opencl", "cuda", "hip")},
+        template=dict.fromkeys(("opencl", "cuda", "hip"), "{C} = {A} * {B} + {C};"),
     )
 
 
