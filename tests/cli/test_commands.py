@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tilelang.cli import COMMANDS, main
+from tilelang.lowering.compilers import wheels
+from tilelang.lowering.compilers.interface import tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GEMM = """computation matmul(M = 20, N = 24, K = 12, type = float32) {
@@ -176,6 +178,18 @@ def test_explain(gemm: str) -> None:
     assert found["kernels"][0]["threads"] == 16 and found["transactions"] and len(found["specs"]) == 7
     large = tilelang("explain", gemm, "-s", "simt", "-S", "M=100000")
     assert large.exit_code == 0 and "smaller sizes are simulated" in large.stdout
+
+
+def test_machine_code(gemm: str) -> None:
+    if not all(tool.found for tool in tools()):
+        pytest.skip(f"a compiler is not installed: {wheels.INSTALL}")
+    small = ("-s", "simt", "-S", "M=64", "-S", "N=64", "-S", "K=32")
+    assert "FFMA" in tilelang("source", gemm, *small, "--target", "cuda", "--assembly").stdout
+    found = of_json(tilelang("source", gemm, *small, "--target", "hip", "-p", "rdna3", "--assembly", "--json"))
+    assert found["architecture"] == "gfx1100" and "s_endpgm" in found["assembly"] and "__global__" in found["source"]
+    assert "compiled for sm_80: " in tilelang("explain", gemm, *small, "--target", "cuda").stdout
+    (kernel,) = of_json(tilelang("explain", gemm, *small, "--target", "cuda", "-p", "hopper", "--json"))["kernels"]
+    assert kernel["registers"] > 10 and kernel["spill_store_bytes"] == 0
 
 
 def test_explain_writes_a_page(gemm: str, tmp_path: Path) -> None:

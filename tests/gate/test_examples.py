@@ -12,7 +12,7 @@ from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
 from tilelang.errors import Refusal
 from tilelang.machine import load_profile
 
-PROFILES = {"cuda": ("volta", "ampere", "hopper"), "hip": ("cdna2", "cdna3", "rdna3")}
+PROFILES = {"cuda": ("volta", "ampere", "ada", "hopper", "blackwell", "blackwell_rtx"), "hip": ("cdna2", "cdna3", "rdna3")}
 DIALECT_OF = {profile: dialect for dialect, profiles in PROFILES.items() for profile in profiles}
 CACHES = ("`l1`", "`l2`")  # no memories of these profiles: prefetches of the schedules for a CPU are refused
 
