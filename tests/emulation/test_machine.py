@@ -204,6 +204,28 @@ def test_launches_are_ordered() -> None:
     assert np.array_equal(found["y"], np.arange(256) ^ 128)
 
 
+HALVES = """
+static __device__ void role_meet(int number, int threads) { asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory"); }
+extern "C" __global__ void halves(int* y, int threads) {
+    __shared__ int t[128];
+    const int i = threadIdx.x;
+    t[i] = i;
+    role_meet(1 + i / 64, threads);
+    y[i] = t[i ^ STEP];
+}
+"""
+
+
+def test_halves_of_a_block_meet_apart() -> None:
+    launch = Launch("halves", (1, 1, 1), 128, ("y", np.int32(64)))
+    arrays = {"y": np.zeros(128, np.int32)}
+    assert np.array_equal(emulation.run(HALVES.replace("STEP", "63"), [launch], arrays)["y"], np.arange(128) ^ 63)
+    with pytest.raises(emulation.EmulationFault, match="a race"):
+        emulation.run(HALVES.replace("STEP", "64"), [launch], arrays)
+    with pytest.raises(emulation.EmulationFault, match=r"no thread can go on: threads 0 to 127 wait for role_meet\(\)"):
+        emulation.run(HALVES.replace("STEP", "63"), [Launch("halves", (1, 1, 1), 128, ("y", np.int32(96)))], arrays)
+
+
 COPIES = (
     defined("cp_async_16")
     + GROUPS

@@ -19,11 +19,11 @@ Found out by trial before this was written (a product of 64 x 64 x 64 with wgmma
 What shows: wrong lane maps, descriptors and swizzles; accesses beyond an array, and at addresses that are no multiple of what they must
 be; races between threads, warps, roles and blocks, whatever the order of the run (races.h says which may be missed); a missing wait
 (what has not landed is not a number); deadlocks, told by what each thread waits for; lanes of a warp that issue different instructions;
-memory that is read before it is written (it is not a number). What does not: a missing fence between the proxies of memory, caches and
-their order, speed, bank conflicts, registers.
+memory that is read before it is written (it is not a number); what a thread wrote and an asynchronous copy or product reads without a
+fence. What does not: other missing fences, caches and their order, speed, bank conflicts, registers.
 """
 
-from tilelang.testing.emulation.kernels import check, run_kernel
-from tilelang.testing.emulation.launch import EmulationFault, Launch, TensorMap, absent, run
+from tilelang.testing.emulation.kernels import check, run_kernel, run_program
+from tilelang.testing.emulation.launch import EmulationFault, Launch, Mapped, absent, run
 
-__all__ = ["EmulationFault", "Launch", "TensorMap", "absent", "check", "run", "run_kernel"]
+__all__ = ["EmulationFault", "Launch", "Mapped", "absent", "check", "run", "run_kernel", "run_program"]

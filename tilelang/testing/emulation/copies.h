@@ -107,8 +107,7 @@ inline void mbarrier_complete(void* place, uint32_t bytes) {
 
 inline void mbarrier_wait_for(void* place, uint32_t parity) {
     wait_until("a phase of a barrier in shared memory", [=] { return mbarrier(place).phase != (parity & 1); });
-    my_clock().learn(clock_of(place));
-    ++warp_meetings[current->number / warp_size];
+    learn(clock_of(place));
 }
 
 // ---------------------------------------------------------------- tensor copies
@@ -163,7 +162,7 @@ struct TensorCopy : Operation {
             else if (barrier)
                 memset(inner, 0, bytes);
             else if (outer) {
-                touched(inner, bytes, false);
+                touched(inner, bytes, false, true);
                 touched(outer, bytes, true);
                 memcpy(outer, inner, bytes);
             }
@@ -184,8 +183,6 @@ inline TensorCopy* tensor_copy(const void* map, void* place, void* barrier, cons
         fault("a tensor copy by what is no tensor map");
     if (made->address % 128)
         fault("a tensor copy from or to an address in shared memory that is no multiple of 128");
-    if (made->map.swizzle_bytes && made->map.box[0] * made->map.element_bytes > made->map.swizzle_bytes)
-        fault("rows of %u bytes in a swizzle of %u", made->map.box[0] * made->map.element_bytes, made->map.swizzle_bytes);
     for (uint32_t d = 0; d < made->map.rank; ++d)
         made->start[d] = start[d];
     return made;
@@ -195,7 +192,7 @@ inline void tensor_load(void* target, const void* map, void* barrier, const int3
     TensorCopy* made = tensor_copy(map, target, barrier, start);
     mbarrier(barrier);
     each_element(made->map, start, made->address, [&](uint8_t* inner, uint8_t* outer) {
-        touched(inner, made->map.element_bytes, true);
+        touched(inner, made->map.element_bytes, true, true);
         memset(inner, POISON, made->map.element_bytes);
         if (outer)
             touched(outer, made->map.element_bytes, false);

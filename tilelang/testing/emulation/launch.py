@@ -18,6 +18,7 @@ import numpy as np
 
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.compilers import clang, wheels
+from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.testing.emulation import text
 
 _HERE = Path(__file__).parent
@@ -39,27 +40,23 @@ class EmulationFault(DeviceError):
 
 
 @dataclasses.dataclass(frozen=True)
-class TensorMap:
-    """A tensor map over an array: the extents of its boxes, and the swizzle of their rows in shared memory (0: none)."""
+class Mapped:
+    """An array that a kernel is given as a tensor map."""
 
     array: str
-    box: tuple[int, ...]
-    swizzle_bytes: int = 0
+    map: TensorMap
 
-    def encoded(self, shape: tuple[int, ...], element_bytes: int) -> bytes:
-        """The emulation's own form, copies.h: Map; the address comes from the process."""
-        rank = len(shape)
-        strides = [element_bytes]
-        for extent in reversed(shape[1:]):
-            strides.append(strides[-1] * extent)
-        fill = (0,) * (5 - rank)
-        return struct.pack("<Q4I5I5I5Q", 0, rank, element_bytes, self.swizzle_bytes, 0, *shape[::-1], *fill, *self.box[::-1], *fill,
-                           *strides, *fill)  # fmt: skip
+    def encoded(self) -> bytes:
+        """The emulation's own form, copies.h: Map, innermost dimension first; the address comes from the process."""
+        m = self.map
+        rank, fill = len(m.shape), (0,) * (5 - len(m.shape))
+        words = (*m.shape[::-1], *fill, *m.box[::-1], *fill)
+        return struct.pack("<Q4I10I5Q", 0, rank, m.dtype.bytes, m.swizzle_bytes, 0, *words, *m.strides_bytes[::-1], *fill)
 
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel. arguments: names of arrays, tensor maps, NumPy scalars, or bytes, in the kernel's order."""
+    """One launch of a kernel. arguments: names of arrays, arrays by tensor maps, NumPy scalars, or bytes, in the kernel's order."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -112,7 +109,7 @@ def run(
         "when": _choice("landing", landing, _WHEN, _BY_COIN),
     }
     for launch in launches:
-        arguments = [_argument(a, arrays) for a in launch.arguments]
+        arguments = [_argument(a) for a in launch.arguments]
         plan["launches"].append(
             {"symbol": f"emulated_call_{launch.kernel}", "grid": list(launch.grid), "threads": launch.threads, "seed": seed,
              "arguments": arguments, **how}
@@ -129,12 +126,11 @@ def _choice(what: str, value: str | int, table: Mapping[str, int], seeded: int) 
     return table[value]
 
 
-def _argument(given: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
+def _argument(given: Any) -> dict[str, str]:
     if isinstance(given, str):
         return {"array": given}
-    if isinstance(given, TensorMap):
-        array = arrays[given.array]
-        return {"bytes": given.encoded(array.shape, array.itemsize).hex(), "address_of": given.array}
+    if isinstance(given, Mapped):
+        return {"bytes": given.encoded().hex(), "address_of": given.array}
     return {"bytes": (given if isinstance(given, bytes) else given.tobytes()).hex()}
 
 

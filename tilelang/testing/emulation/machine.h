@@ -102,8 +102,17 @@ struct Unit {  // lanes that issue one instruction together
     void* operands[WIDEST_UNIT];
 };
 
+struct Clock {  // by warp: up to which tick its accesses are known to be over
+    uint32_t of[MOST_WARPS];
+    void learn(const Clock& other) {
+        for (uint32_t w = 0; w < MOST_WARPS; ++w)
+            of[w] = of[w] < other.of[w] ? other.of[w] : of[w];
+    }
+};
+
 struct Barrier {
-    uint32_t arrived, generation;
+    uint32_t arrived, generation, threads;
+    Clock brought, known;  // by those who have come, by those who have passed
 };
 
 inline Fiber* fibers = nullptr;
@@ -115,16 +124,10 @@ inline void** arguments;
 inline Unit units[2 * MOST_THREADS];  // of warps, then of warpgroups
 inline Barrier barriers[16];
 
-struct Clock {  // by warp: up to which tick its accesses are known to be over
-    uint32_t of[MOST_WARPS];
-    void learn(const Clock& other) {
-        for (uint32_t w = 0; w < MOST_WARPS; ++w)
-            of[w] = of[w] < other.of[w] ? other.of[w] : of[w];
-    }
-};
-
 inline uint32_t tick, warp_meetings[MOST_WARPS], block_count, first_block_of_launch;
 inline Clock clocks[MOST_WARPS];  // what each warp knows
+inline uint32_t rejoined[MOST_WARPS];  // up to which tick the accesses of a warp's lanes are known to its other lanes
+inline uint32_t fenced[MOST_WARPS];  // up to which tick a warp's accesses are known to asynchronous copies and products
 inline Operation *under_way, *under_way_last;  // what barriers in shared memory wait for
 inline When landing;
 inline uint64_t random_state;
@@ -172,19 +175,26 @@ inline const Clock& handed_on() {
     return my_clock();
 }
 
+inline void learn(const Clock& known) {
+    const uint32_t warp = current->number / warp_size;
+    clocks[warp].learn(known);
+    rejoined[warp] = rejoined[warp] < known.of[warp] ? known.of[warp] : rejoined[warp];
+}
+
+// The threads of a block, or of a part of it, meet at one of its barriers.
 inline void meet(Barrier& barrier, uint32_t count, const char* what) {
+    if (barrier.arrived && barrier.threads != count)
+        fault("%s of %u threads, at which others wait for %u", what, count, barrier.threads);
     const uint32_t generation = barrier.generation;
+    barrier.threads = count;
+    barrier.brought.learn(handed_on());
     if (++barrier.arrived == count) {
         barrier.arrived = 0;
+        barrier.known = barrier.brought;
         ++barrier.generation;
-        for (Clock& clock : clocks)
-            for (uint32_t& known : clock.of)
-                known = tick;
-        for (uint32_t& meetings : warp_meetings)
-            ++meetings;
-        ++tick;
     }
     wait_until(what, [&] { return barrier.generation != generation; });
+    learn(barrier.known);
 }
 
 inline uint32_t unit_width(uint32_t width) {  // of the thread's unit: the last of a block may be smaller

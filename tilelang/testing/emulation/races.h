@@ -15,7 +15,8 @@ namespace emulated {
 struct Touch {
     uint32_t block, tick, warp_meetings;  // block: counted through all launches from 1, 0: never
     uint16_t thread;
-    bool by_lanes;  // by other threads of the warp, too, since its last meeting
+    bool by_lanes;      // by other threads of the warp, too, since its last meeting
+    bool asynchronous;  // by a copy or a product that runs beside the threads
 };
 
 struct History {
@@ -28,6 +29,11 @@ inline History* region_history[MOST_REGIONS];
 
 inline uint32_t warp_of(uint32_t thread) { return thread / warp_size; }
 
+// Whether the lanes of a warp have not met since an access by one of them.
+inline bool of_this_meeting(const Touch& touch, uint32_t warp) {
+    return touch.warp_meetings == warp_meetings[warp] && touch.tick > rejoined[warp];
+}
+
 // Whether an earlier access is not ordered before one that the thread makes now; of_all: of memory that all blocks have.
 inline bool races_with(const Touch& touch, bool of_all) {
     const uint32_t me = current->number, warp = warp_of(me), other = warp_of(touch.thread);
@@ -35,7 +41,7 @@ inline bool races_with(const Touch& touch, bool of_all) {
         return of_all && touch.block >= first_block_of_launch;
     if (other != warp)
         return touch.tick > clocks[warp].of[other];
-    return (touch.thread != me || touch.by_lanes) && touch.warp_meetings == warp_meetings[warp];
+    return (touch.thread != me || touch.by_lanes) && of_this_meeting(touch, warp);
 }
 
 inline bool races_with_a_reader(const History& known, bool of_all) {
@@ -48,11 +54,19 @@ inline bool races_with_a_reader(const History& known, bool of_all) {
     return false;
 }
 
-inline void note(Touch& touch) {
+inline void note(Touch& touch, bool asynchronous) {
     const uint32_t me = current->number, warp = warp_of(me);
-    const bool again = touch.block == block_count && warp_of(touch.thread) == warp && touch.warp_meetings == warp_meetings[warp];
-    touch = {block_count, tick, warp_meetings[warp], uint16_t(me), again && (touch.by_lanes || touch.thread != me)};
+    const bool again = touch.block == block_count && warp_of(touch.thread) == warp && of_this_meeting(touch, warp);
+    touch = {block_count, tick, warp_meetings[warp], uint16_t(me), again && (touch.by_lanes || touch.thread != me),
+             asynchronous};
 }
+
+// Whether a write by a thread is not known to what runs beside the threads.
+inline bool unfenced(const Touch& written) {
+    return written.block == block_count && !written.asynchronous && written.tick > fenced[warp_of(written.thread)];
+}
+
+inline void fence() { fenced[warp_of(current->number)] = tick++; }
 
 [[noreturn]] inline void tell_race(size_t byte, const char* name, const char* now, const char* before, const Touch& other) {
     if (other.block != block_count)
@@ -65,7 +79,7 @@ inline void note(Touch& touch) {
           other.thread, before);
 }
 
-inline void touch_bytes(History* history, size_t first, uint32_t bytes, bool write, const char* name, bool of_all) {
+inline void touch_bytes(History* history, size_t first, uint32_t bytes, bool write, bool asynchronous, const char* name, bool of_all) {
     for (size_t i = first; i < first + bytes; ++i) {
         History& known = history[i];
         if (races_with(known.written, of_all))
@@ -74,27 +88,30 @@ inline void touch_bytes(History* history, size_t first, uint32_t bytes, bool wri
             tell_race(i, name, "written", "read", known.read);
         if (write) {
             known.readers = 0;
-            note(known.written);
+            note(known.written, asynchronous);
             continue;
         }
+        if (asynchronous && unfenced(known.written))
+            fault("byte %llu of %s is read asynchronously, and thread %u wrote it with no fence behind", (unsigned long long)i, name,
+                  known.written.thread);
         if (known.read.block != block_count || !known.readers)
             known.readers = 0, known.first_read = tick;
         known.readers |= 1u << warp_of(current->number);
-        note(known.read);
+        note(known.read, asynchronous);
     }
 }
 
 inline History* history_of(size_t bytes) { return reinterpret_cast<History*>(reserve(bytes * sizeof(History))); }
 
 // An access of the thread whose turn it is.
-inline void touched(const void* pointer, uint32_t bytes, bool write) {
+inline void touched(const void* pointer, uint32_t bytes, bool write, bool asynchronous = false) {
     const uint8_t* place = static_cast<const uint8_t*>(pointer);
     if (!current || !bytes)
         return;
     if (place >= shared.start() && place < shared.start() + shared.bytes()) {
         if (!shared_history)
             shared_history = history_of(shared.bytes());
-        touch_bytes(shared_history, size_t(place - shared.start()), bytes, write, "shared memory", false);
+        touch_bytes(shared_history, size_t(place - shared.start()), bytes, write, asynchronous, "shared memory", false);
         return;
     }
     for (uint32_t i = 0; i < region_count; ++i) {
@@ -106,7 +123,7 @@ inline void touched(const void* pointer, uint32_t bytes, bool write) {
                   (long long)(place - region.start) + bytes - 1, region.name, (unsigned long long)region.bytes);
         if (!region_history[i])
             region_history[i] = history_of(region.bytes);
-        touch_bytes(region_history[i], size_t(place - region.start), bytes, write, region.name, true);
+        touch_bytes(region_history[i], size_t(place - region.start), bytes, write, false, region.name, true);
         return;
     }
 }

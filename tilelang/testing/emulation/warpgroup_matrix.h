@@ -1,8 +1,8 @@
 // Matrix products of a warpgroup of 128: both factors in shared memory, decoded from their descriptors.
 //
 // They run later: the products of a group read shared memory, and change the accumulators, at the wait. Each lane makes its own part
-// of the accumulator, rows 16 warp + group and 8 below, as the instruction set's manual gives them. Fences do nothing here: that one
-// is missing does not show.
+// of the accumulator, rows 16 warp + group and 8 below, as the instruction set's manual gives them. The fence of
+// registers does nothing here: that it is missing does not show.
 #pragma once
 #include "copies.h"
 #include "warp_matrix.h"
@@ -24,7 +24,7 @@ struct Matrix {  // a descriptor of rows along k
     uint16_t at(uint32_t row, uint32_t k) const {
         const uint32_t place = start + row / 8 * eight_rows + row % 8 * width + 2 * k;
         uint8_t* element = shared_pointer(swizzled(place, width), 2);
-        touched(element, 2, false);
+        touched(element, 2, false, true);
         return *reinterpret_cast<uint16_t*>(element);
     }
 };

@@ -35,7 +35,7 @@ static inline void tensor_store_2d(const void* map, int x, int y, const void* so
     const int start[] = {x, y};
     emulated::tensor_store(map, source, start);
 }
-static inline void tensor_store_fence() {}
+static inline void tensor_store_fence() { emulated::fence(); }
 static inline void tensor_store_commit() { emulated::current->stores.commit(); }
 template <int PENDING>
 static inline void tensor_store_wait_read() {
@@ -45,3 +45,7 @@ template <int PENDING>
 static inline void tensor_store_wait() {
     emulated::current->stores.wait(PENDING);
 }
+
+static inline void role_meet(int number, int threads) { emulated::meet(emulated::barriers[number], threads, "role_meet()"); }
+template <int REGISTERS, int THREADS>
+static inline void role_registers() {}

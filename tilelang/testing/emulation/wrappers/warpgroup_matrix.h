@@ -1,7 +1,7 @@
 // Wrappers: Products of a warpgroup. Each takes the place of the definition of its name in a source.
 
 static inline void wgmma_fence() {}
-static inline void wgmma_shared_fence() {}
+static inline void wgmma_shared_fence() { emulated::fence(); }
 static inline void wgmma_commit() { emulated::current->products.commit(); }
 template <int PENDING>
 static inline void wgmma_wait() {
