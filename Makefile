@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
 
-.PHONY: check format lint types test gpu-bench
+.PHONY: check format lint types test gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -19,6 +19,9 @@ format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
 
-# On a machine with a GPU; without one it says so and ends with 3. A GROUP is products, convolutions or memory.
+# On a machine with a GPU; without one they say so and end with 3. A GROUP of gpu-bench is products, convolutions or memory.
+gpu-check:
+	$(PYTHON) -m tests.gpu
+
 gpu-bench:
 	$(PYTHON) benchmarks/gpu.py $(GROUP) $(ARGUMENTS)

@@ -32,8 +32,8 @@ NO_DEVICE = 3
 LIMIT_S = 450.0
 
 
-def gpu() -> tl.Target | None:
-    """The best GPU of a driver with streams and events; None where there is none, and the reasons are printed."""
+def gpu(done: str = "measured") -> tl.Target | None:
+    """The best GPU of a driver with streams and events; None where there is none, and the reasons are printed; done: what was not."""
     for name in ("cuda", "hip"):
         found, error = devices_of(name)
         if found and name in DIALECTS:
@@ -42,7 +42,7 @@ def gpu() -> tl.Target | None:
             f"{name}: {error.message if error is not None else 'no device'}"
             + (f"; get {error.mend}" if error is not None else "")
         )
-    print("There is no GPU here: nothing was measured.")
+    print(f"There is no GPU here: nothing was {done}.")
     return None
 
 

@@ -23,6 +23,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden and tests/errors anew from what is generated now"
     )
+    parser.addoption(
+        "--emulated", choices=["cuda", "hip"], help="run what runs on a device as text of that dialect, on this processor"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Puts an emulated device in a driver's place, where that is asked for, and makes it the one that is used."""
+    dialect = config.getoption("--emulated")
+    if dialect is not None:
+        from tests.gpu.emulated import Driver
+        from tilelang.lowering.drivers import interface
+
+        made, real = Driver(dialect), interface.load
+        setattr(interface, "load", lambda name: made if name == dialect else real(name))
+        os.environ["TILELANG_TARGET"] = dialect
 
 
 @pytest.fixture

@@ -75,9 +75,9 @@ _LOG = f"""
 """
 
 _LOG1P = f"""
-{cpp.INLINE} double log1p(double x) {{  // what 1 + x loses is put back by a factor
+{cpp.INLINE} double log1p(double x) {{  // what 1 + x loses is put back
     const double u = 1.0 + x;
-    return u == 1.0 || u == __builtin_inf() ? x : log(u) * (x / (u - 1.0));
+    return u == 1.0 || u == __builtin_inf() ? x : u == 0.0 ? -__builtin_inf() : log(u) + (x - (u - 1.0)) / u;
 }}
 {cpp.INLINE} float log1p(float x) {{ return (float)log1p((double)x); }}
 """

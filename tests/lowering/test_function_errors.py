@@ -24,8 +24,7 @@ NAMES = (*FLOAT_FUNCTIONS, *ANY_FUNCTIONS)
 def run(inputs: dict[str, Any], lanes: int, names: tuple[str, ...]) -> dict[str, Any]:
     x, *others = loads(inputs, lanes)
     values: dict[str, Expr] = {f"{n}_of_x": Call(n, (x,)) for n in names if n not in fe.TWO_ARGUMENTS}
-    if others:
-        values |= {"pow_of_x": Binary("pow", x, others[0]), "/_of_x": Binary("/", x, others[0])}
+    values |= {f"{n}_of_x": Binary(n, x, others[0]) for n in names if n in fe.TWO_ARGUMENTS}
     found = together({n.replace("/", "over"): e for n, e in values.items()}, inputs, lanes)
     return {n: found[f"{n}_of_x".replace("/", "over")] for n in names}
 

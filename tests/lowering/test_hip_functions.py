@@ -63,6 +63,13 @@ def test_functions_keep_their_stated_error(type: str) -> None:
         assert off[worst] <= stated[name], f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}"
 
 
+def test_log1p_beside_where_its_argument_is_rounded_most() -> None:
+    """1 + x is rounded by up to half an ulp, which a factor puts back worse than a sum."""
+    x = np.concatenate([31.528319180960995 + np.arange(4096) * 2.0**-40, [-1.0, 0.0, -0.0, np.inf, 1e300, -1.5, 2.0**-60]])
+    found = run({"x": x, "y": x}, ("log1p",))["log1p"]
+    assert fe.errors("log1p", (x,), found).max() <= 1.5
+
+
 def test_sine_and_cosine_of_huge_numbers() -> None:
     """Down to the last bit of the largest exponents, where a quarter turn is far below an ulp."""
     exponents = np.arange(13, 128, dtype=np.float32)
