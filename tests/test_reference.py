@@ -10,7 +10,7 @@ import tilelang as tl
 from tilelang import dtype as dt
 from tilelang import evaluator as evaluator_module
 from tilelang import reference
-from tilelang.computation import Computation, as_computation, axes, computation, define
+from tilelang.computation import MOST_AXES, Computation, as_computation, axes, computation, define
 from tilelang.evaluator import Evaluator, blocks, contract
 from tilelang.exactness import amplitude, inexact
 
@@ -358,3 +358,10 @@ def test_large_integers_are_compared_without_loss() -> None:
     data = {"X": np.array([2**62], np.int64)}
     assert reference.compare(whole, data, {"y": data["X"] + 1})
     assert not reference.compare(whole, data, {"y": data["X"] + 2})
+
+
+def test_reductions_of_as_many_axes_as_an_array_has() -> None:
+    a, k = axes(**{f"a{n}": 1 for n in range(MOST_AXES - 1)}), axes(k=5)
+    x = tl.input("X", dt.float32, *a[1:], k)
+    best = as_computation(define("best", tl.argmax(x[(*a[1:], k)], over=k), *a))
+    assert reference.check(best, lambda arrays: {"best": arrays["X"].argmax(axis=-1).reshape((1,) * len(a)).astype(np.int32)})

@@ -325,5 +325,5 @@ def _orders(states: Members) -> Iterator[Members]:
     """The points sorted by each member of the state that differs between them."""
     for by in states:
         if by.shape[-1] > 2 and (by[..., 1:] != by[..., :1]).any():
-            order = np.argsort(by, axis=-1)
+            order = np.argsort(by.reshape(-1, by.shape[-1])).reshape(by.shape)  # it sorts arrays of up to 32 dimensions
             yield [np.take_along_axis(s, order, axis=-1) for s in states]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tilelang.reference import Report
 
+MOST_AXES = 64  # of a tensor, and of a definition with its reduction: NumPy's arrays have no more
 LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
 
 _serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them
@@ -225,6 +226,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
         if not isinstance(a, Axis):
             raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
     _check_distinct(name, made)
+    _check_rank(made, f"{name} has {len(made)} dimensions", caller_span())
     pair = isinstance(range, (tuple, list)) and len(range) == 2 and all(hasattr(v, "__index__") for v in range)
     if range is not None and not (element.is_integer and pair and element.lowest <= range[0] <= range[1] <= element.highest + 1):
         message = f"{name} cannot have the range {range!r}"
@@ -240,6 +242,12 @@ def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
     if twice is not None:
         message = f"{name} has two dimensions named `{twice}`"
         raise ComputationError("dimension-twice", message, span=caller_span(), mend="name them apart, as in i=16, j=16")
+
+
+def _check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
+    """Refuses more axes than an array of NumPy can have: values are compared with what NumPy gives."""
+    if len(dims) > MOST_AXES:
+        raise ComputationError("too-many-axes", said, span=span, mend=f"at most {MOST_AXES}: several of them as one")
 
 
 @overload
@@ -338,6 +346,8 @@ class _Builder:
     def make(
         self, names: tuple[str, ...], values: tuple[Expr, ...], axes: tuple[Axis, ...], written: tuple[Expr, ...] | None
     ) -> tuple[Tensor, ...]:
+        over = values[0].axes if isinstance(values[0], Reduce) else ()
+        _check_rank((*axes, *over), f"{names[0]} ranges and reduces over {len(axes) + len(over)} axes", self.span)
         # One reduction is checked once, not once for each member.
         check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
         tensors = tuple(

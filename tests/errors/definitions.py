@@ -230,3 +230,14 @@ def literal_beyond_its_type() -> None:
 
 def range_that_the_type_cannot_hold() -> None:
     tl.input("ids", tl.uint8, tl.axes(i=4), range=(0, 300))
+
+
+def more_dimensions_than_an_array_has() -> None:
+    a = tl.axes(**{f"a{k}": 1 for k in range(65)})
+    tl.input("X", tl.float32, *a)
+
+
+def more_axes_than_an_array_has() -> None:
+    a, b = (tl.axes(**{f"{name}{k}": 1 for k in range(40)}) for name in "ab")
+    X, Z = tl.input("X", tl.float32, *a), tl.input("Z", tl.float32, *b)
+    tl.define("Y", tl.sum(X[a] * Z[b], over=b), *a)
