@@ -502,3 +502,41 @@ def test_names_of_files_may_be_no_text(tmp_path: Path) -> None:
     for arguments in (("check",), ("run",), ("explain", "--html", f"{tmp_path}/page.html")):
         assert tilelang(*arguments, path).exit_code == 0
     assert "?.tile" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_more_dimensions_than_an_array_has_are_refused_where_they_are_declared(tmp_path: Path) -> None:
+    path = tmp_path / "f.tile"
+    for count, code in ((64, 0), (65, 1)):
+        dims = ", ".join(f"a{k}: 1" for k in range(count))
+        indices = ", ".join(f"a{k}" for k in range(count))
+        path.write_text(f"computation f {{\n  input X: int32[{dims}]\n  output Y[{indices}] = X[{indices}]\n}}\n")
+        for command in ("check", "run", "simulate", "explain", "bisect"):
+            result = tilelang(command, str(path))
+            assert result.exit_code == code and ("error[too-many-axes]" in result.stderr) is bool(code), result.output
+    assert f"{path}:2:3" in tilelang("check", str(path)).stderr
+
+
+@pytest.mark.parametrize("condition, cut", [("can(barriers_implied)", 8), ("can(opencl_mad4)", 16)])
+def test_conditions_ask_the_profile_that_is_lowered_for(tmp_path: Path, condition: str, cut: int) -> None:
+    around, inside, alone = (tmp_path / f"{n}.tile" for n in ("around", "inside", "alone"))
+    one, other = "{ tile i=8 -> block }", "{ tile i=16 -> block }"
+    text = "computation f(N = 64) { input X: float32[i: N] output Y[i] = X[i] * 2.0 }\n"
+    around.write_text(f"{text}when {condition} {{ schedule s for f {one} }} else {{ schedule s for f {other} }}\n")
+    inside.write_text(f"{text}schedule s for f {{ when {condition} {one} else {other} }}\n")
+    alone.write_text(f"{text}when {condition} {{ schedule s for f {one} }}\n")
+    holds = cut == 8
+    for path in (around, inside):
+        for profile in ((), ("-p", "pocl")):
+            assert f"block_x * {cut} + i" in tilelang("source", str(path), "-s", "s", *profile).stdout
+    for command in ("run", "check", "source", "explain", "simulate", "bisect"):
+        result = tilelang(command, str(alone), "-s", "s")
+        assert result.exit_code == (0 if holds else 2), (command, result.output)
+
+
+def test_bisect_blames_the_step_that_brings_the_fault_of_the_whole(tmp_path: Path) -> None:
+    """Prefixes before it may be refused for what later steps mend."""
+    path = tmp_path / "softmax.tile"
+    text = (ROOT / "examples" / "08_softmax.tile").read_text()
+    path.write_text(text.rstrip().removesuffix("vectorize j=4\n}") + "do opencl_mad4 (n=j)\n}\n")
+    found = tilelang("bisect", str(path), "-s", "softmax_rows", "-p", "ampere", "--on", "simulator", "--size", "M=4", "--json")
+    assert (of_json(found)["step"], "instruction-mismatch" in of_json(found)["fault"]) == (7, True)

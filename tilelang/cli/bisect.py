@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, working
 from tilelang.cli.run import check_memory
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError, Refusal, TileLangError
+from tilelang.errors import DeviceError, TileLangError
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
+
+if TYPE_CHECKING:
+    from tilelang.targets import Target
 
 
 @click.command("bisect")
@@ -26,29 +31,20 @@ from tilelang.steps import Step
 def command(asked: Asked, on: str | None, seed: int) -> None:
     """Find the first step of a schedule of FILE from which on it is refused or wrong.
 
-    Every prefix of a schedule runs, what is left being done by plain loops; so a wrong step is found by halving. Exits with 1 where
-    there is one.
+    Every prefix of a schedule runs, what is left being done by plain loops; so prefixes are tried, the longest first, until one is
+    right. Exits with 1 where there is a wrong step.
     """
     from tilelang.runtime import devices
+    from tilelang.targets import local_target, target
 
-    computation, steps = asked.steps()
-    check_memory(computation)
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
         raise DeviceError("no-device", "no device was found", mend="--on simulator")
+    chosen = target("opencl", profile=asked.profile or "pocl") if where == "simulator" else local_target(asked.profile)
+    computation, steps = asked.steps(chosen.profile)
+    check_memory(computation)
     with working("trying prefixes"):
-
-        def fault_of(n: int) -> str | None:
-            return _fault(computation, steps[:n], asked, where, seed)
-
-        good, bad = 0, len(steps)
-        fault = fault_of(bad)
-        if fault is not None and (first := fault_of(0)) is not None:
-            bad, fault = 0, first
-        while fault is not None and bad - good > 1:
-            middle = (good + bad) // 2
-            found = fault_of(middle)
-            good, bad, fault = (middle, bad, fault) if found is None else (good, middle, found)
+        bad, fault = first_fault(len(steps), lambda n: _fault(computation, steps[:n], chosen, seed))
     if fault is None:
         _report({"right": True, "steps": len(steps), "on": where}, f"all {len(steps)} steps are right on the {where}")
         sys.exit(RIGHT)
@@ -56,8 +52,8 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     span = getattr(step, "span", None)
     said = f"step {bad} of {len(steps)}: {step}" if step is not None else "without any step"
     _report(
-        {"right": False, "step": bad, "text": str(step), "line": span.line if span else None, "fault": fault, "on": where},
-        f"{said}{f' ({span})' if span else ''}\n{fault}",
+        {"right": False, "step": bad, "text": str(step), "line": span.line if span else None, "fault": fault.text, "on": where},
+        f"{said}{f' ({span})' if span else ''}\n{fault.text}",
     )
     sys.exit(WRONG)
 
@@ -69,28 +65,55 @@ def _report(found: dict[str, object], text: str) -> None:
         show(text)
 
 
-def _fault(computation: Computation, steps: tuple[Step, ...], asked: Asked, where: str, seed: int) -> str | None:
-    """What is wrong with the schedule of these steps; None where it is right."""
+class Fault(NamedTuple):
+    """What is wrong with a schedule: of which kind, and in words."""
+
+    kind: str
+    text: str
+
+
+def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[int, Fault | None]:
+    """How many steps have the fault of the whole first, after the longest prefix that is right; and that fault, None without any.
+
+    A prefix may be refused for what later steps mend, as a tile that is too large before it is spread over threads.
+
+    >>> first_fault(4, lambda n: {2: Fault("mended later", ""), 4: Fault("wrong", "at the end")}.get(n))
+    (4, Fault(kind='wrong', text='at the end'))
+    """
+    first, whole = steps, fault_of(steps)
+    if whole is None:
+        return 0, None
+    found: Fault = whole
+    for n in reversed(range(steps)):
+        fault = fault_of(n)
+        if fault is None:
+            break
+        if fault.kind == whole.kind:
+            first, found = n, fault
+    return first, found
+
+
+def _fault(computation: Computation, steps: tuple[Step, ...], chosen: Target, seed: int) -> Fault | None:
+    """What is wrong with the schedule of these steps, run on the target's device or, where it has none, in the simulator; None where
+    it is right."""
     from tilelang import reference
     from tilelang.lowering.simulate import check_work
-    from tilelang.runtime import compile, simulate, target
-    from tilelang.targets import local_target
+    from tilelang.runtime import compile, simulate
 
     try:
-        chosen = target("opencl", profile=asked.profile or "pocl") if where == "simulator" else local_target(asked.profile)
         plan = Schedule(computation, steps)
         kernel = compile(plan, chosen)
-        if where == "device":
+        if chosen.device is not None:
             found = kernel.check(seed)
-            return None if found else str(found)
+            return None if found else Fault("wrong", str(found))
         check_work(kernel.program)
         given = reference.random_arrays(plan.computation, seed)
         report = simulate(kernel, **given)
+        if report.counts:
+            return Fault(" ".join(sorted(report.counts)), str(report))
         compared = reference.compare(plan.computation, given, report.outputs, error_ulps=plan.error_ulps)
-        return str(report) if report.counts else None if compared else str(compared)
-    except Refusal as refusal:
-        return refusal.render()
+        return None if compared else Fault("wrong", str(compared))
     except TileLangError as error:
         if error.code in ("no-device", "no-driver", "too-much-to-simulate"):
             raise
-        return error.render()
+        return Fault(error.code, error.render())

@@ -44,6 +44,7 @@ def command(asked: Asked, form: str) -> None:
 def findings(asked: Asked) -> list[TileLangError]:
     """What is wrong with the file's computations and schedules, flat."""
     from tilelang.machine import load_profile
+    from tilelang.targets import target
 
     profile = asked.profile or load_profile("pocl")
     document, errors = asked.document, list[TileLangError]()
@@ -57,7 +58,7 @@ def findings(asked: Asked) -> list[TileLangError]:
             errors.extend(error.errors if isinstance(error, Findings) else (error,))
 
     if asked.schedule_name is not None:
-        tried(lambda: asked.schedule().check(profile))
+        tried(lambda: asked.kernel(target("opencl", profile=profile)))
         return errors
     known = {name for e in document.entries() for name in document.parameters(e)}
     sizes = {n: v for n, v in asked.sizes.items() if n in known}

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 import click
 
@@ -24,6 +24,10 @@ from tilelang.grammar.scan import MOST_BYTES
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
+
+if TYPE_CHECKING:
+    from tilelang.runtime import Kernel
+    from tilelang.targets import Target
 
 RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
 # What a command was asked that is not there; what the file says is another matter.
@@ -60,16 +64,23 @@ class Asked:
     sizes: Mapping[str, int | DType]
     profile: Profile | None
 
-    def schedule(self, until: int | None = None) -> Schedule:
-        """The schedule that is asked for; until: only its first steps."""
-        computation, steps = self.steps()
+    def kernel(self, target: Target, until: int | None = None) -> Kernel:
+        """The schedule that is asked for, compiled for a target; until: only its first steps. Raises Refusal, at its place."""
+        from tilelang.runtime import compile
+
+        computation, steps = self.steps(target.profile)
         if until is not None and until > len(steps):
             raise click.UsageError(f"--until {until}: the schedule has {len(steps)} steps")
-        return Schedule(computation, steps if until is None else steps[:until])
+        try:
+            return compile(Schedule(computation, steps if until is None else steps[:until]), target)
+        except Refusal as error:
+            if error.span is None:
+                error.span = self.document.place(self.schedule_name, profile=target.profile, **self.sizes)
+            raise
 
-    def steps(self) -> tuple[Computation, tuple[Step, ...]]:
-        """The schedule that is asked for, before its steps are checked against each other."""
-        return self.document.steps(self.schedule_name, profile=self.profile, **self.sizes)
+    def steps(self, profile: Profile) -> tuple[Computation, tuple[Step, ...]]:
+        """The schedule that is asked for, before its steps are checked against each other. profile: decides conditions."""
+        return self.document.steps(self.schedule_name, profile=profile, **self.sizes)
 
 
 def of_a_file(command: F) -> F:
@@ -91,13 +102,7 @@ def of_a_file(command: F) -> F:
         from tilelang.machine import load_profile
 
         facts = load_profile(profile) if profile is not None else None
-        asked = Asked(file, read(file, limit_bytes=limit_bytes), schedule_name, dict(sizes), facts)
-        try:
-            return command(asked, **more)
-        except Refusal as error:
-            if error.span is None:
-                error.span = asked.document.place(schedule_name, profile=facts, **asked.sizes)
-            raise
+        return command(Asked(file, read(file, limit_bytes=limit_bytes), schedule_name, dict(sizes), facts), **more)
 
     return reporting(wrapped)  # type: ignore[return-value]
 

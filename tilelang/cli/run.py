@@ -50,20 +50,20 @@ def command(
     Without a schedule in the file the computation runs with the plain default. Prints what the outputs are; with --check exits with 1
     where one is wrong.
     """
-    from tilelang.runtime import compile, devices
+    from tilelang.runtime import devices
     from tilelang.targets import local_target
 
     if not devices():
         raise DeviceError("no-device", "no device was found", mend="`tilelang devices` says what is missing")
-    plan = asked.schedule(until)
-    check_memory(plan.computation)
+    target = local_target(asked.profile, dialect)
     with working("compiling"):
-        kernel = compile(plan, local_target(asked.profile, dialect))
-    given = load_arrays(plan.computation, dict(inputs), seed)
+        kernel = asked.kernel(target, until)
+    check_memory(kernel.computation)
+    given = load_arrays(kernel.computation, dict(inputs), seed)
     with working("running"):
         results = kernel._by_name(kernel(**given))
     save(results, outputs)
-    found: dict[str, Any] = {"computation": plan.computation.name, "target": str(kernel.target), "outputs": {}}
+    found: dict[str, Any] = {"computation": kernel.computation.name, "target": str(kernel.target), "outputs": {}}
     rows = []
     for name, array in results.items():
         facts = describe(array)

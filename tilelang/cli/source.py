@@ -34,6 +34,6 @@ def command(asked: Asked, target: str, until: int | None, assembly: bool) -> Non
 
 def without_a_device(asked: Asked, dialect: str = "opencl", until: int | None = None) -> Kernel:
     """The kernel for the profile asked for, else for the dialect's own as it ships: the same text on every machine."""
-    from tilelang.runtime import compile, target
+    from tilelang.targets import target
 
-    return compile(asked.schedule(until), target(dialect, profile=asked.profile or PROFILES.get(dialect, "pocl")))
+    return asked.kernel(target(dialect, profile=asked.profile or PROFILES.get(dialect)), until)
