@@ -23,7 +23,7 @@ from tilelang.machine import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ("products", "convolutions", "memory")
-SQUARES = (1024, 2048, 4096, 8192, 16384)
+SQUARES = (8192, 4096, 2048, 1024, 16384)  # the most telling first
 Candidates = dict[str, Callable[[], tl.Schedule]]
 
 
@@ -77,10 +77,14 @@ def cases(group: str) -> tuple[Case, ...]:
 
 
 def products() -> Iterator[Case]:
-    """Squares in every type, ROLLER's products, and its families: Figure 12 (rows 512 to 16384) and 15 (float16)."""
-    for n in (8192, 4096, 2048, 1024, 16384):
+    """Squares in every type, also with the second operand transposed and with an epilogue; ROLLER's products, and its families:
+    Figure 12 (rows 512 to 16384) and 15 (float16)."""
+    for n in SQUARES:
         for type in (tl.float16, tl.bfloat16, tl.float32):
             yield product(n, n, n, type)
+        for type in (tl.bfloat16, tl.float16):
+            yield transposed(n, n, n, type)
+        yield linear(n, n, n)
     for name, kind, extents in roller():
         if kind == "matmul":
             m, n, k = extents
@@ -97,6 +101,28 @@ def product(m: int, n: int, k: int, type: tl.DType, set: str = "") -> Case:
         "products", "matmul", f"{m}x{n}x{k}", type, lambda rows: example("01_matmul").matmul(rows or m, n, k, type),
         product_schedules, 2.0 * m * n * k, set=set,
     )  # fmt: skip
+
+
+def transposed(m: int, n: int, k: int, type: tl.DType) -> Case:
+    """C = A B^T, summed in float32."""
+
+    def make(rows: int | None) -> tl.Tensor:
+        i, j, r = tl.axes(m=rows or m, n=n, k=k)
+        a, b = tl.input("A", type, i, r), tl.input("B", type, j, r)
+        total = tl.sum(tl.cast(a[i, r], tl.float32) * tl.cast(b[j, r], tl.float32), over=r)
+        return tl.define("C", tl.cast(total, type), i, j)
+
+    return Case("products", "matmul transposed", f"{m}x{n}x{k}", type, make, product_schedules, 2.0 * m * n * k)
+
+
+def linear(m: int, n: int, k: int) -> Case:
+    """A layer in bfloat16: gelu(A B^T + bias)."""
+
+    def make(rows: int | None) -> tl.Tensor:  # some columns of some rows are enough to compare
+        found: tl.Tensor = example("01_matmul").linear(rows or m, n if rows is None else min(n, 64), k)
+        return found
+
+    return Case("products", "linear gelu", f"{m}x{n}x{k}", tl.bfloat16, make, product_schedules, 2.0 * m * n * k, exact=False)
 
 
 def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
@@ -275,9 +301,9 @@ def moved_bytes(y: tl.Tensor) -> int:
 
 
 def part(case: Case, rows: int, arrays: dict[str, Any]) -> tuple[tl.Tensor, dict[str, Any]]:
-    """The computation of a case's first rows or images, and what of NumPy arrays belongs to it."""
+    """The computation of a case's first rows or images, and what of NumPy arrays belongs to it: their first elements."""
     from tilelang.computation import as_computation
 
     small = case.make(rows)
     wanted = {t.name: t.shape for t in (*as_computation(small).inputs, *as_computation(small).outputs)}
-    return small, {name: a[: wanted[name][0]] if a.shape != wanted[name] else a for name, a in arrays.items()}
+    return small, {name: a[tuple(slice(n) for n in wanted[name])] for name, a in arrays.items()}

@@ -20,6 +20,11 @@ def peers(torch: Any, case: Case, tensors: dict[str, Any], output: Any) -> dict[
     match case.operator:
         case "matmul":
             return products(torch, case, tensors["A"], tensors["B"], output)
+        case "matmul transposed":
+            return {"cuBLAS": lambda: torch.matmul(tensors["A"], tensors["B"].T, out=output)}
+        case "linear gelu":
+            weights, bias = tensors["B"], tensors["bias"].to(tensors["B"].dtype)
+            return both(torch, lambda a: torch.nn.functional.gelu(torch.nn.functional.linear(a, weights, bias)), tensors["A"])
         case "convolution" | "depthwise":
             return convolution(torch, case, x, tensors["W"])
         case "softmax":

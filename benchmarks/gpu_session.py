@@ -19,6 +19,7 @@ import numpy as np
 import tilelang as tl
 from benchmarks.gpu_cases import Case, moved_bytes, part
 from benchmarks.gpu_peers import peers
+from tilelang.arguments import as_array
 from tilelang.computation import as_computation
 from tilelang.errors import TileLangError
 from tilelang.lowering.drivers import interface as drivers
@@ -210,7 +211,7 @@ class Session:
             torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
             first = next(iter(peers(torch, case, arrays, arrays[output.name]).values()))
             return bool(torch.equal(result, first()))
-        first_rows = {name: a.cpu().numpy() for name, a in (arrays | {output.name: result}).items()}
+        first_rows = {name: as_array(name, a.cpu()) for name, a in (arrays | {output.name: result}).items()}
         small, known = part(case, 4, first_rows)
         given = {t.name: known[t.name] for t in as_computation(small).inputs}
         return bool(compare(as_computation(small), given, {output.name: known[output.name]}))
