@@ -46,7 +46,7 @@ def main() -> None:
     x, y = np.ones((8, 64), np.float32), np.empty(8, np.float32)
     dx, dy = device_array.to_device(connection.queue, x), device_array.empty(connection.queue, 8, np.float32)
     buffers = {"X": dx.base_data, "Y": dy.base_data}
-    ((function, names),) = kernel._launches
+    ((function, names, _),) = kernel._launches
 
     def bare() -> None:
         function([buffers[n] for n in names])

@@ -27,6 +27,7 @@ from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.disassembly import disassemble
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.machine import Profile, load_profile
@@ -254,11 +255,15 @@ class Kernel:
         return self._connection.queue
 
     @functools.cached_property
-    def _launches(self) -> list[tuple[Function, tuple[str, ...]]]:
+    def _launches(self) -> list[tuple[Function, tuple[str, ...], tuple[tuple[str, TensorMap], ...]]]:
         module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
         names = kernel_names(self.program, DIALECTS[self.target.dialect])
         return [
-            (module.function(names[k.name], k.grid, k.threads, k.shared_bytes), tuple(b.name for b in k.arguments))
+            (
+                module.function(names[k.name], k.grid, k.threads, k.shared_bytes),
+                tuple(b.name for b in k.arguments),
+                tensor_maps(k),
+            )
             for k in self.program.kernels
         ]
 
@@ -281,7 +286,10 @@ class Kernel:
         """The kernels in order, each with its buffers."""
         every = {**self._workspace, **buffers} if self._workspace else buffers
         try:
-            return [(function, [every[n] for n in names]) for function, names in self._launches]
+            return [
+                (function, [*(every[n] for n in names), *(self._connection.tensor_map(m, every[n]) for n, m in maps)])
+                for function, names, maps in self._launches
+            ]
         except (KeyError, TypeError) as error:
             mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
             raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None

@@ -15,6 +15,7 @@ from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
 from tilelang.lowering.drivers.streams import seconds as seconds
+from tilelang.lowering.drivers.tensor_maps import TensorMap, encode
 
 GET = "NVIDIA's driver, and pip install 'tilelang-rtile[cuda,compilers]'"
 _KINDS = (device_arrays.CUDA, device_arrays.CUDA_MANAGED)
@@ -120,6 +121,10 @@ class Connection(streams.Connection):
 
     def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
         kernel._launch_kernel(grid, (threads, 1, 1), arguments, shared_bytes, queue)
+
+    def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        with self.current():
+            return encode(map, int(buffer))
 
     def fresh(self, size_bytes: int) -> Any:
         try:

@@ -16,6 +16,7 @@ from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
 from tilelang.lowering.drivers.streams import seconds as seconds
+from tilelang.lowering.drivers.tensor_maps import TensorMap
 
 GET = "AMD's driver with ROCm, its lib folder in LD_LIBRARY_PATH, and pip install 'tilelang-rtile[hip,compilers]'"
 _KINDS = (device_arrays.ROCM,)
@@ -120,6 +121,9 @@ class Connection(streams.Connection):
     def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
         laid = (ctypes.c_char * len(arguments)).from_buffer_copy(arguments)
         self.hip.hipModuleLaunchKernel(kernel, *grid, threads, 1, 1, shared_bytes, queue, laid)
+
+    def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        raise DeviceError("tensor-map", "HIP has no copies of boxes", mend="loads without them")
 
     def fresh(self, size_bytes: int) -> Any:
         try:

@@ -16,6 +16,7 @@ from tilelang.errors import DeviceError
 
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.cache import BinaryCache
+    from tilelang.lowering.drivers.tensor_maps import TensorMap
 
 DRIVERS = ("opencl", "cuda", "hip")
 KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, the best first
@@ -125,6 +126,9 @@ class Connection(Protocol):
 
     def allocate(self, size_bytes: int) -> Any:
         """Device memory, freed with the object. Raises DeviceError where there is not enough."""
+
+    def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        """The kernel argument by which copies of boxes know a tensor in a buffer. Raises DeviceError where there are none such."""
 
     def upload(self, array: Any) -> Any:
         """Device memory of its own with what a contiguous NumPy array holds."""

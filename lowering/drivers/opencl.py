@@ -19,6 +19,7 @@ from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
+from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import check_pocl_cache, prepare_opencl
 
 # Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
@@ -165,6 +166,9 @@ class Connection:
             raise DeviceError(
                 "compile-failed", f"{self.device} does not compile the kernel\n{error}", mend="report it: the text is ours"
             ) from None
+
+    def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        raise DeviceError("tensor-map", "OpenCL has no copies of boxes", mend="loads without them")
 
     def allocate(self, size_bytes: int) -> Any:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""

@@ -20,10 +20,10 @@ from typing import Any
 from tilelang.errors import Refusal, Span
 from tilelang.expr import Expr, free
 from tilelang.lowering import ir
+from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
 from tilelang.simplify import interval
 
 ALIGNMENT = 64  # bytes: a cache line, the widest vector
-DESCRIBED = 1024  # of what a descriptor names: eight rows of the widest swizzle
 
 
 @dataclasses.dataclass(slots=True)
@@ -48,7 +48,7 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
     lives = _lives(kernel.body, {b.name for b in shared})
     if kernel.roles:  # which run beside each other
         lives = {name: Life(0, 1) for name in lives}
-    offsets = _best_fit([b for b in shared if b.name in lives], lives, _described(kernel.body))
+    offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
     used = max(offsets.get(b.name, 0) + b.bytes for b in shared)
     if used > capacity_bytes:
@@ -75,19 +75,13 @@ def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
     return kernel.replace(body=body, buffers=tuple(changed.get(b.name, b) for b in kernel.buffers))
 
 
-def _described(body: ir.Stmt) -> set[str]:
-    """The buffers that instructions name by descriptors."""
-    instructions = (s for s in ir.statements(body) if isinstance(s, ir.Instruction))
-    return {buffer.name for s in instructions for name, buffer, _ in s.operands if s.region(name) is not None}
-
-
-def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], described: set[str]) -> dict[str, int]:
+def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], named: set[str]) -> dict[str, int]:
     """Offsets: the largest buffer first, each in the lowest gap between those that live at the same time."""
     offsets: dict[str, int] = {}
     placed: list[ir.Buffer] = []
     for buffer in sorted(buffers, key=lambda b: (-b.bytes, lives[b.name].first, b.name)):
         taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in placed if lives[b.name].overlaps(lives[buffer.name]))
-        at, alignment = 0, DESCRIBED if buffer.name in described else ALIGNMENT
+        at, alignment = 0, ALIGNMENT_BYTES if buffer.name in named else ALIGNMENT
         for start, end in taken:
             if at + buffer.bytes <= start:
                 break

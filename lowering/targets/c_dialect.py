@@ -34,7 +34,8 @@ C_KEYWORDS = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoleTexts:
-    """How a dialect writes roles of units; every text is a statement but for definitions, C functions that the others call.
+    """How a dialect writes roles of units; the texts are statements but for barrier, a {pointer} to one with phases as they want it,
+    and definitions, C functions that they call.
 
     meet: a barrier of {threads} threads, numbered {number} from 1. registers: gives each thread of a role {registers} of them, in a
     block of {threads}. init: gives a {barrier} (a pointer) phases of {arrivals} arrivals; init_done: after the last of them. arrive:
@@ -42,6 +43,7 @@ class RoleTexts:
     threads of a warp meet.
     """
 
+    barrier: str
     meet: str
     registers: str
     init: str
@@ -90,7 +92,7 @@ class Dialect:
     it shared memory is one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). copy,
     copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with {target}, {source}, the {existing} bytes of
     a copy whose rest is zero, and the {pending} groups (no copy: they are made at once). roles: how it writes roles of units
-    (None: it has none).
+    (None: it has none). tensor_map: the declaration of a kernel argument {name} that is one.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Dialect:
     headers: tuple[tuple[str, str], ...] = ()
     restrict: str = "restrict"
     roles: RoleTexts | None = None
+    tensor_map: str = ""
     vectors: Vectors = Vectors()
     inline: str = "static inline"
     closing: str = ""

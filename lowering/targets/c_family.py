@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang.errors import DeviceError, Span, not_too_deep
-from tilelang.expr import Binary, Expr, Var, free, index
-from tilelang.instruction import Instruction as InstructionRecord
+from tilelang.expr import Expr, Var, free
 from tilelang.lowering import ir
+from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
 from tilelang.lowering.ir import (
     Barrier,
     Buffer,
@@ -27,7 +27,6 @@ from tilelang.lowering.ir import (
     Instruction,
     Kernel,
     Let,
-    Load,
     Prefetch,
     Seq,
     Stmt,
@@ -35,7 +34,6 @@ from tilelang.lowering.ir import (
     Wait,
 )
 from tilelang.lowering.targets.c_dialect import (
-    VECTOR_LANES,
     Dialect,
     memory_bytes,
     memory_type,
@@ -44,12 +42,13 @@ from tilelang.lowering.targets.c_dialect import (
 )
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
+from tilelang.lowering.targets.c_instructions import Instructions
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
 from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
 from tilelang.lowering.targets.c_stores import INDENT, Stores
-from tilelang.template import OperandText, functions_defined
+from tilelang.template import functions_defined
 
 __all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
 
@@ -122,6 +121,8 @@ def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
 
 
 def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
+    if kernel.roles and dialect.roles is not None:
+        yield from dialect.roles.definitions
     for s in ir.statements(kernel.body):
         if isinstance(s, Instruction):
             yield from s.semantics.definitions_in(dialect.name)
@@ -143,7 +144,7 @@ def ulps(dialect: Dialect) -> dict[str, float]:
     return {**dialect.ulps, **{name: OWN_ULPS[name] for name in dialect.own}}
 
 
-class _KernelEmitter(Stores):
+class _KernelEmitter(Stores, Instructions):
     """Prints one kernel, line by line."""
 
     def __init__(self, kernel: Kernel, name: str, dialect: Dialect, library: Library, lines: bool) -> None:
@@ -173,7 +174,8 @@ class _KernelEmitter(Stores):
                     written.add(buffer)
                 case Instruction():
                     written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
-        arguments = ",\n".join(INDENT + self._argument(b, b in written) for b in kernel.arguments)
+        declared = [*(self._argument(b, b in written) for b in kernel.arguments), *self.map_arguments()]
+        arguments = ",\n".join(INDENT + argument for argument in declared)
         if not kernel.contract and self.dialect.no_contraction:
             self.put(self.dialect.no_contraction)
         self._shared_arrays()
@@ -214,8 +216,10 @@ class _KernelEmitter(Stores):
         aligned = f"__attribute__((aligned({ARRAY_ALIGNMENT})))"
         dynamic = dynamic_shared_bytes(self.kernel, self.dialect) > 0
         if not overlap and not dynamic:
+            named = described(self.kernel.body)
             for b in shared:
-                self.put(f"{self.dialect.shared} {memory_type(b.dtype)} {name[b]}[{max(1, b.elements)}] {aligned};")
+                attribute = f"__attribute__((aligned({ALIGNMENT_BYTES})))" if b.name in named else aligned
+                self.put(f"{self.dialect.shared} {memory_type(b.dtype)} {name[b]}[{max(1, b.elements)}] {attribute};")
             return
         arena = self.names.fresh("arena")
         if dynamic:
@@ -311,13 +315,15 @@ class _KernelEmitter(Stores):
                 self.put(self.dialect.prefetch.format(pointer=self.expressions.pointer(buffer, indices)))
             case Copy():
                 self.copy(stmt, declared)
-            case Commit():
-                self.put_if(self.dialect.commit)
-            case Wait(pending):
-                self.put_if(self.dialect.wait.format(pending=pending))
+            case Commit(queue=queue):
+                self.put_if(self.queue_text(queue, "commit") if queue else self.dialect.commit)
+            case Wait(pending, queue=queue):
+                self.put_if((self.queue_text(queue, "wait") if queue else self.dialect.wait).format(pending=pending))
+            case ir.Fence(queue, memory):
+                self.put_if(self.queue_text(queue, "begin" if memory == "register" else "publish"))
             case Instruction():
-                self._instruction(stmt)
-            case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await() | ir.Fence():
+                self.instruction(stmt, self._roles().barrier_at(*stmt.signal) if stmt.signal is not None else "")
+            case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await():
                 self._roles().write(stmt)
             case _:
                 raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")
@@ -385,33 +391,6 @@ class _KernelEmitter(Stores):
             texts = texts_of(self.dialect.roles, self.dialect.name)
             self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self.statement, self.braces, self.bind)
         return self.role_writer
-
-    def _instruction(self, stmt: Instruction) -> None:
-        """A template of the instruction in this dialect, with the operands' places filled in."""
-        x = self.expressions
-        semantics: InstructionRecord = stmt.semantics
-        if self.dialect.name not in semantics.dialects:
-            raise DeviceError(
-                "no-template",
-                f"the instruction {semantics.name} has no text in {self.dialect.name}",
-                span=stmt.span,
-                mend="give it a template, or run the kernel in the simulator",
-            )
-        texts = {}
-        for operand, buffer, indices in stmt.operands:
-            held = semantics.fragment(operand)
-            count = held.slots if held is not None else 1
-            if buffer.vector:
-                pieces = x.pieces(buffer, indices, count)
-                name, lane, n = pieces[0]
-                whole = x.part(name, buffer.vector, lane, n) if len(pieces) == 1 else x.raw(Load(buffer, indices, count))
-                slots = tuple(x.part(v, buffer.vector, at + i, 1) for v, at, n in pieces for i in range(n))
-                texts[operand] = OperandText(whole, slots)
-                continue
-            each = tuple((*indices[:-1], Binary("+", indices[-1], index(i))) for i in range(count)) if indices else (indices,)
-            whole = x.vector_place(buffer, indices, count, False) if count in VECTOR_LANES else x.element(buffer, indices)
-            texts[operand] = OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({x.pointer(buffer, indices)})")
-        self.put(semantics.render(self.dialect.name, texts))
 
 
 def type_name(stmt: Stmt) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelang.errors import DeviceError
+from tilelang.expr import Expr, index
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_dialect import RoleTexts
 from tilelang.lowering.targets.c_expressions import Expressions
@@ -39,14 +40,18 @@ class RoleWriter:
                 self._statement(body)
             case ir.InitPhases(phases, arrivals):
                 for number in range(phases.elements):
-                    self._put(self.texts.init.format(barrier=f"{x.names[phases]} + {number}", arrivals=arrivals))
+                    self._put(self.texts.init.format(barrier=self.barrier_at(phases, index(number)), arrivals=arrivals))
                 self._put(self.texts.init_done)
-            case ir.Arrive(phases, index, together, bytes):
-                self._arrive(f"{x.names[phases]} + {x.index(index, 5)}", together, bytes)
-            case ir.Await(phases, index, parity):
-                self._put(self.texts.wait.format(barrier=f"{x.names[phases]} + {x.index(index, 5)}", parity=x.index(parity)))
+            case ir.Arrive(phases, number, together, bytes):
+                self._arrive(self.barrier_at(phases, number), together, bytes)
+            case ir.Await(phases, number, parity):
+                self._put(self.texts.wait.format(barrier=self.barrier_at(phases, number), parity=x.index(parity)))
             case _:
                 raise AssertionError(f"no statement of roles: {stmt!r}")
+
+    def barrier_at(self, phases: ir.Buffer, number: Expr) -> str:
+        """A pointer to a barrier with phases."""
+        return self.texts.barrier.format(pointer=f"{self.expressions.names[phases]} + {self.expressions.index(number, 5)}")
 
     def _enter(self, role: ir.Role, registers: int | None) -> None:
         """The threads of a role count from 0, and have the registers that it was given."""

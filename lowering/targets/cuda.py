@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tilelang.lowering.targets import cpp
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.cuda_roles import ROLES
 
 _ULPS = {
     "exp": 1.5, "exp2": 2.5, "log": 1.5, "log2": 1.5, "log1p": 1.5, "expm1": 1.5, "sqrt": 0.5, "rsqrt": 2.5, "sin": 2.5, "cos": 2.5,
@@ -194,9 +195,11 @@ DIALECT = Dialect(
     inline=cpp.INLINE,
     argument_alignment=16,
     static_shared_bytes=48 * 1024,
-    dynamic_shared="extern __shared__ uchar {name}[] __attribute__((aligned(64)));",
+    dynamic_shared="extern __shared__ uchar {name}[] __attribute__((aligned(1024)));",
     copy="async_copy_{bytes}({target}, {source});",
     copy_first="async_copy_first_{bytes}({target}, {source}, {existing});",
     commit="async_commit();",
     wait="async_wait<{pending}>();",
+    roles=ROLES,
+    tensor_map="const __grid_constant__ TensorMap {name}",
 )  # fmt: skip

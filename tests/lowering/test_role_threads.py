@@ -158,9 +158,9 @@ def test_threads_of_a_role_meet_among_themselves() -> None:
 
 
 TEXTS = RoleTexts(
-    meet="meet({number}, {threads});", registers="registers({registers}, {threads});", init="init({barrier}, {arrivals});",
-    init_done="init_done();", arrive="arrive({barrier});", arrive_bytes="arrive({barrier}, {bytes});",
-    wait="wait({barrier}, {parity});", together="warp();",
+    barrier="{pointer}", meet="meet({number}, {threads});", registers="registers({registers}, {threads});",
+    init="init({barrier}, {arrivals});", init_done="init_done();", arrive="arrive({barrier});",
+    arrive_bytes="arrive({barrier}, {bytes});", wait="wait({barrier}, {parity});", together="warp();",
 )  # fmt: skip
 
 

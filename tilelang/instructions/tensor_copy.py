@@ -19,40 +19,13 @@ from tilelang.instruction import (
     operand,
     queue,
 )
-from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
+from tilelang.instructions.ptx import BARRIERS, FUNCTION, ISA, SHARED_ADDRESS
 from tilelang.tensor import Layout
 
 TENSOR_MAP = """
 struct alignas(64) TensorMap {  // a kernel argument, by value: const __grid_constant__ TensorMap
     unsigned long long opaque[16];
 };
-"""
-
-# A barrier is 8 bytes of shared memory. It counts arrivals and bytes; a phase ends when both have come, and the parity of the phases
-# that have ended is what its readers wait for.
-BARRIERS = f"""
-{FUNCTION} void barrier_init(unsigned long long* barrier, int arrivals) {{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}}
-{FUNCTION} void barrier_init_fence() {{  // makes barriers that were set up known to the copies
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}}
-{FUNCTION} void barrier_arrive(unsigned long long* barrier) {{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(barrier)) : "memory");
-}}
-{FUNCTION} void barrier_arrive_expecting(unsigned long long* barrier, int bytes) {{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
-}}
-{FUNCTION} void barrier_wait(unsigned long long* barrier, int parity) {{  // until the phase of that parity has ended
-    asm volatile(
-        "{{\\n"
-        ".reg .pred done;\\n"
-        "again:\\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n"
-        "@!done bra again;\\n"
-        "}}"
-        :: "r"(shared_address(barrier)), "r"(parity) : "memory");
-}}
 """
 
 LOAD = f"""
@@ -91,7 +64,7 @@ STORES_IN_ORDER = queue(
     "tensor_store",
     publish={"cuda": "tensor_store_fence();"},
     commit={"cuda": "tensor_store_commit();"},
-    wait={"cuda": "tensor_store_wait<{pending}>();"},
+    wait={"cuda": "tensor_store_wait_read<{pending}>();"},
 )
 
 

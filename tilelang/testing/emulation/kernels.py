@@ -9,9 +9,10 @@ import numpy as np
 
 from tilelang import reference
 from tilelang.lowering import ir
+from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.runtime import DIALECTS, Kernel
-from tilelang.testing.emulation.launch import Launch, run
+from tilelang.testing.emulation.launch import Launch, Mapped, run
 
 
 def run_program(
@@ -25,12 +26,17 @@ def run_program(
     names = kernel_names(program, words)
     found = run(
         emit(program, words) if source is None else source,
-        [Launch(names[k.name], k.grid, k.threads, tuple(b.name for b in k.arguments)) for k in program.kernels],
+        [Launch(names[k.name], k.grid, k.threads, _arguments(k)) for k in program.kernels],
         {b.name: _memory(b, arrays) for b in program.buffers},
         shared_bytes=max((k.shared_bytes for k in program.kernels), default=0),
         **how,
     )
     return {b.name: found[b.name] for b in program.buffers if b.role == "output"}
+
+
+def _arguments(kernel: ir.Kernel) -> tuple[Any, ...]:
+    """The names of a kernel's buffers, and its tensor maps."""
+    return (*(b.name for b in kernel.arguments), *(Mapped(name, map) for name, map in tensor_maps(kernel)))
 
 
 def _memory(buffer: ir.Buffer, arrays: Mapping[str, Any]) -> Any:

@@ -1,0 +1,31 @@
+"""The product of the language's description for sm_90a: its roles, its copies of boxes and its matrix instructions, in machine code."""
+
+from __future__ import annotations
+
+import tilelang as tl
+from tests.gate.machine_code import compile_for_architecture, multiply_adds
+from tests.lowering.test_roles import by_hand, matmul
+from tests.test_examples import load
+
+
+def test_the_hopper_product_of_the_examples() -> None:
+    """128 x 256 tiles: per round four instructions of 64 x 256 x 16, two boxes; at the end four boxes of 64 columns."""
+    example = load("01_matmul")
+    plan = example.gemm_hopper(example.linear(8192, 8192, 8192))
+    kernel = tl.compile(plan, target=tl.target("cuda", profile="hopper"))
+    code = compile_for_architecture("sm_90a")(kernel.source)
+    assert not code.uses.spills and code.uses.stack_bytes == 0
+    assert code.uses.registers == 168  # 65536 for 384 threads, until the roles share them out
+    loop = code.listing.main_loop("HGMMA")
+    assert loop.count("HGMMA") == loop.count("HGMMA.64x256x16.F32.BF16") >= 4 and loop.count("HGMMA") % 4 == 0
+    assert multiply_adds(loop) == 0 and loop.count("STL", "LDL") == 0
+    assert code.listing.count("UTMALDG.2D") == 2 * code.listing.main_loop("UTMALDG").count("UTMALDG.2D") / 2 > 0
+    assert code.listing.count("UTMASTG.2D") == 4
+    assert code.listing.count("USETMAXREG") == 2
+    assert code.listing.count("STG") == 0, "all results leave by boxes"
+
+
+def test_a_producer_that_copies_by_hand() -> None:
+    kernel = tl.compile(by_hand(matmul(64, 64, 64), blocks=3), target=tl.target("cuda", profile="hopper"))
+    code = compile_for_architecture("sm_90a")(kernel.source)
+    assert not code.uses.spills and code.listing.count("SYNCS.PHASECHK") > 0

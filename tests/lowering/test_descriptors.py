@@ -1,0 +1,56 @@
+"""Tensor maps of a kernel: which it needs, and that a launch passes them behind its buffers."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_roles import by_boxes, linear
+from tilelang.errors import DeviceError
+from tilelang.lowering.descriptors import box_maps, described
+from tilelang.lowering.drivers import hip, opencl
+from tilelang.lowering.drivers.tensor_maps import TensorMap
+
+
+def compiled() -> Any:
+    return tl.compile(by_boxes(linear(256, 512, 128), 256, 2), target=tl.target("cuda", profile="hopper"))
+
+
+def test_a_kernel_knows_its_boxes() -> None:
+    (kernel,) = compiled().program.kernels
+    assert [(m.buffer.name, m.box, m.swizzle_bytes) for m in box_maps(kernel)] == [
+        ("A", (128, 64), 128),
+        ("B", (256, 64), 128),
+        ("C", (128, 64), 128),
+    ]
+    assert described(kernel.body) == {"A_shared", "B_shared", "C_shared"}
+
+
+def test_a_launch_passes_the_maps_behind_the_buffers() -> None:
+    kernel, seen = compiled(), list[Any]()
+
+    def function(*shape: Any) -> Any:
+        return types.SimpleNamespace(timed=lambda buffers, queue: seen.append(buffers))
+
+    def tensor_map(map: TensorMap, buffer: int) -> Any:
+        return map.shape, map.strides_bytes, map.box, map.swizzle_bytes, buffer
+
+    module = types.SimpleNamespace(function=function)
+    kernel.__dict__["_connection"] = types.SimpleNamespace(build=lambda *_: module, tensor_map=tensor_map)
+    kernel.launch({"A": 1, "B": 2, "bias": 3, "C": 4})
+    assert seen == [[
+        1, 2, 3, 4,
+        ((256, 128), (256, 2), (128, 64), 128, 1),
+        ((512, 128), (256, 2), (256, 64), 128, 2),
+        ((256, 512), (1024, 2), (128, 64), 128, 4),
+    ]]  # fmt: skip
+
+
+@pytest.mark.parametrize("driver", [opencl, hip])
+def test_other_drivers_have_no_tensor_maps(driver: Any) -> None:
+    with pytest.raises(DeviceError) as caught:
+        driver.Connection.tensor_map(None, TensorMap(tl.float16, (64, 64), (128, 2), (64, 64)), 0)
+    assert caught.value.code == "tensor-map"

@@ -1,0 +1,6 @@
+// Wrappers: Roles of units. Each takes the place of the definition of its name in a source.
+
+static inline void role_meet(int number, int threads) { emulated::meet(emulated::barriers[number], threads, "role_meet()"); }
+
+template <int REGISTERS, int THREADS>
+static inline void role_registers() {}
