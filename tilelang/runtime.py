@@ -25,6 +25,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.disassembly import disassemble
+from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
