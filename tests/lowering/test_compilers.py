@@ -1,7 +1,9 @@
 """The compilers that need no device: records, caches, threads, and what is said where something is absent."""
 
 import concurrent.futures
+import ctypes
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -252,3 +254,23 @@ def test_the_search_path_has_what_the_wheel_does_not_know(tmp_path: Path, monkey
     with pytest.raises(DeviceError, match="no SM70") as caught:
         disassembly.disassemble(Compiled("sm_70", "NVRTC 12.9", b"", ()))
     assert caught.value.code == "no-assembly" and "toolkit" in str(caught.value.mend)
+
+
+def test_the_library_of_nvrtc_s_builtins_is_opened_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 13 opens it by its name alone, and does not look beside itself."""
+    folder = tmp_path / "lib"
+    (tmp_path / "include").mkdir()
+    folder.mkdir()
+    (tmp_path / "include" / "cuda_fp16.h").touch()
+    opened: list[str] = []
+
+    def opening(path: str) -> MagicMock:
+        opened.append(Path(path).name)
+        return MagicMock()
+
+    monkeypatch.setattr(ctypes, "CDLL", opening)
+    for name in ("libnvrtc.so.13", "libnvrtc-builtins.so.13.0", "libnvrtc.alt.so.13", "libnvrtc-builtins.alt.so.13.0"):
+        (folder / name).touch()
+    monkeypatch.setattr(ctypes, "byref", lambda value: value)
+    assert nvrtc._open(folder / "libnvrtc.so.13") is not None
+    assert opened == ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"]
