@@ -75,7 +75,8 @@ def compile(
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
     plan = _plan(what, schedule, chosen.profile)
-    return Kernel(plan, chosen, lower(plan.computation, plan.steps, chosen.profile, options), options)
+    here = dataclasses.replace(chosen.profile, dialects=(chosen.dialect,))  # so that every instruction taken has a text in it
+    return Kernel(plan, chosen, lower(plan.computation, plan.steps, here, options), options)
 
 
 def _plan(what: Computation | Tensor | Schedule, schedule: Builder | None, profile: Profile) -> Schedule:

@@ -22,6 +22,7 @@ from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
 from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
+from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, interval, simplify
@@ -29,10 +30,8 @@ from tilelang.spec import Bound, complete, point
 from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.task import State, Task, reads
 
-Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
-
-class States(Pieces):
+class States(Pieces, Meetings):
     """accumulate, in every memory."""
 
     def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
@@ -110,7 +109,7 @@ class States(Pieces):
         below = frame.but(state=place, outer=frame.state, slots=(), walks=(), idle=())
         body = self.chain(below, i + 1)
         met, folded = self._lanes_meet(frame, place, step)
-        threads = self._threads_meet(below, i + 1, folded, step)
+        threads = self.threads_meet(below, i + 1, folded, step)
         finishing = below.but(state=folded, finishing=True, origin=step.span)
         return ir.seq(self._identity(frame, place, step), body, *met, *threads, self._rounds(frame, finishing, i, step, partial))
 
@@ -156,20 +155,8 @@ class States(Pieces):
         out = []
         for state, members in zip(frame.task.states, place.buffers, strict=True):
             for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
-                out.append(self._each(b, _setting(b, stored(identity, b), step), vector=place.vector_axis is not None))
+                out.append(self.each(b, _setting(b, stored(identity, b), step), vector=place.vector_axis is not None))
         return ir.seq(*out)
-
-    def _each(self, b: ir.Buffer, statement: Each, vector: bool, dims: int | None = None) -> ir.Stmt:
-        """`statement(indices)` for every element; the last dimension as a vector where `vector`."""
-        n = len(b.shape) if dims is None else dims
-        variables: list[Expr] = [self.build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
-        body = statement(tuple(variables))
-        for d in reversed(range(n)):
-            v = variables[d]
-            if isinstance(v, Var):
-                kind = "vector" if vector and d == len(b.shape) - 1 else "unroll"
-                body = ir.For(v, index(b.shape[d]), body, kind)
-        return body
 
     def _lanes_meet(self, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
         """Partial states of vector lanes into one, by halves."""
@@ -203,47 +190,10 @@ class States(Pieces):
             body = made.statement(elements(combiner.left, members, (*at, lane)), elements(combiner.right, members, upper))
             return ir.For(lane, index(width), body, "vector") if isinstance(lane, Var) else body
 
-        return self._each(members[0], combine, False, outer)
+        return self.each(members[0], combine, False, outer)
 
-    def _threads_meet(self, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
-        """Partial states of threads into one, through shared memory; every thread then has the result."""
-        digits = self._reduced_digits(frame, i)
-        if not digits:
-            return []
-        thread, count = self.build.thread, self.build.threads
-        out: list[ir.Stmt] = []
-        for state, members in zip(frame.task.states, place.buffers, strict=True):
-            scratch = tuple(self.build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
-            for b, sc in zip(members, scratch, strict=True):
-                out.append(self._each(b, _offering(b, sc, thread, step), False))
-            for digit, n, stride, active in digits:
-                while n > 1:
-                    half = (n + 1) // 2
-                    takes_part = conjunction([simplify(digit + half < n), *active])
-                    out.append(self._meet(state, members, scratch, takes_part, half * stride, step))
-                    n = half
-            home: Expr = thread
-            for digit, _, stride, _ in digits:
-                home = home - digit * stride
-            for b, sc in zip(members, scratch, strict=True):
-                out.append(self._each(b, _taking(b, sc, simplify(home), step), False))
-        return out
-
-    def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
-              takes_part: Expr | None, distance: int, step: Place) -> ir.Stmt:  # fmt: skip
-        thread, combiner = self.build.thread, state.reduce.combiner
-
-        def combine(at: tuple[Expr, ...]) -> ir.Stmt:
-            row = _flat(at, members[0].shape)
-            left = elements(combiner.left, scratch, (row, thread))
-            right = elements(combiner.right, scratch, (row, simplify(thread + distance)))
-            return Combining(self, combiner, scratch, (row, thread), index(0), 1, step.span).statement(left, right)
-
-        body = self._each(members[0], combine, False)
-        return body if takes_part is None else ir.If(takes_part, body, None, step.span)
-
-    def _reduced_digits(self, frame: Frame, i: int) -> list[tuple[Expr, int, int, list[Expr]]]:
-        """(digit, tiles, stride in threads, conditions under which its unit is in use) of every spread of a reduced axis below.
+    def reduced_digits(self, frame: Frame, i: int) -> list[Digit]:
+        """The digit of every spread of a reduced axis below.
 
         Idle units beside a single tile are told the result only where it stays in registers, which they may read.
         """
@@ -253,7 +203,7 @@ class States(Pieces):
         for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
             active = [*present, *plan.active(lane)]
             found += [
-                (d, tiles, stride, active)
+                Digit(d, tiles, stride, tuple(active))
                 for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units)
                 if told or tiles > 1
             ]
@@ -484,20 +434,3 @@ def by_dims(tensor: Tensor, task: Task) -> tuple[Expr, ...]:
 def _setting(b: ir.Buffer, value: Expr, step: Place) -> Each:
     """b[at] = value"""
     return lambda at: ir.Store(b, at, value, None, False, step.span)
-
-
-def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
-    """A thread's partial state to where the others find it."""
-    return lambda at: ir.Store(scratch, (_flat(at, b.shape), thread), ir.Load(b, at), None, False, step.span)
-
-
-def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
-    """The combined state from where it came together."""
-    return lambda at: ir.Store(b, at, ir.Load(scratch, (_flat(at, b.shape), home)), None, False, step.span)
-
-
-def _flat(at: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
-    total: Expr = index(0)
-    for i, n in zip(at, shape, strict=True):
-        total = total * n + i
-    return simplify(total)

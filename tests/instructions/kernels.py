@@ -10,7 +10,7 @@ SHIPPED = [i for i in known() if i.span is None]
 
 # For each need of NVIDIA's: the lowest architecture that has it, the next one below (None: none that the compiler knows), and how its
 # machine instruction begins.
-NVIDIA = {
+NVIDIA: dict[str, tuple[str, str | None, str]] = {
     "mma_m16n8k8": ("sm_75", "sm_72", "HMMA.1688"),
     "mma_m16n8k16": ("sm_80", "sm_75", "HMMA"),
     "mma_tf32": ("sm_80", "sm_75", "HMMA"),
@@ -19,24 +19,35 @@ NVIDIA = {
     "ldmatrix": ("sm_75", "sm_72", "LDSM"),
     "stmatrix": ("sm_90", "sm_89", "STSM"),
     "cp_async": ("sm_80", "sm_75", "LDGSTS"),
+    "shuffle": ("sm_70", None, "SHFL.BFLY"),
+    "redux": ("sm_80", "sm_75", "REDUX"),
     "dp4a": ("sm_61", "sm_60", "IDP.4A"),
     "wgmma": ("sm_90a", "sm_90", "HGMMA"),
     "bulk_tensor_copy": ("sm_90", "sm_89", "UTMA"),
 }
-AMD = {
+AMD: dict[str, tuple[str, str | None, str]] = {
     "mfma": ("gfx90a", "gfx1100", "v_mfma"),
     "wmma": ("gfx1100", "gfx90a", "v_wmma"),
+    "shuffle": ("gfx90a", None, "ds_"),
     "dp4a": ("gfx90a", None, "v_dot4"),
 }
 
 _BITS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned"}
-_TYPES = {"float32": "float", "int32": "int", "int16": "short", "int8": "char"}
+_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int64": "long",
+    "uint64": "unsigned long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "char",
+}
 SHARED_BYTES = 32768
 
 
 def c_type(dtype: DType) -> str:
     """The type that the emitter keeps elements in."""
-    return _TYPES.get(dtype.name, _BITS[dtype.bits])
+    return _TYPES.get(dtype.name) or _BITS[dtype.bits]
 
 
 def kernel(made: Instruction, dialect: str, dtype: DType | None = None) -> str:

@@ -1,0 +1,106 @@
+"""Exchanges of registers within a warp or a wave: each lane gets what the lane whose number differs in one bit has.
+
+A reduction over lanes is made of them, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or their
+least or largest found, by all lanes of a warp at once.
+Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, DS_SWIZZLE_B32,
+DS_BPERMUTE_B32.
+"""
+
+from tilelang.dtype import DType, float32, float64, int32, int64, uint32, uint64
+from tilelang.expr import Axis, Expr
+from tilelang.instruction import Instruction, fragment, instruction, moves, operand, updates
+from tilelang.instructions.ptx import FUNCTION, ISA
+
+_WORD_CUDA = f"""
+template <int DISTANCE>
+{FUNCTION} int shuffle_xor_word(int x) {{
+    int y;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "n"(DISTANCE));
+    return y;
+}}
+"""
+
+# Within 32 lanes by a pattern that is part of the instruction, across them by the address of a lane.
+_WORD_HIP = f"""
+template <int DISTANCE>
+{FUNCTION} int shuffle_xor_word(int x) {{
+    if constexpr (DISTANCE < 32)
+        return __builtin_amdgcn_ds_swizzle(x, DISTANCE << 10 | 0x1f);
+    else
+        return __builtin_amdgcn_ds_bpermute((int)(__lane_id() ^ DISTANCE) << 2, x);
+}}
+"""
+
+_SHUFFLE = f"""
+template <int DISTANCE, class T>
+{FUNCTION} T shuffle_xor(T x) {{  // what lane `lane ^ DISTANCE` has
+    struct Words {{
+        int of[sizeof(T) / 4];
+    }};
+    Words words = __builtin_bit_cast(Words, x);
+    for (int i = 0; i < (int)sizeof(T) / 4; ++i) words.of[i] = shuffle_xor_word<DISTANCE>(words.of[i]);
+    return __builtin_bit_cast(T, words);
+}}
+"""
+
+
+def _other(lane: Expr, distance: int) -> Expr:
+    """The lane whose number differs in the bit of `distance`."""
+    return lane + distance - 2 * distance * (lane // distance % 2)
+
+
+def _shuffle(lanes: int, distance: int, types: tuple[DType, ...]) -> Instruction:
+    lane = Axis("lane", lanes)
+    D, S = (operand(name, types, "register", lane, fragment=fragment(lanes, 1, lambda lane, slot: lane)) for name in "DS")
+    size = types[0].bytes
+    name = f"shuffle_xor_{distance}" + ("" if size == 4 else f"_of_{size}_bytes") + ("" if lanes == 32 else f"_of_{lanes}_lanes")
+    text = f"{{D[0]}} = shuffle_xor<{distance}>({{S[0]}});"
+    words = {"cuda": _WORD_CUDA, "hip": _WORD_HIP} if lanes == 32 else {"hip": _WORD_HIP}
+    return instruction(
+        name,
+        means=moves(D[lane], S[_other(lane, distance)]),
+        operands=(D, S),
+        level="warp",
+        lanes=lanes,
+        needs=("shuffle",),
+        template=dict.fromkeys(words, text),
+        definitions={dialect: (word, _SHUFFLE) for dialect, word in words.items()},
+        source=f"{ISA}, shfl.sync",
+    )
+
+
+_SIZES = ((float32, int32, uint32), (float64, int64, uint64))
+SHUFFLES = tuple(
+    _shuffle(lanes, 1 << bit, types) for lanes in (32, 64) for types in _SIZES for bit in range(lanes.bit_length() - 1)
+)
+
+
+def _redux(combiner: str, type: DType) -> Instruction:
+    """Every lane's value combined with all that the lanes have."""
+    lane, other = Axis("lane", 32), Axis("other", 32)
+    D = operand("D", type, "register", lane, fragment=fragment(32, 1, lambda lane, slot: lane))
+    S = operand("S", type, "register", other, fragment=fragment(32, 1, lambda lane, slot: lane))
+    word = {"sum": "add"}.get(combiner, combiner)
+    short, c = ("s32", "int") if type == int32 else ("u32", "unsigned")
+    name = f"redux_{word}" + ("" if type == int32 else f"_{type.name}")
+    combine = {"sum": "d + r", "min": "d < r ? d : r", "max": "d < r ? r : d"}[combiner]
+    wrapper = f"""
+{FUNCTION} void {name}({c}& d, {c} s) {{
+    {c} r;
+    asm volatile("redux.sync.{word}.{short} %0, %1, 0xffffffff;" : "=r"(r) : "r"(s));
+    d = {combine};
+}}
+"""
+    return instruction(
+        name,
+        means=updates(D[lane], S[other], combiner=combiner),
+        operands=(D, S),
+        level="warp",
+        needs=("redux",),
+        template={"cuda": f"{name}({{D[0]}}, {{S[0]}});"},
+        definitions={"cuda": wrapper},
+        source=f"{ISA}, redux.sync",
+    )
+
+
+REDUCTIONS = tuple(_redux(combiner, type) for combiner in ("sum", "min", "max") for type in (int32, uint32))
