@@ -15,10 +15,11 @@ import numpy as np
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, DeviceArray, check_limits
+from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.machine import load_profile
 from tilelang.testing import emulation
 
-PROFILES = {"cuda": "ampere", "hip": "cdna2"}
+PROFILES = {"cuda": "hopper", "hip": "cdna2"}
 
 
 class Driver:
@@ -87,6 +88,10 @@ class Connection:
     def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
         raise NotImplementedError
 
+    def tensor_map(self, map: TensorMap, buffer: Any) -> Any:
+        """What `Function` takes in place of the map's bytes."""
+        return map, buffer
+
     def finish(self, queue: Any = None) -> None:
         return None
 
@@ -111,10 +116,12 @@ class Function:
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> None:
         if 0 in self.grid:
             return
-        names = tuple(f"argument {n}" for n in range(len(buffers)))
+        given = {f"argument {n}": b for n, b in enumerate(buffers) if not isinstance(b, tuple)}
+        arguments: list[Any] = list(given)
+        for map, memory in buffers[len(given) :]:
+            arguments.append(emulation.Mapped(next(n for n, b in given.items() if b is memory), map))
         x, y, z = self.grid
-        launch = emulation.Launch(self.name, (x, y, z), self.threads, names)
-        given = dict(zip(names, buffers, strict=True))
+        launch = emulation.Launch(self.name, (x, y, z), self.threads, tuple(arguments))
         after = emulation.run(
             self.module.source, [launch], given, warp=self.module.connection.warp, shared_bytes=self.shared_bytes
         )

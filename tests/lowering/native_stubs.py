@@ -53,7 +53,8 @@ def recorded():
 def copies(count):
     ctypes.c_int.in_dll(library, "copied_bytes").value = count
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TILELANG_CACHE_DIR": str(library.parent / "cache")}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "TILELANG_CACHE_DIR": str(library.parent / "cache")}
     command = [sys.executable, "-c", begin + code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0 and "warning" not in done.stderr.lower(), done.stderr

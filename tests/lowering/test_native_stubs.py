@@ -151,3 +151,21 @@ for t in threads:
 print(json.dumps(results))
 """
     assert native_stubs.run(code, cuda) == [[1.0, 1.0]] * 5
+
+
+def test_tensor_maps_are_encoded_by_cuda_bindings(tmp_path: Path) -> None:
+    try:
+        found = importlib.util.find_spec("cuda.bindings.driver")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        pytest.skip("cuda-bindings is not installed")
+    library = native_stubs.build("libcuda", "libcuda.so.1", tmp_path, [])
+    code = """
+import tilelang as tl
+from tilelang.lowering.drivers.tensor_maps import TensorMap, encode
+made = encode(TensorMap(tl.bfloat16, (100, 256), (512, 2), (64, 32), 64), 4096)
+print(json.dumps([list(made), recorded()[-1]]))
+"""
+    made, called = native_stubs.run(code, library)
+    assert made == [7] * 128 and called == "cuTensorMapEncodeTiled 9 2 4096 256 100 512 32 64 1 1 0 2 2 0"
