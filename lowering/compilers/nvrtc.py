@@ -61,9 +61,7 @@ def _open(path: Path) -> Library | None:
     include = next((folder for folder in headers if (folder / "cuda_fp16.h").exists()), None)
     if include is None:
         return None
-    for builtins in path.parent.glob(
-        "libnvrtc-builtins.so*"
-    ):  # which version 13 opens by its name alone, where nothing leads to it
+    for builtins in path.parent.glob("libnvrtc-builtins.so*"):  # which version 13 opens by its name alone
         ctypes.CDLL(str(builtins))
     handle = ctypes.CDLL(str(path))
     handle.nvrtcGetErrorString.restype = ctypes.c_char_p
