@@ -13,9 +13,9 @@ from tilelang.computation import axes as make_axes
 from tilelang.computation import computation as make_computation
 from tilelang.computation import input as make_input
 from tilelang.dtype import DType
-from tilelang.errors import Findings, TileLangError
+from tilelang.errors import MOST_FINDINGS, TileLangError, together
 from tilelang.expr import Axis, as_expr
-from tilelang.grammar.parser import MOST_FINDINGS, Syntax, uncollected
+from tilelang.grammar.parser import Syntax, uncollected
 from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
 
 Parameters = Mapping[str, int | DType]
@@ -107,14 +107,14 @@ class _Definitions:
     def build(self) -> Computation:
         for d in self._axes_first():
             self._tried(d)
-            if len(self.errors) == MOST_FINDINGS:
+            if len(self.errors) > MOST_FINDINGS:
                 break
         if not self.outputs and not self.errors:
             self.errors.append(
                 self.scope.fail(self.tree.children[0], "output", f"{self.name} has no output", "put `output` before a definition")
             )
         if self.errors:
-            raise self.errors[0] if len(self.errors) == 1 else Findings(self.errors)
+            raise together(self.errors)
         try:
             outputs = self._ordered()
             return make_computation(self.name, outputs)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tilelang.check import advance_on
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import Findings, ParseError, Span, TileLangError
+from tilelang.errors import ParseError, Span, TileLangError, collected, meant, together
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
-from tilelang.grammar.parser import Syntax, nearest, parse_tree, remember, uncollected
+from tilelang.grammar.parser import Syntax, parse_parts, remember, uncollected
 from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
@@ -39,22 +41,21 @@ class Entry:
 
 
 class Document:
-    """A parsed file. Its names are known; numbers are given when a computation or a schedule is asked for."""
+    """A parsed file. Its names are known; numbers are given when a computation or a schedule is asked for.
 
-    def __init__(self, tree: Syntax, file: str) -> None:
-        self.tree, self.file = tree, file
-        self.computations: dict[str, Entry] = {}  # the first of each name
-        self.alternatives: dict[str, list[Entry]] = {}  # all of each name, under different conditions
+    faults: of its text; where there are some, nothing can be asked for. broken: the texts of items that could not be parsed.
+    """
+
+    def __init__(self, tree: Syntax, file: str, faults: Iterable[TileLangError] = (), broken: Iterable[str] = ()) -> None:
+        self.tree, self.file, self.faults = tree, file, [*faults]
+        self.computations: dict[str, list[Entry]] = {}  # all of each name, under different conditions
         self.schedules: list[Entry] = []
+        self._unread = frozenset(word for text in broken for word in re.findall(r"\w+", text))
         self._scope = Scope(file, {})
-        errors: list[TileLangError] = []
+        self._chosen: dict[Any, Entry | None] = {}  # by what was asked
         for item, under in _items(tree):
-            try:
+            with collected(self.faults):
                 self._enter(item, under)
-            except TileLangError as error:
-                errors.append(error)
-        if errors:
-            raise errors[0] if len(errors) == 1 else Findings(errors)
 
     def _enter(self, item: Any, under: Any) -> None:
         if item.data == "use":
@@ -62,9 +63,8 @@ class Document:
         elif item.data == "computation":
             name = name_of(item.children[0])
             made = Entry(name, item, under=under)
-            self._check_apart(made, self.alternatives.get(name, []))
-            self.alternatives.setdefault(name, []).append(made)
-            self.computations.setdefault(name, made)
+            self._check_apart(made, self.computations.get(name, []))
+            self.computations.setdefault(name, []).append(made)
         else:
             names = [name_of(t) for t in item.children if t.data == "name"]
             made = Entry(names[0] if len(names) > 1 else "", item, names[-1], under)
@@ -96,6 +96,7 @@ class Document:
         profile: decides `when` around computations. Raises ParseError for a name or a parameter that is not there; ParseError, or
         Findings, where the text cannot be.
         """
+        self._check_whole()
         entry = self._computation(name, sizes, profile)
         self._check_sizes(entry, sizes)
         return self._built(entry, sizes)
@@ -112,6 +113,7 @@ class Document:
         self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType
     ) -> tuple[Computation, tuple[Step, ...]]:
         """The computation and the steps of `schedule`, before they are checked against each other."""
+        self._check_whole()
         entry = self._schedule(name, sizes, profile)
         if entry is None:
             return self.computation(None, profile=profile, **sizes), ()
@@ -126,7 +128,39 @@ class Document:
         self._check_names(entry, computation)
         values = parameters_of(of.tree, self.file, sizes, of.name)
         values = parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", values)
-        return computation, Steps(Scope(self.file, values), computation).steps(entry.tree.children[-1])
+        reader = Steps(Scope(self.file, values), computation)
+        steps = reader.steps(entry.tree.children[-1])
+        if reader.errors:
+            with collected(reader.errors):
+                reader.errors += advance_on(computation, steps, reader.unsure)[1]
+            raise together(reader.errors)
+        return computation, steps
+
+    @uncollected()
+    def findings(self, sizes: Parameters, profile: Profile) -> list[TileLangError]:
+        """All that is wrong: with the text, and with what of it holds at these sizes and is lowered for this device."""
+        found = [*self.faults]
+        known = {n: None for e in self.entries() for n in self.parameters(e)}
+        found += [self._no_parameter("nothing in it", n, known) for n in sizes if n not in known]
+        sizes = {n: v for n, v in sizes.items() if n in known}
+        with collected(found):
+            self.holding(sizes, profile)
+            for entry in self.entries():
+                if self._needs_a_check(entry, sizes, profile):
+                    inside: list[TileLangError] = []
+                    with collected(inside):
+                        made = self.built(entry, sizes, profile) if entry.of else (self._built(entry, sizes), ())
+                        Schedule(*made).check(profile)
+                    for error in inside:
+                        error.span = error.span or self.place_of(entry)
+                    found += inside
+        return found
+
+    def _needs_a_check(self, entry: Entry, sizes: Parameters, profile: Profile) -> bool:
+        """Whether an entry holds, and no schedule that holds has it checked."""
+        if entry.of:
+            return self.holds(entry, sizes, profile) and (entry.of in self.computations or entry.of not in self._unread)
+        return self.holds(entry, sizes, profile) and not self.schedules_of(entry.name, sizes, profile)
 
     def place(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Span:
         """Where the schedule that `steps` takes is named, or the computation that has none. Raises as `steps` does."""
@@ -138,7 +172,7 @@ class Document:
 
     def entries(self) -> list[Entry]:
         """Every computation, those of one name under different conditions too, and every schedule."""
-        return [*(e for each in self.alternatives.values() for e in each), *self.schedules]
+        return [*(e for each in self.computations.values() for e in each), *self.schedules]
 
     def parameters(self, entry: Entry) -> tuple[str, ...]:
         """The names of an entry's parameters."""
@@ -180,17 +214,21 @@ class Document:
         if name is None and len(found) != 1:
             none = "the conditions around its computations do not hold" if self.computations else "there is no computation in it"
             wanted = "it has several computations" if found else none
-            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=self._names(found))
+            mend = meant("", found, "write one")
+            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=mend)
         if not found:
-            raise self._unknown("computation", name or "", self.computations)
+            raise self._unknown("computation", name or "", {n: of_one[0] for n, of_one in self.computations.items()})
         return next(iter(found.values()))
 
     def chosen(self, name: str, sizes: Parameters, profile: Profile | None = None) -> Entry | None:
         """The computation of a name whose conditions hold; of several, the text does not say which is meant. Raises ParseError."""
-        found = [e for e in self.alternatives.get(name, ()) if self.holds(e, sizes, profile)]
-        if len(found) > 1:
-            raise self._both_hold(found[1], "computations")
-        return found[0] if found else None
+        asked = (name, frozenset(sizes.items()), profile)
+        if asked not in self._chosen:
+            found = [e for e in self.computations.get(name, ()) if self.holds(e, sizes, profile)]
+            if len(found) > 1:
+                raise self._both_hold(found[1], "computations")
+            self._chosen[asked] = found[0] if found else None
+        return self._chosen[asked]
 
     def _both_hold(self, second: Entry, what: str) -> ParseError:
         """The error where two entries of one name are under conditions that hold."""
@@ -199,9 +237,8 @@ class Document:
 
     def _computation_of(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> Entry:
         if entry.of in self.computations:
-            return self.chosen(entry.of, sizes, profile) or self.computations[entry.of]
-        near = nearest(entry.of, self.computations)
-        mend = f"did you mean `{near}`?" if near else self._names(self.computations)
+            return self.chosen(entry.of, sizes, profile) or self.computations[entry.of][0]
+        mend = meant(entry.of, self.computations, "write one")
         tree = [t for t in entry.tree.children if t.data == "name"][-1]
         raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", mend)
 
@@ -211,7 +248,7 @@ class Document:
             raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
         if len(found) > 1:
             names = [e.name for e in found if e.name]
-            mend = self._names(names) if len(names) == len(found) else "name all of them, and ask for one"
+            mend = meant("", names) if len(names) == len(found) else "name all of them, and ask for one"
             raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 1), mend=mend)
         return found[0] if found else None
 
@@ -232,28 +269,27 @@ class Document:
                 return False
         return True
 
+    def _check_whole(self) -> None:
+        if self.faults:
+            raise together(self.faults)
+
     def _check_sizes(self, entry: Entry, sizes: Parameters, also: Entry | None = None) -> None:
         known = (*self.parameters(entry), *(self.parameters(also) if also is not None else ()))
         for name in sizes:
             if name not in known:
-                near = nearest(name, known)
-                mend = f"did you mean `{near}`?" if near else self._names(dict.fromkeys(known)) if known else "leave it out"
-                raise ParseError(
-                    "unknown-parameter", f"{entry.name} has no parameter `{name}`", span=Span(self.file, 1), mend=mend
-                )
+                raise self._no_parameter(entry.name, name, known)
 
-    def _unknown(self, what: str, name: str, known: Any) -> ParseError:
+    def _no_parameter(self, what: str, name: str, known: Iterable[str]) -> ParseError:
+        message = f"{what} has no parameter `{name}`"
+        return ParseError("unknown-parameter", message, span=Span(self.file, 1), mend=meant(name, known, "leave it out"))
+
+    def _unknown(self, what: str, name: str, known: Mapping[str, Entry]) -> ParseError:
         if name in known:
             message = f"the conditions around the {what} `{name}` do not hold"
             mend = "other sizes, or another --profile"
             return self._scope.fail(known[name].tree, f"unknown-{what}", message, mend)
-        near = nearest(name, known)
-        mend = f"did you mean `{near}`?" if near else self._names(known)
-        return ParseError(f"unknown-{what}", f"{self.file} has no {what} `{name}`", span=Span(self.file, 1), mend=mend)
-
-    @staticmethod
-    def _names(known: Any) -> str:
-        return "one of " + ", ".join(known) if known else "write one"
+        message, mend = f"{self.file} has no {what} `{name}`", meant(name, known, "write one")
+        return ParseError(f"unknown-{what}", message, span=Span(self.file, 1), mend=mend)
 
 
 def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
@@ -269,10 +305,10 @@ def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
             yield from _items(branch, (*under, (condition, branch.data == "then")))
 
 
-def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES) -> Document:
+def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
     """The computations and schedules of a text. file: how errors call it. limit_bytes: the largest text that is read.
 
-    Raises ParseError, or Findings where several parts have faults.
+    faulty: of a text with faults too, which the document then knows. Raises ParseError, or Findings where several parts have faults.
 
     >>> doc = parse("computation twice(N) { input X: float32[i: N] output Y[i] = X[i] * 2.0 }")
     >>> print(doc.computation(N=8).text, end="")
@@ -281,12 +317,16 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES) -> 
       output Y[i] = X[i] * 2.0
     }
     """
-    return Document(parse_tree(text, file, limit_bytes), file)
+    tree, faults, broken = parse_parts(text, file, limit_bytes)
+    document = Document(tree, file, faults, broken)
+    if document.faults and not faulty:
+        raise together(document.faults)
+    return document
 
 
-def read(path: str | Path, *, limit_bytes: int = MOST_BYTES) -> Document:
-    """The computations and schedules of a file. Raises ParseError where it cannot be read, or is no program."""
-    return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes)
+def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
+    """The computations and schedules of a file, as `parse` gives them. Raises ParseError where it cannot be read, or is no program."""
+    return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 
 
 def read_text(path: str | Path, limit_bytes: int, stream: BinaryIO | None = None) -> str:

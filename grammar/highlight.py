@@ -11,7 +11,7 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES
-from tilelang.grammar.parser import lark
+from tilelang.grammar.parser import keywords
 
 # Scopes of TextMate's, and the keywords that have them; all others control what surrounds them.
 _SCOPES = {
@@ -26,14 +26,9 @@ _SCOPES = {
 }
 
 
-def keywords() -> set[str]:
-    """The words that are terminals of the grammar."""
-    return {str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str" and str(t.pattern.value).isidentifier()}
-
-
 def textmate() -> dict[str, Any]:
     """The grammar as TextMate, Visual Studio Code and others read it."""
-    left = keywords() - {w for words in _SCOPES.values() for w in words.split()}
+    left = set(keywords().values()) - {w for words in _SCOPES.values() for w in words.split()}
     assert not left, f"no scope for {sorted(left)}"
     functions = sorted(
         {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES, "where", "cast", "pad", "pow", "relu", "gelu", "gelu_tanh", "can"}
@@ -47,7 +42,7 @@ def textmate() -> dict[str, Any]:
         {"name": "variable.other.quoted.tilelang", "match": r"`[^\W\d]\w*`"},
         {"name": "constant.numeric.tilelang", "match": r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b"},
         *(
-            {"name": f"{scope}.tilelang", "match": words(w for w in text.split() if w in keywords())}
+            {"name": f"{scope}.tilelang", "match": words(w for w in text.split() if w in keywords().values())}
             for scope, text in _SCOPES.items()
         ),
         {"name": "support.type.tilelang", "match": words(dt.ALL)},

@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tilelang.errors import ParseError, Span
-from tilelang.grammar.parser import lark, nearest
+from tilelang.errors import ParseError, Span, nearest
+from tilelang.grammar.parser import COMPUTATION, first_words, keywords, lark
 
 _C = "computation f(M) {{ input A: float32[m: M] {} }}".format
 _S = "schedule s for f {{ {} }}".format
@@ -52,7 +52,10 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
         "value-missing",
         "a value is missing here",
         "a number, an axis, a read such as A[m, k], or a function of those",
-        [_C("output C[m] = "), _C("output C[m] = A[m] + "), _C("output C[m] = A[m] * * 2"), _C("output C[m] = ()")],
+        [
+            _C("output C[m] = "), _C("output C[m] = A[m] + "), _C("output C[m] = A[m] * * 2"), _C("output C[m] = = A[m]"),
+            _C("output C[m] = ()"), _C("C[m] = "), _C("C[m] = = A[m]"),
+        ],
     ),
     (
         "reduction-without-body",
@@ -160,7 +163,6 @@ NAMED = {
 }  # fmt: skip
 _OPERATORS = {"OR", "AND", "COMPARE", "BAR", "CARET", "AMPERSAND", "SHIFT", "PLUS", "MINUS", "TIMES", "DIVIDE", "MODULO"}
 _VALUES = {"INT", "NUMBER", "LPAR", "NAME", "QUOTED", "TRUE", "FALSE", "INFINITY", "NOT_A_NUMBER"}
-_DECLARING = ("input", "output", "outputs", "axis", "combiner", "allow", "only")
 MISSING, OPERATORS = (
     "a value follows a value, without an operator between them",
     "as in `a * b`; each definition begins a line of its own",
@@ -179,6 +181,8 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
     exact, by_state = _examples()
     state, kind = _place(error)
     known = exact.get((state, kind), by_state.get(state))
+    if known is None and _VALUES <= _accepted(error):
+        known = next(k for k, (code, *_) in enumerate(MESSAGES) if code == "value-missing")
     if known is not None:
         code, message, mend, _ = MESSAGES[known]
         return ParseError(code, message, span=span, mend=mend)
@@ -199,7 +203,7 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
         return None
     first, name = stack[done + 1], str(stack[done + 1].children[0])
     if len(stack) == done + 2 and {"EQUAL", "LSQB", "COMMA"} <= _accepted(error):
-        meant = nearest(name, _DECLARING)
+        meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # which may follow a definition
         if meant is not None:
             return ParseError(
                 "unknown-word", f"`{name}` cannot stand here", span=place(first.first), mend=f"did you mean `{meant}`?"
@@ -268,13 +272,12 @@ def _accepted(error: Any) -> set[str]:
 
 def _keywords(error: Any) -> dict[str, str]:
     """The keywords that could stand there, by terminal."""
-    terminals = {t.name: str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str"}
-    return {t: terminals[t] for t in _accepted(error) if t in terminals and terminals[t].isidentifier()}
+    return {t: keywords()[t] for t in _accepted(error) if t in keywords()}
 
 
 def _meant(error: Any, word: str) -> str | None:
     """The keyword that a word was probably meant to be."""
-    if not word.isidentifier() or len(word) < 3 or word in {t.pattern.value for t in lark().terminals}:
+    if not word.isidentifier() or len(word) < 3 or word in keywords().values():
         return None
     return nearest(word, _keywords(error).values())
 
@@ -282,9 +285,9 @@ def _meant(error: Any, word: str) -> str | None:
 def _expected(error: Any) -> str:
     """What could stand there, in words."""
     accepted = _accepted(error)
-    keywords = _keywords(error)
-    plain = [f"`{keywords[t]}`" for t in sorted(keywords) if t not in _OPERATORS]
-    named = [NAMED[t] for t in sorted(accepted - set(keywords) - _OPERATORS) if t in NAMED]
+    words_there = _keywords(error)
+    plain = [f"`{words_there[t]}`" for t in sorted(words_there) if t not in _OPERATORS]
+    named = [NAMED[t] for t in sorted(accepted - set(words_there) - _OPERATORS) if t in NAMED]
     words = list(dict.fromkeys([*named, *plain]))
     if accepted & _OPERATORS:
         words.append("an operator")

@@ -1,28 +1,26 @@
 """From text to a syntax tree: Lark's LALR parser over `schedule.lark`, built on first use; and from its failures to errors for people.
 
-A text is scanned before it is parsed (scan.py). Where it has a fault, its top-level items are parsed one by one, so that all faults
-that do not depend on each other are told at once.
+A text is scanned before it is parsed (scan.py). Where it has a fault, its top-level items are parsed one by one, and in an item what
+follows the faulty statement, so that all faults that do not depend on each other are told at once.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import gc
 import linecache
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tilelang.errors import Findings, ParseError, Span, TileLangError
+from tilelang.errors import MOST_FINDINGS, ParseError, Span, TileLangError, together
 from tilelang.grammar.scan import MOST_BYTES, Piece, scan
 
 if TYPE_CHECKING:
     from lark import Lark
 
 BYTE_ORDER_MARK = "\ufeff"  # that some editors put first
-MOST_FINDINGS = 20  # more are seldom read
 
 
 class Tree:
@@ -66,6 +64,15 @@ def _placed(build: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 def lark() -> Lark:
     """The parser. Building it takes a tenth of a second, once."""
     from lark import Lark
+    from lark.lark import PostLex
+
+    class WholeWords(PostLex):
+        """A name is read everywhere, also where the parser then refuses it: else `usef` would be `use f`."""
+
+        always_accept = ("NAME",)
+
+        def process(self, stream: Iterator[Any]) -> Iterator[Any]:
+            return stream
 
     class Placing(Lark):
         """Lark with places that cost a fifth of what `propagate_positions` costs."""
@@ -75,7 +82,24 @@ def lark() -> Lark:
             self._callbacks = {rule: _placed(build) for rule, build in self._callbacks.items()}
 
     text = resources.files("tilelang.grammar").joinpath("schedule.lark").read_text(encoding="utf-8")
-    return Placing(text, parser="lalr", lexer="contextual", maybe_placeholders=False, tree_class=Tree)
+    return Placing(text, parser="lalr", lexer="contextual", maybe_placeholders=False, tree_class=Tree, postlex=WholeWords())
+
+
+ITEM, COMPUTATION, SCHEDULE = "", "computation f {", "schedule for f {"  # after which an item, a declaration, a step can begin
+
+
+@functools.cache
+def keywords() -> dict[str, str]:
+    """The words that are terminals of the grammar, by terminal."""
+    return {t.name: t.pattern.value for t in lark().terminals if t.pattern.type == "str" and t.pattern.value.isidentifier()}
+
+
+@functools.cache
+def first_words(before: str) -> frozenset[str]:
+    """The keywords that can follow a text."""
+    state: Any = lark().parse_interactive(before)
+    state.exhaust_lexer()
+    return frozenset(keywords()[t] for t in state.accepts() if t in keywords())
 
 
 @contextlib.contextmanager
@@ -90,68 +114,90 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@uncollected()
 def parse_tree(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) -> Syntax:
-    """The syntax tree of a text. Raises ParseError, or Findings where several items have faults."""
+    """The syntax tree of a text. Raises ParseError, or Findings where several statements have faults."""
+    tree, faults, _ = parse_parts(text, file, limit_bytes)
+    if faults:
+        raise together(faults)
+    return tree
+
+
+@uncollected()
+def parse_parts(text: str, file: str, limit_bytes: int = MOST_BYTES) -> tuple[Syntax, list[TileLangError], list[str]]:
+    """The tree of the items that have no fault, the faults of the others, and their texts. Raises ParseError where it is not parsed."""
     text = text.removeprefix(BYTE_ORDER_MARK)
     remember(text, file)
     items = scan(text, file, limit_bytes)
     try:
-        return _parsed(text, file, 1, 1)
-    except ParseError as first:
-        errors = (_each(text, file, items) if len(items) > 1 else []) or [first]
-    raise errors[0] if len(errors) == 1 else Findings(errors)
+        return _parsed(text, file), [], []
+    except ParseError:
+        pass
+    whole, errors, broken = Tree("start", []), list[TileLangError](), list[str]()
+    for item in (Piece(0, items[0].begin if items else len(text), 1, 1), *items):
+        here = "\n" * (item.line - 1) + " " * (item.column - 1) + text[item.begin : item.end]
+        try:
+            whole.children += _parsed(here, file).children
+        except ParseError as error:
+            errors += _faults(error, here, file)
+            broken.append(text[item.begin : item.end])
+        if len(errors) > MOST_FINDINGS:
+            break
+    return whole, errors, broken
+
+
+def _faults(error: ParseError, text: str, file: str) -> list[TileLangError]:
+    """The first fault of an item, and those of the statements that follow it."""
+    from tilelang.grammar.recovery import resumed
+
+    def place(error: ParseError) -> int:
+        assert error.span is not None
+        return len(text) - len(text.split("\n", error.span.line - 1)[-1]) + error.span.column - 1
+
+    found: list[TileLangError] = [error]
+    last = after = place(error)
+    while len(found) <= MOST_FINDINGS and (rest := resumed(text, after)) is not None:
+        try:
+            _parsed(rest, file)
+            break
+        except ParseError as next_one:
+            if (at := place(next_one)) > last:
+                found.append(next_one)
+                text, last, after = rest, at, at
+            elif after == last:
+                after += 1  # this statement is the one that cannot stand here
+            else:
+                break  # what surrounds it is at fault
+    return found
 
 
 def remember(text: str, file: str) -> None:
     """Keeps the lines of a text that errors will show; a file on disk may have changed, or never been there."""
-    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    linecache.cache[file] = (len(text), None, [line + "\n" for line in text.split("\n")], file)
 
 
-def _each(text: str, file: str, items: Iterable[Piece]) -> list[TileLangError]:
-    """The faults of the items by themselves, at most MOST_FINDINGS."""
-    errors: list[TileLangError] = []
-    for item in items:
-        try:
-            _parsed(text[item.begin : item.end], file, item.line, item.column)
-        except ParseError as error:
-            errors.append(error)
-            if len(errors) == MOST_FINDINGS:
-                break
-    return errors
-
-
-def _parsed(text: str, file: str, line: int, column: int) -> Syntax:
-    """The tree of a text that begins at a line and column of its file."""
+def _parsed(text: str, file: str) -> Syntax:
     from lark.exceptions import UnexpectedInput
 
     try:
         return lark().parse(text)
     except UnexpectedInput as error:
-        raise _explained(error, text, file, line - 1, column - 1) from None
+        raise _explained(error, text, file) from None
     except RecursionError:
-        raise ParseError("too-deep", "nested too deeply", span=Span(file, line), mend="name the inner parts") from None
+        raise ParseError("too-deep", "nested too deeply", span=Span(file, 1), mend="name the inner parts") from None
 
 
 # ---------------------------------------------------------------- errors
 
 
-def _explained(error: Any, text: str, file: str, lines: int, columns: int) -> ParseError:
-    """A fault of the syntax in a person's words. lines, columns: how far the text's beginning is from the file's."""
+def _explained(error: Any, text: str, file: str) -> ParseError:
+    """A fault of the syntax in a person's words."""
     from tilelang.grammar.messages import explain
 
     word, at = _found(error, text)
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
-    span = Span(file, line + lines, column + (columns if line == 1 else 0), 0)
-    span = Span(file, span.line, span.column, span.column + max(1, len(word)))
-
-    def place(part: Any) -> Span:
-        """Where a part of the text stands in its file."""
-        shift = columns if part.line == 1 else 0
-        return Span(file, part.line + lines, part.column + shift, part.end_column + shift)
-
-    return explain(error, word, span, text, place)
+    span = Span(file, line, column, column + max(1, len(word)))
+    return explain(error, word, span, text, lambda part: Span(file, part.line, part.column, part.end_column))
 
 
 def _found(error: Any, text: str) -> tuple[str, int]:
@@ -159,21 +205,4 @@ def _found(error: Any, text: str) -> tuple[str, int]:
     token = getattr(error, "token", None)
     if token is None:  # no word begins here
         return text[error.pos_in_stream : error.pos_in_stream + 1], error.pos_in_stream
-    if token.type == "$END":
-        bare = _without_comments(text)
-        return "", len(bare.rstrip())
-    return str(token), token.start_pos
-
-
-def _without_comments(text: str) -> str:
-    """The text with spaces for its comments."""
-    return "\n".join(
-        line[: line.index("#")] + " " * (len(line) - line.index("#")) if "#" in line else line for line in text.split("\n")
-    )
-
-
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """The word that was probably meant."""
-    folded = {w.casefold(): w for w in words}
-    near = difflib.get_close_matches(word.casefold(), folded, 1, 0.6)
-    return folded[near[0]] if near else None
+    return ("", token.end_pos or 0) if token.type == "$END" else (str(token), token.start_pos)

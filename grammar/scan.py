@@ -14,7 +14,7 @@ MOST_BYTES = 256 * 1024
 DEEPEST = 200
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
-_PIECES = re.compile(r"#[^\n]*|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]")
+_PIECES = re.compile(r"#[^\r\n]*|\r(?!\n)|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]")
 _VERSION = re.compile(r"(?:\s|#[^\n]*\n)*(tilelang(?:\s|#[^\n]*\n)+(\d+))")
 VERSION = "1"  # of the language, that is read here
 _ITEMS = ("computation", "schedule", "use", "when")
@@ -58,6 +58,13 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
             _close(word, open_brackets, Span(file, line, column, column + 1))
         elif word in _ITEMS and not open_brackets and _begins_an_item(text, found.start(), starts):
             starts.append(Piece(found.start(), len(text), line, column))
+        elif word == "\r":
+            raise ParseError(
+                "stray-character",
+                "a carriage return alone ends no line",
+                span=Span(file, line, column, column + 1),
+                mend="lines end with a line feed, or with both",
+            )
         elif not word[0].isidentifier() and not word.startswith("#"):
             raise ParseError(
                 "stray-character",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.computation import Computation
-from tilelang.errors import TileLangError
+from tilelang.errors import MOST_FINDINGS, TileLangError, collected
 from tilelang.expr import INDEX, Expr, Read, Var, index, to_text, unique
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
@@ -13,6 +13,7 @@ from tilelang.schedule import Move, can
 from tilelang.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 from tilelang.tensor import Layout, _term
 
+_ANY = -(2**62)  # the least number where the builder says which are too small
 _ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")  # of the builder's methods, which take axes by name too
 
 
@@ -21,10 +22,24 @@ class Steps:
 
     def __init__(self, scope: Scope, computation: Computation) -> None:
         self.scope, self.computation = scope, computation
+        self.errors: list[TileLangError] = []  # of steps that are left out
+        self.unsure: set[str] = {""}  # the axes that those would have cut or made
 
     def steps(self, tree: Syntax) -> tuple[Step, ...]:
-        """The steps in braces, each with its place in the text. Raises ParseError or Refusal."""
-        return tuple(s for t in tree.children for s in (self._chosen(t) if t.data == "when" else (self.step(t),)))
+        """The steps in braces, each with its place in the text."""
+        made: list[Step] = []
+        for t in tree.children:
+            before = len(self.errors)
+            with collected(self.errors):
+                made += self._chosen(t) if t.data == "when" else (self.step(t),)
+            if len(self.errors) > before:
+                if t.data in ("tile", "split", "fuse", "unfuse", "when"):
+                    self.unsure |= {name_of(n) for n in t.named("name")}
+                if t.data == "tile":  # of no axis: what stands below it is on its level
+                    made.append(Tile((("", 1),), name_of(self._of(t, "name"))))
+            if len(self.errors) > MOST_FINDINGS:
+                break
+        return tuple(made)
 
     def _chosen(self, tree: Any) -> tuple[Step, ...]:
         """The steps of a `when`: one step, or those of a branch where parameters alone decide."""
@@ -57,7 +72,7 @@ class Steps:
     def _size(self, tree: Any) -> tuple[str, int | Hole]:
         axis, value = tree.children
         return self._argument(axis), hole if value.data == "hole" else self._number(
-            value, f"the size along {name_of(axis)}", -(2**62)
+            value, f"the size along {name_of(axis)}", _ANY
         )
 
     def _argument(self, tree: Any) -> str:
@@ -101,7 +116,7 @@ class Steps:
 
     def _unfuse(self, tree: Any) -> Step:
         axis, *parts = tree.children
-        extents = {name_of(p.children[0]): self._number(p.children[1], "an extent", -(2**62)) for p in parts}
+        extents = {name_of(p.children[0]): self._number(p.children[1], "an extent", _ANY) for p in parts}
         if len(extents) < len(parts):
             raise self.scope.fail(tree, "axis-twice", "two parts have one name", "name them apart")
         return Move().unfuse(**{self._argument(axis): extents}).steps[-1]
@@ -110,9 +125,7 @@ class Steps:
         count, order, level = self._of(tree, "count"), self._of(tree, "order"), self._of(tree, "name")
         number: int | Hole | None = None
         if count is not None:
-            number = (
-                hole if count.children[0].data == "hole" else self._number(count.children[0], "the number of units", -(2**62))
-            )
+            number = hole if count.children[0].data == "hole" else self._number(count.children[0], "the number of units", _ANY)
         terms = None if order is None else self._layout_of(order.children[0])
         made = Move().tile(**self._sizes(tree)).to(name_of(level), count=number, order=terms)
         (step,) = made.steps
@@ -201,7 +214,7 @@ class Steps:
             case "layout" | "plain_layout":
                 return "layout", self._layout(t)
             case "ahead" | "behind":
-                return t.data, self._number(t.children[0], f"`{t.data}`", -(2**62))
+                return t.data, self._number(t.children[0], f"`{t.data}`", _ANY)
             case "role":
                 return "on", name_of(t.children[0])
             case _:
@@ -212,9 +225,9 @@ class Steps:
         made = Layout() if terms is None else self._layout_of(terms)
         for t in tree.children:
             if t.data == "pad":
-                made = made.pad(self._number(t.children[0], "`pad`", -(2**62)))
+                made = made.pad(self._number(t.children[0], "`pad`", _ANY))
             elif t.data == "swizzle":
-                made = made.swizzle(self._number(t.children[0], "`swizzle`", -(2**62)))
+                made = made.swizzle(self._number(t.children[0], "`swizzle`", _ANY))
         return made
 
     def _named(self, names: set[str]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from tilelang import dtype as dt
 from tilelang import expr
 from tilelang import functions as F
 from tilelang.combiners import state_type
-from tilelang.errors import ParseError, Span, TileLangError
+from tilelang.errors import ParseError, Span, TileLangError, meant
 from tilelang.expr import Expr
-from tilelang.grammar.parser import Syntax, nearest
+from tilelang.grammar.parser import Syntax
 
 DEEPEST = 200  # operations inside each other
 MOST_BITS = 128  # of a number that a text computes
@@ -30,6 +30,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{n: getattr(F, n) for n in ("gelu", "gelu_tanh", "relu", "pad", "where", "abs", "isnan", *expr.FLOAT_FUNCTIONS)},
     "max": F.maximum, "min": F.minimum, "pow": lambda a, b: expr.binary("pow", a, b),
 }  # fmt: skip
+# What types are called in other languages.
+_USUAL_TYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
 ARGUMENTS = {"pad": (1, 2), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow": (2, 2)}
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
@@ -132,8 +134,7 @@ class Values:
         raise self._unknown(tree, name, "name", (*self.scope.values, *self.scope.tensors))
 
     def _unknown(self, tree: Any, name: str, what: str, known: Any) -> ParseError:
-        near = nearest(name, known)
-        mend = f"did you mean `{near}`?" if near else f"one of {', '.join(known)}" if known else f"there is no {what} here"
+        mend = meant(name, known, f"there is no {what} here")
         return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}` here", mend)
 
     def _read(self, tree: Any) -> Any:
@@ -151,8 +152,7 @@ class Values:
             return self._of_numbers(op, left, right, tree)
         if op in ("and", "or"):
             return expr.binary(op, left, right)
-        if op == "/" and (self.whole or _indexes(left) and _indexes(right)):
-            op = "//"
+        op = "//" if op == "/" and self.whole else op
         return expr.binary("<" if op == ">" else "<=", right, left) if op in (">", ">=") else expr.binary(op, left, right)
 
     def _of_numbers(self, op: str, left: Any, right: Any, tree: Any) -> Any:
@@ -316,10 +316,6 @@ def listed(types: list[dt.DType]) -> str:
     return ", ".join(str(t) for t in types)
 
 
-def _indexes(value: Any) -> bool:
-    return not isinstance(value, Expr) and isinstance(value, int) or isinstance(value, Expr) and value.dtype is expr.INDEX
-
-
 def _form(name: str) -> str:
     return {
         "pad": "pad(X[i - 1], 0.0)", "where": "where(x > 0, x, 0.0)", "max": "max(a, b), or a reduction: max[k] A[m, k]",
@@ -335,10 +331,8 @@ def type_named(scope: Scope, tree: Any) -> dt.DType:
         return found
     if name in dt.ALL:
         return dt.ALL[name]
-    near = nearest(name, dt.ALL)
-    raise scope.fail(
-        tree, "unknown-type", f"there is no type `{name}`", f"did you mean `{near}`?" if near else "one of " + ", ".join(dt.ALL)
-    )
+    known = (_USUAL_TYPES[name],) if name in _USUAL_TYPES else dt.ALL
+    raise scope.fail(tree, "unknown-type", f"there is no type `{name}`", meant(name, known))
 
 
 def in_text(error: TileLangError, span: Span) -> TileLangError:

@@ -44,7 +44,7 @@ def small(name: str, schedule: str, sizes: tuple[int, ...]) -> dict[str, Any]:
     document = tl.read(path(name))
     (entry,) = (e for e in document.schedules if e.name == schedule)
     tiles = SMALL[name][schedule]
-    named: dict[str, Any] = dict(zip(document.parameters(document.computations[entry.of]), sizes, strict=False))
+    named: dict[str, Any] = dict(zip(document.parameters(document.computations[entry.of][0]), sizes, strict=False))
     assert len(named) == len(sizes) and len(document.parameters(entry)) == len(tiles)
     return named | dict(zip(document.parameters(entry), tiles, strict=True))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation
-from tilelang.errors import Refusal, TileLangError, at_step, not_too_deep
+from tilelang.errors import Refusal, TileLangError, at_step, collected, meant, nearest, not_too_deep, together
 from tilelang.expr import INDEX, Expr, Var, free, index
 from tilelang.machine import Profile
 from tilelang.order import check_order, check_order_form, order_extents
@@ -104,7 +104,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return spec
         case Inline(tensor):
             if inputs.get(tensor) != "definition":
-                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", "name a pointwise definition")
+                mend = "name a pointwise definition" if tensor in inputs else meant(tensor, inputs)
+                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
             return spec
         case Do() | Open() | When():
             return spec
@@ -161,11 +162,9 @@ def later(step: Step, what: str) -> None:
 
 
 def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
-    import difflib
-
-    near = difflib.get_close_matches(axis, known, 1)
+    near = nearest(axis, known)
     return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({', '.join(known)})",
-                   f"did you mean `{near[0]}`?" if near else "name one of the spec's axes")  # fmt: skip
+                       f"did you mean `{near}`?" if near else "name one of the spec's axes")  # fmt: skip
 
 
 def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
@@ -236,8 +235,6 @@ def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
 
 
 def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
-    import difflib
-
     if step.memory == "image":
         later(step, "image memory")
     if step.verb == "accumulate":
@@ -249,9 +246,8 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
         return spec
     name = step.tensor_name
     if name not in kinds:
-        near = difflib.get_close_matches(name, list(kinds), 1)
         raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",
-                      f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(kinds))  # fmt: skip
+                      meant(name, kinds))  # fmt: skip
     if step.verb == "compute" and kinds[name] == "input":
         raise refuse_step(step, "compute-of-input", f"`{step}`: {name} is an input", f"load {name} in {step.memory}")
     if spec.level == "kernel" and step.memory in ("register", "shared"):
@@ -272,36 +268,75 @@ def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
     return plan(computation, placed_names(computation, steps))[-1]
 
 
-@not_too_deep
 def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
-    """The spec before the first step and after each one. Raises the Refusal of the first step that contradicts its spec."""
+    """The spec before the first step and after each one. Raises the Refusal of a step that contradicts its spec, or all as Findings."""
+    specs, refused = advance_on(computation, steps)
+    if refused:
+        raise together(refused)
+    return specs
+
+
+@not_too_deep
+def advance_on(
+    computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()
+) -> tuple[tuple[Spec, ...], list[TileLangError]]:
+    """The specs as far as they are known, and the refusals of all steps but those of axes that refused steps cut or make.
+
+    unsure: such axes of steps that could not be read.
+    """
     task = main_task(computation, steps)
     spec = root_spec(task)
     kinds = tensor_kinds(computation)
     placed = placed_names(computation, steps)
-    specs = [spec]
+    specs, refused, left_open = [spec], list[TileLangError](), set(unsure)
     seen_other, leaf = False, None
     resolved = resolve_when(steps, axis_extents(computation))
     for k, step in enumerate(resolved):
-        if leaf is not None:
-            raise refuse_step(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
-                          "vectorize and do come last")  # fmt: skip
-        if isinstance(step, Inline) and seen_other:
-            raise refuse_step(
-                step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
-            )
-        if isinstance(step, Units):
-            _check_units(step, resolved[:k])
+        found: list[TileLangError] = []
+        with collected(found):
+            _check_place_among(step, leaf, seen_other, resolved[:k] if isinstance(step, Units) else ())
         seen_other |= not isinstance(step, (Inline, Units))
-        leaf = step if isinstance(step, (Vectorize, Do)) else None
+        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
         if isinstance(step, Place) and step.steps:
-            _check_braces(computation, spec, step, placed)
-        try:
+            found += _faults_in_braces(computation, spec, step, placed)
+        with collected(found):
             spec = advance(spec, step, task, kinds)
-        except TileLangError as error:
-            raise at_step(error, step) from None
+        if found:
+            if not left_open & _axes_of(step):
+                refused += [at_step(e, step) for e in found]
+            left_open |= _axes_of(step) & set(spec.names) if isinstance(step, (Tile, Split)) else _axes_of(step)
+            if isinstance(step, Tile) and spec.level in LEVELS and step.level in LEVELS[LEVELS.index(spec.level) :]:
+                spec = spec.replace(level=step.level)
         specs.append(spec)
-    return tuple(specs)
+    return tuple(specs), refused
+
+
+def _axes_of(step: Step) -> set[str]:
+    """The axes that a step cuts or makes."""
+    match step:
+        case Tile(sizes=sizes) | Split(sizes=sizes):
+            return {a for a, _ in sizes}
+        case Fuse(name, axes):
+            return {name, *axes}
+        case Unfuse(axis, parts):
+            return {axis, *(n for n, _ in parts)}
+        case Vectorize(axis):
+            return {axis}
+        case _:
+            return set()
+
+
+def _check_place_among(step: Step, leaf: Step | None, seen_other: bool, above: tuple[Step, ...]) -> None:
+    """The order of steps: a leaf comes last, `inline` and `units` first. above: the steps before `units`."""
+    if leaf is not None:
+        raise refuse_step(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
+                          "vectorize and do come last")  # fmt: skip
+    if isinstance(step, Inline) and seen_other:
+        raise refuse_step(
+            step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
+        )
+    if isinstance(step, Units):
+        _check_units(step, above)
 
 
 def _check_units(step: Units, above: tuple[Step, ...]) -> None:
@@ -316,12 +351,14 @@ def _check_units(step: Units, above: tuple[Step, ...]) -> None:
                           "write it once, with all its teams")  # fmt: skip
 
 
-def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> None:
-    """The axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it is lowered."""
-    for s in step.steps or ():
-        if isinstance(s, Units):
-            raise refuse_step(s, "units-late", f"`{s}` stands in the steps of `{step.replace(steps=None)}`, which run on the units of"
-                              " the spec that they stand in", "write it first in the schedule")  # fmt: skip
+def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
+    """What is wrong with the axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it
+    is lowered."""
+    found: list[TileLangError] = [
+        refuse_step(s, "units-late", f"`{s}` stands in the steps of `{step.replace(steps=None)}`, which run on the units of"
+                    " the spec that they stand in", "write it first in the schedule")
+        for s in step.steps or () if isinstance(s, Units)
+    ]  # fmt: skip
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)
     axes: list[tuple[str, int]] = []
@@ -334,21 +371,25 @@ def _check_braces(computation: Computation, spec: Spec, step: Place, placed: set
         try:
             stage = make_task(group, lambda t: t not in group and t.name in placed)
         except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
-            return
+            return found
         axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
     inner = whole = spec.replace(
         title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
     )
     for s in step.steps or ():
         if isinstance(s, (Fuse, Unfuse)) or not axes:
-            return
+            break
         if isinstance(s, (Tile, Split, Vectorize)):
             if isinstance(s, Tile) and s.order is not None and step.verb in ("load", "compute"):
                 _check_form(s)  # how many tiles a region has is known when it is lowered
                 s = s.replace(order=None)
-            inner = advance(inner, s, _NO_TASK, {})
+            faults: list[TileLangError] = []
+            with collected(faults):
+                inner = advance(inner, s, _NO_TASK, {})
+            found += [at_step(e, s) for e in faults]
         elif isinstance(s, Place) and s.verb == "via" and s.memory != "register":
             inner = whole  # a move of its own begins there
+    return found
 
 
 _NO_TASK = Task("", (), (), ())

@@ -10,13 +10,14 @@ Everything that a person can cause derives from `TileLangError`. An error is ren
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 
@@ -38,6 +39,8 @@ class Span:
 
 
 LONGEST = 200  # characters of a line that are shown
+MOST_FINDINGS = 20  # faults of one part of a text that are shown; more are seldom read
+MOST_NAMES = 12  # that a mend lists
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _INSIDE = tuple(
@@ -132,6 +135,7 @@ class TileLangError(Exception):
         if self.span is not None:
             lines.append(f"  --> {self.span}")
             text = linecache.getline(self.span.file, self.span.line).rstrip() if self.span.line else ""
+            text = re.sub(r"[\s\x00-\x1f\x7f]", " ", text)  # one column each, whatever a terminal makes of them
             if text:
                 gutter = str(self.span.line)
                 if self.span.column:
@@ -156,6 +160,27 @@ def _window(text: str, column: int) -> tuple[str, int]:
     first = max(0, min(column - LONGEST // 2, len(text) - LONGEST))
     before, after = "..." * (first > 0), "..." * (first + LONGEST < len(text))
     return f"{before}{text[first : first + LONGEST]}{after}", column - first + len(before)
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The word that was probably meant."""
+    import difflib
+
+    folded = {w.casefold(): w for w in words}
+    near = difflib.get_close_matches(word.casefold(), folded, 1, 0.6)
+    return folded[near[0]] if near else None
+
+
+def meant(word: str, known: Iterable[str], none: str = "there is none here") -> str:
+    """The mend of a name that is not there: the one that was probably meant, else those that are known; none: where there are none.
+
+    >>> print(meant("lod", ["load", "split"]), meant("q", ["m", "n"]))
+    did you mean `load`? one of m, n
+    """
+    names = list(dict.fromkeys(known))
+    near = nearest(word, names)
+    listed = ", ".join(names[:MOST_NAMES]) + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMES else "")
+    return f"did you mean `{near}`?" if near else f"one of {listed}" if names else none
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -220,11 +245,11 @@ class ParseError(TileLangError):
     """Text that is not a program."""
 
 
-class Findings(ParseError):
+class Findings(ParseError, Refusal):
     """Several errors of one text, in its order. errors: all of them; code, message, span and mend are the first one's."""
 
     def __init__(self, errors: Iterable[TileLangError]) -> None:
-        self.errors = tuple(sorted(errors, key=lambda e: (e.span.line, e.span.column) if e.span is not None else (0, 0)))
+        self.errors = tuple(sorted(errors, key=_in_text))
         first = self.errors[0]
         super().__init__(
             first.code, first.message, span=first.span, counterexample=first.counterexample, mend=first.mend, notes=first.notes
@@ -235,6 +260,32 @@ class Findings(ParseError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Findings, (self.errors,)
+
+
+def _in_text(error: TileLangError) -> tuple[int, int]:
+    return (error.span.line, error.span.column) if error.span is not None else (0, 0)
+
+
+def together(errors: Sequence[TileLangError]) -> TileLangError:
+    """One error for the faults of a text: the only one itself, else Findings; of more than MOST_FINDINGS the first, which say so."""
+    shown = sorted(errors, key=_in_text)[:MOST_FINDINGS]
+    if len(errors) > MOST_FINDINGS:
+        shown[-1].notes += (f"only the first {MOST_FINDINGS} faults are shown, there are more",)
+    return shown[0] if len(shown) == 1 else Findings(shown)
+
+
+def each(error: TileLangError) -> tuple[TileLangError, ...]:
+    """The errors in one, which may be Findings."""
+    return error.errors if isinstance(error, Findings) else (error,)
+
+
+@contextlib.contextmanager
+def collected(errors: list[TileLangError]) -> Iterator[None]:
+    """Adds what is raised inside to a list."""
+    try:
+        yield
+    except TileLangError as error:
+        errors.extend(each(error))
 
 
 class ComputationError(TileLangError):

@@ -30,7 +30,7 @@ def test_parameters_are_bound_to_numbers_and_types() -> None:
     assert [t.shape for t in c.inputs] == [(16, 8), (8, 8)] and c.inputs[0].dtype is tl.float16
     made = document.schedule("plain", M=16, N=8, K=32, size=4)
     assert [str(s) for s in made.steps] == ["tile m=4 n=8 -> block", "split k=8", "load B in shared"]
-    assert document.parameters(document.computations["matmul"]) == ("M", "N", "K", "dtype")
+    assert document.parameters(document.computations["matmul"][0]) == ("M", "N", "K", "dtype")
 
 
 def test_a_text_runs() -> None:

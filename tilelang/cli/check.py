@@ -8,9 +8,7 @@ from typing import Any
 import click
 
 from tilelang.cli.common import RIGHT, Asked, emit, errors_of, exit_code, is_json, of_a_file, show
-from tilelang.errors import Findings, TileLangError
-from tilelang.grammar.document import Entry
-from tilelang.schedule import Schedule
+from tilelang.errors import TileLangError, collected
 
 
 @click.command("check")
@@ -42,42 +40,17 @@ def command(asked: Asked, form: str) -> None:
 
 
 def findings(asked: Asked) -> list[TileLangError]:
-    """What is wrong with the file's computations and schedules, flat."""
+    """What is wrong with the file's computations and schedules, or with the one of --schedule."""
     from tilelang.machine import load_profile
     from tilelang.targets import target
 
     profile = asked.profile or load_profile("pocl")
-    document, errors = asked.document, list[TileLangError]()
-
-    def tried(action: Any, entry: Entry | None = None) -> None:
-        try:
-            action()
-        except TileLangError as error:
-            if entry is not None and error.span is None:
-                error.span = document.place_of(entry)
-            errors.extend(error.errors if isinstance(error, Findings) else (error,))
-
-    if asked.schedule_name is not None:
-        tried(lambda: asked.kernel(target("opencl", profile=profile)))
-        return errors
-    known = {name for e in document.entries() for name in document.parameters(e)}
-    sizes = {n: v for n, v in asked.sizes.items() if n in known}
-    computations = [e for e in document.entries() if not e.of]
-    first = next((e for e in computations if document.holds(e, sizes, profile)), None)
-    of = {n: v for n, v in sizes.items() if first is not None and n in document.parameters(first)}
-    for name in set(asked.sizes) - known:
-        tried(lambda name=name: document.computation(first.name if first is not None else None, profile, **of, **{name: 0}))
-    for entry in computations:
-        name = entry.name
-        own = {n: v for n, v in sizes.items() if n in document.parameters(entry)}
-        if document.holds(entry, own, profile) and not document.schedules_of(name, own, profile):
-            tried(lambda name=name, own=own: Schedule(document.computation(name, profile=profile, **own)).check(profile), entry)
-    tried(lambda: document.holding(sizes, profile))
-    for entry in document.schedules:
-        if not document.holds(entry, sizes, profile):
-            continue
-        tried(lambda entry=entry: Schedule(*document.built(entry, sizes, profile)).check(profile), entry)
-    return errors
+    if asked.schedule_name is None:
+        return asked.document.findings(asked.sizes, profile)
+    found: list[TileLangError] = []
+    with collected(found):
+        asked.kernel(target("opencl", profile=profile))
+    return found
 
 
 def annotation(error: TileLangError) -> str:

@@ -18,7 +18,7 @@ import click
 from tilelang import dtype as dt
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, Findings, Refusal, TileLangError
+from tilelang.errors import ComputationError, Refusal, TileLangError, each
 from tilelang.grammar import Document, read
 from tilelang.grammar.scan import MOST_BYTES
 from tilelang.machine import Profile
@@ -102,7 +102,7 @@ def of_a_file(command: F) -> F:
         from tilelang.machine import load_profile
 
         facts = load_profile(profile) if profile is not None else None
-        return command(Asked(file, read(file, limit_bytes=limit_bytes), schedule_name, dict(sizes), facts), **more)
+        return command(Asked(file, read(file, limit_bytes=limit_bytes, faulty=True), schedule_name, dict(sizes), facts), **more)
 
     return reporting(wrapped)  # type: ignore[return-value]
 
@@ -148,14 +148,13 @@ def exit_code(error: TileLangError) -> int:
 
 def errors_of(error: TileLangError) -> list[dict[str, Any]]:
     """Every error in it, as JSON has it."""
-    found = error.errors if isinstance(error, Findings) else (error,)
     return [
         {
             "code": e.code, "message": e.words()[0], "file": e.span.file if e.span else None, "line": e.span.line if e.span else None,
             "column": e.span.column if e.span else None, "end_column": e.span.end_column if e.span else None,
-            "counterexample": e.counterexample, "mend": e.words()[1], "proven": e.proven,
+            "counterexample": e.counterexample, "mend": e.words()[1], "proven": e.proven, "notes": list(e.notes),
         }
-        for e in found
+        for e in each(error)
     ]  # fmt: skip
 
 
