@@ -79,14 +79,16 @@ def _unit_threads(step: Units, team: Team, profile: Profile) -> int:
 
 
 def _main_role(said: Units, steps: tuple[Step, ...], roles: dict[str, Role]) -> Role:
-    """The role that a tile names, or the only one on which no load stands."""
+    """The role that a tile names; without one, the largest on which no load stands, the last of several."""
     named = {s.level for s in steps if isinstance(s, Tile)} & set(roles)
+    if len(named) > 1:
+        raise refuse(said, "main-role", f"`{said}`: one role computes, and tiles go to {' and '.join(sorted(named))}",
+                     "tiles to one of them; the others load")  # fmt: skip
     loading = {s.on for s in steps if isinstance(s, Place)}
-    free = named or set(roles) - loading
-    if len(free) != 1:
-        what = f"tiles go to {', '.join(sorted(named))}" if named else "no tile names one of them"
-        raise refuse(said, "main-role", f"`{said}`: which role computes is not said: {what}", "tile ... -> NAME for one of them")
-    return roles[free.pop()]
+    free = [roles[name] for name in roles if name in named] or [r for r in roles.values() if r.name not in loading]
+    if not free:
+        raise refuse(said, "main-role", f"`{said}`: loads stand on every role, so that none computes", "a role more")
+    return max(reversed(free), key=lambda role: role.threads)
 
 
 def _with_levels(steps: tuple[Step, ...], main: Role) -> tuple[Step, ...]:
@@ -176,10 +178,11 @@ class RoleLoads(Part):
             self.build.grid = []
             spec = frame.spec if frame.spec.units is None else frame.spec.replace(units=role.threads, lane=self.build.thread)
             body = self.chain(frame.but(spec=spec), 0)
-            assert not grid or grid == self.build.grid, "roles that have different grids"
-            grid = self.build.grid
+            grid = grid or self.build.grid
+            assert self.build.grid in ([], grid), "roles that have different grids"  # none where nothing is left to do
             made.append(ir.Role(role.name, role.first, role.threads, body, role.registers, plan.step.span))
         self._plan = self._role = None
+        self.build.grid = grid
         init = [
             ir.InitPhases(buffer, arrivals, plan.step.span)
             for s in self._signals.values()

@@ -180,6 +180,21 @@ def test_explain(gemm: str) -> None:
     assert large.exit_code == 0 and "smaller sizes are simulated" in large.stdout
 
 
+def test_explain_shows_roles_and_what_orders_them(tmp_path: Path) -> None:
+    path = tmp_path / "roles.tile"
+    text = GEMM.replace(
+        "tile m=8 n=8 -> block\n", "units block = 1 warp as loader + 1 warp as worker\n  tile m=8 n=8 -> block\n", 1
+    )
+    path.write_text(text.replace("shared ahead 1", "shared ahead 1 on loader"))
+    given = (str(path), "-s", "simt", "-p", "simulated")
+    text = tilelang("explain", *given, "--barriers").stdout
+    assert "loader" in text and "32..64" in text
+    assert "B_full, 2 slots: loader arrives, worker awaits" in text
+    assert "read of B_shared by the worker, then write by the loader" in text
+    (kernel,) = of_json(tilelang("explain", *given, "--json"))["kernels"]
+    assert [r["name"] for r in kernel["roles"]] == ["loader", "worker"]
+
+
 def test_machine_code(gemm: str) -> None:
     if not all(tool.found for tool in tools()):
         pytest.skip(f"a compiler is not installed: {wheels.INSTALL}")

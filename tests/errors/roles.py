@@ -20,7 +20,8 @@ def role_of_units_without_a_size() -> None:
 
 def nobody_computes() -> None:
     roles = tl.warps(1).as_role("first") + tl.warps(2).as_role("second")
-    tl.schedule(matmul()).units(block=roles).tile(m=16, n=16).to(tl.block).check("simulated")
+    start = tl.schedule(matmul()).units(block=roles).tile(m=16, n=16).to(tl.block).split(k=8)
+    start.load("A", tl.shared, on="first").load("B", tl.shared, on="second").check("simulated")
 
 
 def two_roles_compute() -> None:

@@ -244,6 +244,12 @@ def test_producers_that_store_publish_it_before_they_arrive() -> None:
     check(plan, "hopper", "late")
 
 
+@pytest.mark.parametrize("steps", [1, 2, 4, 5, 6])
+def test_every_prefix_runs(steps: int) -> None:
+    """Until a tile says which role computes, the largest that does not load does."""
+    check(by_hand(matmul(17, 33, 9), blocks=3).prefix(steps), "simulated", "late")
+
+
 # ---------------------------------------------------------------- what is wrong is found
 
 

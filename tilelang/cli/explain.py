@@ -42,8 +42,9 @@ def command(asked: Asked, barriers: bool, until: int | None, target: str, html: 
         return
     parts = [kernel.schedule.explain(), "", buffer_table(kernel), "", thread_table(kernel), ""]
     parts += [f"{k.name}: {note}" for k in kernel.program.kernels for note in k.notes]
+    parts += role_lines(kernel)
     if barriers:
-        parts += [*barrier_lines(kernel), ""]
+        parts += [*barrier_lines(kernel), *phase_lines(kernel), ""]
     if report is None:
         parts.append("too many threads, rounds or elements: smaller sizes are simulated for transactions and bank conflicts")
     else:
@@ -119,6 +120,49 @@ def barrier_lines(kernel: Any) -> list[str]:
     return lines
 
 
+def role_lines(kernel: Any) -> list[str]:
+    """The roles of each kernel: their threads and budgets."""
+    rows = [
+        (k.name, r.name, f"{r.first}..{r.first + r.threads}", r.registers if r.registers is not None else "")
+        for k in kernel.program.kernels
+        for r in k.roles
+    ]
+    return [table(("kernel", "role", "threads", "registers"), rows), ""] if rows else []
+
+
+def phase_lines(kernel: Any) -> list[str]:
+    """Every ring's barriers between roles: who arrives, who awaits, and what they order."""
+    lines = []
+    for k in kernel.program.kernels:
+        for made in (s for s in ir.statements(k.body) if isinstance(s, ir.InitPhases)):
+            arriving = [r for r in k.roles if any(_arrives(s, made.phases) for s in ir.statements(r.body))]
+            waiting = [
+                r for r in k.roles if any(isinstance(s, ir.Await) and s.phases is made.phases for s in ir.statements(r.body))
+            ]
+            who = f"{' and '.join(r.name for r in arriving)} arrives, {' and '.join(r.name for r in waiting)} awaits"
+            lines.append(f"{k.name}: {made.phases.name}, {made.phases.elements} slots: {who}")
+            lines += [f"       {text}" for a in arriving for b in waiting for text in _shared_between(a, b)]
+    return lines
+
+
+def _arrives(stmt: ir.Stmt, phases: ir.Buffer) -> bool:
+    return isinstance(stmt, ir.Arrive) and stmt.phases is phases
+
+
+def _shared_between(first: ir.Role, second: ir.Role) -> list[str]:
+    """What one role does to shared memory before another one does something to it that must come after."""
+    did, does = (
+        {(b.name, writes) for s in ir.statements(r.body) for b, writes in ir.touched(s) if b.memory == "shared" and not b.role}
+        for r in (first, second)
+    )
+    words = {True: "write", False: "read"}
+    return [
+        f"{words[a]} of {name} by the {first.name}, then {words[not a]} by the {second.name}"
+        for name, a in sorted(did)
+        if (name, not a) in does
+    ]
+
+
 def _facts(kernel: Any, report: Any) -> dict[str, Any]:
     """The same as JSON."""
     buffers = [b for k in kernel.program.kernels for b in (*k.shared, *k.registers)]
@@ -133,6 +177,7 @@ def _facts(kernel: Any, report: Any) -> dict[str, Any]:
         "kernels": [
             {"name": r.kernel, "grid": list(r.grid), "threads": r.threads, "shared_bytes": r.shared_bytes,
              "registers": r.registers, "spill_store_bytes": r.spill_store_bytes, "spill_load_bytes": r.spill_load_bytes,
+             "roles": [{"name": o.name, "first": o.first, "threads": o.threads, "registers": o.registers} for o in k.roles],
              "barriers": [list(s.reasons) for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]}
             for k, r in zip(kernel.program.kernels, kernel.resources, strict=True)
         ],
