@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tilelang.instruction import Instruction
+    from tilelang.fragment import Fragment
+    from tilelang.instruction import Instruction, Operand
 
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\((?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)
@@ -21,21 +22,23 @@ _BEFORE_BRACKET = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
-_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|map|coordinates))?")
+_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|map|coordinates|words))?")
 
 
 class OperandText:
-    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address.
+    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address. In registers also words: the
+    32-bit registers that its slots fill, by commas, where they are narrower than that and fill them.
 
     Of an operand that is named by a descriptor, also: swizzle, the bytes of its rows whose chunks are exchanged (0: none); in global
     memory map, a pointer to its tensor map, and coordinates, of its first element, those of the last dimension first.
     """
 
     def __init__(
-        self, whole: str, slots: tuple[str, ...] = (), address: str = "", swizzle: str = "", map: str = "", coordinates: str = ""
-    ) -> None:
+        self, whole: str, slots: tuple[str, ...] = (), address: str = "", swizzle: str = "", map: str = "", coordinates: str = "",
+        words: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.whole, self.slots, self.address = whole, slots, address
-        self.swizzle, self.map, self.coordinates = swizzle, map, coordinates
+        self.swizzle, self.map, self.coordinates, self.words = swizzle, map, coordinates, ", ".join(words)
 
     def __str__(self) -> str:
         return self.whole
@@ -70,6 +73,11 @@ def _called(text: str) -> list[str]:
     return [name for name in _BEFORE_BRACKET.findall(_STRING_OR_COMMENT.sub('""', text)) if name not in _NO_FUNCTION]
 
 
+def _fills_words(operand: Operand, held: Fragment | None) -> bool:
+    bits = operand.dtype.bits
+    return operand.memory == "register" and held is not None and bits < 32 and held.slots * bits % 32 == 0
+
+
 def fault_of_template(
     made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: tuple[str, ...] = ()
 ) -> tuple[str, str] | None:
@@ -92,6 +100,11 @@ def fault_of_template(
             return f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
         if match["part"] == "address" and found.memory == "register":
             return f"its {dialect} text has {{{field}}}", "a register has no address"
+        if match["part"] == "words" and not _fills_words(found, held):
+            return (
+                f"its {dialect} text has {{{field}}}",
+                f"the slots of {found.name} do not fill registers of 32 bits that a lane has",
+            )
         if match["part"] in ("swizzle", "map", "coordinates") and held is not None:
             return f"its {dialect} text has {{{field}}}", f"lanes hold {found.name}; only an operand without a fragment has that"
         seen.add(found.name)

@@ -61,6 +61,7 @@ class Vectors:
 
     splat: one {item} in every lane of a {type}; pack: a {type} of {items}. lane, part: one lane, or {count} lanes from the {first}
     on, of a {vector}, their numbers as hexadecimal {digits}; set_part: the statement that writes {value} there. choice: by a {mask}.
+    word: the 32-bit register of that {number} that narrower lanes fill.
     unaligned: the definition of the type {name} of {lanes} {scalar}s that are aligned to {bytes} only. native: the compiler knows the
     types, so that operators and functions of scalars take them and accesses may be unaligned; else functions go lane by lane, and an
     access is as wide as the alignment that is certain.
@@ -72,6 +73,7 @@ class Vectors:
     part: str = "{vector}.s{digits}"
     set_part: str = "{vector}.s{digits} = {value};"
     choice: str = "{mask} ? {then} : {otherwise}"
+    word: str = ""
     unaligned: str = "typedef {scalar} {name} __attribute__((ext_vector_type({lanes}), aligned({bytes})));\n"
     native: bool = True
 

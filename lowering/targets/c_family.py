@@ -247,7 +247,8 @@ class _KernelEmitter(Stores, Instructions):
         """Declarations at the top: private arrays, and named variables that are not declared where they are first stored."""
         for b in self.kernel.registers:
             if not b.vector:
-                aligned = f" __attribute__((aligned({ARRAY_ALIGNMENT})))" if b.bytes >= ARRAY_ALIGNMENT else ""
+                wide = b.bytes >= ARRAY_ALIGNMENT or not self.dialect.vectors.native
+                aligned = f" __attribute__((aligned({ARRAY_ALIGNMENT})))" if wide else ""
                 self.put(f"{memory_type(b.dtype)} {self.expressions.names[b]}[{max(1, b.elements)}]{aligned};")
                 self.expressions.alignment[b] = ARRAY_ALIGNMENT if aligned else memory_bytes(b.dtype)
         by_type: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from tilelang.instruction import Queue
 from tilelang.lowering import ir
 from tilelang.lowering.descriptors import BoxMap, box_map, box_maps
 from tilelang.lowering.ir import Buffer, Load
-from tilelang.lowering.targets.c_dialect import VECTOR_LANES, Dialect
+from tilelang.lowering.targets.c_dialect import VECTOR_LANES, Dialect, memory_bytes
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_names import Names
 from tilelang.simplify import simplify
@@ -82,7 +82,17 @@ class Instructions:
             name, lane, n = pieces[0]
             whole = x.part(name, buffer.vector, lane, n) if len(pieces) == 1 else x.raw(Load(buffer, indices, count))
             slots = tuple(x.part(v, buffer.vector, at + i, 1) for v, at, n in pieces for i in range(n))
-            return OperandText(whole, slots)
+            return OperandText(whole, slots, words=self._words(buffer, pieces))
         each = tuple((*indices[:-1], Binary("+", indices[-1], index(i))) for i in range(count)) if indices else (indices,)
         whole = x.vector_place(buffer, indices, count, False) if count in VECTOR_LANES else x.element(buffer, indices)
-        return OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({x.pointer(buffer, indices)})")
+        pointer = x.pointer(buffer, indices)
+        words = self._words(buffer, [(pointer, 0, count)]) if buffer.memory == "register" else ()
+        return OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({pointer})", words=words)
+
+    def _words(self, buffer: Buffer, pieces: list[tuple[str, int, int]]) -> tuple[str, ...]:
+        """The registers of 32 bits that narrower lanes fill, of variables or of an array from a pointer on; none where not so named."""
+        per = 4 // memory_bytes(buffer.dtype) if memory_bytes(buffer.dtype) < 4 else 0
+        form = self.dialect.vectors.word
+        if not per or not form or any(at % per or n % per for _, at, n in pieces):
+            return ()
+        return tuple(form.format(vector=v, number=(at + i) // per) for v, at, n in pieces for i in range(0, n, per))

@@ -18,6 +18,7 @@ VECTORS = Vectors(
     part="part<{first}, {count}>({vector})",
     set_part="set_part<{first}>({vector}, {value});",
     choice="choose({mask}, {then}, {otherwise})",
+    word="word<{number}>({vector})",
     unaligned="typedef vec<{scalar}, {lanes}, {bytes}> {name};\n",
     native=False,
 )
@@ -166,6 +167,18 @@ template <int FIRST, int COUNT, class T, int N, int A>
 }}
 """
 
+_WORD = f"""
+typedef uint word_of_lanes __attribute__((may_alias));
+template <int NUMBER, class T, int N, int A>
+{INLINE} word_of_lanes& word(vec<T, N, A>& v) {{  // a register of 32 bits, of narrower lanes
+    return reinterpret_cast<word_of_lanes*>(v.lane)[NUMBER];
+}}
+template <int NUMBER, class T>
+{INLINE} word_of_lanes& word(T* lanes) {{
+    return reinterpret_cast<word_of_lanes*>(lanes)[NUMBER];
+}}
+"""
+
 _SET_PART = f"""
 template <int FIRST, class T, int N, int A, int COUNT, int B>
 {INLINE} void set_part(vec<T, N, A>& v, const vec<T, COUNT, B>& part) {{
@@ -212,13 +225,14 @@ CLOSING = "}  // namespace tilelang\n"
 def headers(lanes: str, cast: str) -> tuple[tuple[str, str], ...]:
     """What a text with vectors needs, in the order in which it must stand, each where a text behind it has the word."""
     return (
-        (r"\b(?:uchar|ushort|uint|ulong)(?:\d|\b)|vec<", _SCALARS),
-        (r"\bvec<", _CLASS.replace("$lanes", lanes)),
+        (r"\b(?:uchar|ushort|uint|ulong)(?:\d|\b)|vec<|\bword<", _SCALARS),
+        (r"\b(?:vec|word)<", _CLASS.replace("$lanes", lanes)),
         (r"\breinterpret<", _REINTERPRET.replace("$cast", cast)),
         (r"\bvec<", _OPERATORS),
         (r"\bchoose\(", _CHOOSE),
         (r"\bpart<", _PART),
         (r"\bset_part<", _SET_PART),
+        (r"\bword<", _WORD),
         (r"\bconvert<", _CONVERT),
         (r"\b(?:min|max)\(", _MINIMUM_OF_INTEGERS),
     )
@@ -244,8 +258,8 @@ RESERVED = frozenset(
     dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq override private
     protected public reinterpret_cast static_assert static_cast template this thread_local throw try typeid typename using virtual
     wchar_t xor xor_eq
-    uchar ushort uint ulong size_t vec aligned mask_of_bytes itself wrapping choose part set_part convert reinterpret min max
-    maximum minimum
+    uchar ushort uint ulong size_t vec aligned mask_of_bytes itself wrapping choose part set_part word word_of_lanes convert reinterpret
+    min max maximum minimum
     fast_exp store_streaming prefetch_l2 float16_to_float float_to_float16 pair_to_float16 bfloat16_to_float float_to_bfloat16
     pair_to_bfloat16 tilelang threadIdx blockIdx blockDim gridDim warpSize dim3
     exp exp2 log log2 log1p expm1 sqrt rsqrt sin cos tanh erf floor ceil rint fabs pow fmod copysign fma ldexp frexp

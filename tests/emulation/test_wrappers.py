@@ -72,9 +72,9 @@ def test_every_instruction_is_emulated() -> None:
     ("name", "old", "new"),
     [
         ("mma_m16n8k16", "C[0], C[1], C[2], C[3]", "C[0], C[2], C[1], C[3]"),
-        ("mma_m16n8k16", "A[1], A[2]", "A[2], A[1]"),
-        ("ldmatrix_x4", "ldmatrix_x4(D", "ldmatrix_x4_trans(D"),
-        ("ldmatrix_x4_trans", "D[0], D[1]", "D[1], D[0]"),
+        ("mma_m16n8k16", "((word*)A)[1], ((word*)A)[2]", "((word*)A)[2], ((word*)A)[1]"),
+        ("ldmatrix_x4", "ldmatrix_x4(((word*)D", "ldmatrix_x4_trans(((word*)D"),
+        ("ldmatrix_x4_trans", "((word*)D)[0], ((word*)D)[1]", "((word*)D)[1], ((word*)D)[0]"),
     ],
 )
 def test_a_wrong_lane_map_is_seen(name: str, old: str, new: str) -> None:

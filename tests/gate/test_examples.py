@@ -86,3 +86,15 @@ def test_the_main_loop_of_a_product_on_amd(profile: str) -> None:
     assert loop.count("global_load_dwordx4", "global_load_b128") == loop.count("global_load") == 2
     assert code.listing.count("global_store_dwordx4", "global_store_b128") == code.listing.count("global_store") == 8 * 8 // 4
     assert not code.uses.spills
+
+
+@pytest.mark.parametrize("profile", ["ampere", "ada", "blackwell_rtx"])
+def test_the_main_loop_of_a_product_by_matrix_instructions(profile: str) -> None:
+    """For each round of 32 along k: 2 x 4 x 8 products of a warp, whose operands come in 2 x (4 + 4) moves and stay whole registers."""
+    example = load("01_matmul")
+    code = compiled(example.gemm_ampere(example.matmul(512, 512, 512, tl.float16)), profile)
+    loop = code.listing.main_loop("HMMA")
+    assert loop.count("HMMA.16816.F32") == loop.count("HMMA") == 2 * 4 * 8 and multiply_adds(loop) == 0
+    assert loop.count("LDSM.16.M88.4") == loop.count("LDSM.16.MT88.4") == 2 * 4
+    assert loop.count("LDGSTS.E.BYPASS.128") == 8 and loop.count("PRMT") == 0
+    assert code.uses.stack_bytes == 0 and not code.uses.spills

@@ -60,7 +60,8 @@ def kernel(made: Instruction, dialect: str, dtype: DType | None = None) -> str:
     before, after = "".join(p[2] for p in parts), "".join(p[3] for p in parts)
     definitions = "".join(made.definitions_in(dialect))
     body = f"{head}{before}__syncthreads();\n{call}\n__syncthreads();\n{after}"
-    return f'{definitions}\nextern "C" __global__ void one({arguments}) {{\n{body}}}\n'
+    word = "typedef unsigned word __attribute__((may_alias));\n"
+    return f'{word}{definitions}\nextern "C" __global__ void one({arguments}) {{\n{body}}}\n'
 
 
 def _operand(made: Instruction, operand: Operand, dtype: DType) -> tuple[OperandText, str, str, str]:
@@ -77,8 +78,17 @@ def _operand(made: Instruction, operand: Operand, dtype: DType) -> tuple[Operand
         slots = tuple(f"{name}[{s}]" for s in range(held.slots))
         walk = f"for (int s = 0; s < {held.slots}; ++s)"
         there = f"{name}_in[threadIdx.x * {held.slots} + s]"
-        before = f"{type} {name}[{held.slots}];\n" + (f"{walk} {name}[s] = {there};\n" if name in made.reads else "")
-        return OperandText(slots[0], slots), argument, before, f"{walk} {there} = {name}[s];\n" if name == made.writes else ""
+        before = f"__align__(16) {type} {name}[{held.slots}];\n" + (
+            f"{walk} {name}[s] = {there};\n" if name in made.reads else ""
+        )
+        count = held.slots * dtype.bits // 32 if dtype.bits < 32 else 0
+        words = tuple(f"((word*){name})[{i}]" for i in range(count))
+        return (
+            OperandText(slots[0], slots, words=words),
+            argument,
+            before,
+            f"{walk} {there} = {name}[s];\n" if name == made.writes else "",
+        )
     count = SHARED_BYTES // dtype.bytes
     walk = f"for (int s = threadIdx.x; s < {count}; s += blockDim.x)"
     before = f"__shared__ __align__(1024) {type} {name}[{count if len(made.operands) < 3 else count // 4}];\n"

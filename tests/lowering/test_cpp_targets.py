@@ -9,6 +9,7 @@ from tests.gate.machine_code import compile_for_architecture
 from tilelang import dtype as dt
 from tilelang.errors import DeviceError
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Const, Expr, Select, Var, index
+from tilelang.instruction import fragment, moves, operand
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, Copy, Kernel, Load, Program, Stmt, Store, seq
 from tilelang.lowering.targets import c_family, cuda, hip
@@ -76,6 +77,34 @@ def test_a_choice_between_two_places_is_one_between_values(dialect: Dialect) -> 
     )
 
 
+def test_registers_that_narrower_slots_fill() -> None:
+    """Of variables and of arrays alike; a template names them where lanes have whole ones."""
+    j = tl.axes(j=8)
+    D, S = (operand(n, (dt.float16,), memory, j, fragment=fragment(1, 8, lambda lane, slot: slot)) for n, memory in
+            (("D", "register"), ("S", "shared")))  # fmt: skip
+    wrapper = "__device__ void brought(unsigned& a, unsigned& b, unsigned& c, unsigned& d, void* s) { a = b = c = d = 0; }\n"
+    made = tl.instruction("brought", means=moves(D[j], S[j]), operands=(D, S), level="thread", replace=True,
+                          template={"cuda": "brought({D.words}, {S.address});"}, definitions={"cuda": wrapper})  # fmt: skip
+    s, y = floats("s", 64, memory="shared", type=dt.float16), floats("y", 64, type=dt.float16)
+    held = floats("held", 8, memory="register", type=dt.float16, vector=8)
+    array = floats("array", 16, memory="register", type=dt.float16)
+    body = seq(
+        ir.Instruction(made, (("D", held, (index(0),)), ("S", s, (index(0),)))),
+        ir.Instruction(made, (("D", array, (index(8),)), ("S", s, (index(0),)))),
+        Store(y, (index(0),), Load(held, (index(0),), 8)),
+        Store(y, (index(8),), Load(array, (index(8),), 8)),
+    )
+    text = emitted(body, y, s, held, array)
+    assert "brought(word<0>(held), word<1>(held), word<2>(held), word<3>(held), (s));" in text
+    assert "brought(word<0>(array + 8), word<1>(array + 8), " in text
+    for types, memory in (((dt.float32,), "register"), ((dt.float16,), "shared")):
+        wide = operand("D", types, memory, j, fragment=fragment(1, 8, lambda lane, slot: slot))
+        other = operand("S", types, "shared", j, fragment=fragment(1, 8, lambda lane, slot: slot))
+        with pytest.raises(tl.ComputationError, match="do not fill registers of 32 bits"):
+            tl.instruction("no_words", means=moves(wide[j], other[j]), operands=(wide, other), level="thread",
+                           template={"cuda": "f({D.words}, {S.address});"})  # fmt: skip
+
+
 def test_shared_memory_beyond_what_a_kernel_may_declare() -> None:
     big, small = floats("big", 12288, memory="shared", offset=0), floats("small", 16, memory="shared", offset=49152)
     y = floats("y", 32)
@@ -87,7 +116,7 @@ def test_shared_memory_beyond_what_a_kernel_may_declare() -> None:
     )
     kernel = Kernel("k", (1, 1, 1), 32, (y, big, small), body)
     text = emitted(body, y, big, small)
-    assert "extern __shared__ uchar arena[] __attribute__((aligned(64)));" in text
+    assert "extern __shared__ uchar arena[] __attribute__((aligned(1024)));" in text
     assert "float* const small = (float*)(arena + 49152);" in text and "__syncthreads();" in text
     assert c_family.dynamic_shared_bytes(kernel, cuda.DIALECT) == kernel.shared_bytes == 49216
     assert c_family.dynamic_shared_bytes(kernel.replace(buffers=(y, big)), cuda.DIALECT) == 0

@@ -11,7 +11,7 @@ Source: Parallel Thread Execution ISA 8.5, "ldmatrix", "stmatrix".
 from tilelang.dtype import DType, bfloat16, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
 from tilelang.instruction import Fragment, Instruction, fragment, instruction, moves, operand
-from tilelang.instructions.ptx import FUNCTION, ISA, PACKED, SHARED_ADDRESS, listed, numbered, places, slots_of_any
+from tilelang.instructions.ptx import FUNCTION, ISA, PACKED, SHARED_ADDRESS, handed, listed, numbered, registers_of_any
 from tilelang.instructions.warp_matrix import accumulator_16x8, left_16x8, left_16x16, left_16x32, right_8x8_pairs, right_16x8
 
 TWO_BYTES: tuple[DType, ...] = (float16, bfloat16, int16, uint16)
@@ -23,7 +23,7 @@ def _wrapper(matrices: int, bits: int, transposed: bool, store: bool) -> tuple[s
     """The name and the text of the C function around one form of the instruction."""
     word = "stmatrix" if store else "ldmatrix"
     name = f"{word}_x{matrices}" + ("_trans" if transposed else "") + ("" if bits == 16 else f"_of_{bits}_bits")
-    held = slots_of_any("d", matrices * (32 // bits), bits)
+    held = registers_of_any("d", matrices * (32 // bits), bits)
     mnemonic = f"{word}.sync.aligned.m8n8.x{matrices}{'.trans' if transposed else ''}.shared.b16"
     if store:
         lines = [
@@ -41,7 +41,8 @@ def _wrapper(matrices: int, bits: int, transposed: bool, store: bool) -> tuple[s
         ]
         parameters = f"{held.by_reference}, const void* address"
     body = "".join(f"    {line}\n" for line in lines)
-    return name, f"\ntemplate <class T>\n{FUNCTION} void {name}({parameters}) {{\n{body}}}\n"
+    head = "template <class T>\n" if bits == 32 else ""
+    return name, f"\n{head}{FUNCTION} void {name}({parameters}) {{\n{body}}}\n"
 
 
 def _move(
@@ -54,7 +55,7 @@ def _move(
     D, S = (far, near) if store else (near, far)
     matrices = held.slots * types[0].bits // 32
     called, wrapper = _wrapper(matrices, types[0].bits, "_trans" in name, store)
-    registers, address = places(near.name, held.slots), f"{{{far.name}.address}}"
+    registers, address = handed(near.name, held.slots, types[0].bits), f"{{{far.name}.address}}"
     operands = f"{address}, {registers}" if store else f"{registers}, {address}"
     return instruction(
         name,

@@ -1,7 +1,7 @@
 """CUDA C++ text that the definitions of NVIDIA's instructions are made of: registers of an operand, packed and unpacked.
 
-An operand reaches its wrapper slot by slot: what is read by value, what is written by reference. Slots narrower than a register of 32
-bits are packed in the wrapper; compilers see that the halves of a register which another wrapper took apart are put together again.
+An operand reaches its wrapper slot by slot, or, where slots are narrower than a register of 32 bits, register by register: what is read
+by value, what is written by reference. Wrappers of other widths pack slots themselves.
 """
 
 from __future__ import annotations
@@ -131,6 +131,21 @@ def slots(name: str, count: int, dtype: DType) -> Slots:
 def slots_of_any(name: str, count: int, bits: int) -> Slots:
     """The slots of an operand of any type of a size, in a wrapper that is a template over it."""
     return Slots(name, count, "T", bits)
+
+
+def registers(name: str, count: int, dtype: DType) -> Slots:
+    """The registers of 32 bits that `count` slots of a type fill; the slots themselves where they are that wide."""
+    return slots(name, count, dtype) if dtype.bits == 32 else Slots(name, count * dtype.bits // 32, "unsigned", 32)
+
+
+def registers_of_any(name: str, count: int, bits: int) -> Slots:
+    """The same for any type of a size."""
+    return slots_of_any(name, count, bits) if bits == 32 else Slots(name, count * bits // 32, "unsigned", 32)
+
+
+def handed(name: str, count: int, bits: int) -> str:
+    """The registers of an operand in a template."""
+    return places(name, count) if bits == 32 else f"{{{name}.words}}"
 
 
 def numbered(first: int, count: int) -> str:

@@ -9,7 +9,19 @@ Source: Parallel Thread Execution ISA 8.5, "Matrix Fragments for mma.m16n8k4" an
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int32, uint8
 from tilelang.expr import Axis, cast
 from tilelang.instruction import Fragment, Instruction, fragment, instruction, operand, updates
-from tilelang.instructions.ptx import FUNCTION, ISA, PACKED, ROUNDED_TO_TF32, Slots, listed, numbered, places, slots
+from tilelang.instructions.ptx import (
+    FUNCTION,
+    ISA,
+    PACKED,
+    ROUNDED_TO_TF32,
+    Slots,
+    handed,
+    listed,
+    numbered,
+    places,
+    registers,
+    slots,
+)
 
 accumulator_16x8: Fragment = fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot // 2), 2 * (lane % 4) + slot % 2))
 
@@ -99,7 +111,9 @@ def _product(
     B = operand("B", types[1], "register", kk, n, fragment=maps[1])
     C = operand("C", types[2], "register", m, n, fragment=accumulator_16x8)
     wide = int32 if types[2] == int32 else float32
-    a, b, c = (slots(o.name.lower(), o.fragment.slots, o.dtype) for o in (A, B, C) if o.fragment is not None)
+    a, b = (registers(o.name.lower(), held.slots, o.dtype) for o, held in zip((A, B), maps, strict=True))
+    c = slots("c", accumulator_16x8.slots, C.dtype)
+    factors = ", ".join(handed(o.name, held.slots, o.dtype.bits) for o, held in zip((A, B), maps, strict=True))
     tf32 = "tf32" in licences
     wrapper = _wrapper(name, mnemonic, a, b, c, tf32)
     return instruction(
@@ -110,7 +124,7 @@ def _product(
         error_ulps=0 if wide == int32 else 1,  # Fasi et al., Numerical behavior of NVIDIA tensor cores, 2021
         needs=(needs,),
         licences=licences,
-        template={"cuda": f"{name}({places('C', c.count)}, {places('A', a.count)}, {places('B', b.count)});"},
+        template={"cuda": f"{name}({places('C', c.count)}, {factors});"},
         definitions={"cuda": (PACKED, *([ROUNDED_TO_TF32] if tf32 else []), wrapper)},
         source=f"{ISA}, mma, Matrix Fragments for mma.m16n8k{k}",
     )

@@ -60,30 +60,33 @@ struct IntSum {
     static Bits narrow(int64_t x) { return int32_t(uint32_t(uint64_t(x))); }
 };
 
-// C += A B, 16 x K and K x 8, with A and B given slot by slot, one after the other.
+// C += A B, 16 x K and K x 8, with A and B given slot by slot, or by the registers that their slots fill, one after the other.
 template <class A, class B, class Sum, class S, class... T>
 void warp_product(const char* name, uint32_t k_extent, S& c0, S& c1, S& c2, S& c3, T... slots) {
     constexpr uint32_t PER = 4 / sizeof(typename A::Bits), LANES = 32;
+    constexpr uint32_t WIDTH = sizeof(typename A::Bits), SLOTS = (sizeof(slots) + ...) / WIDTH;
     struct Given {
-        uint64_t bits[sizeof...(slots)];
+        uint8_t bytes[SLOTS * WIDTH];
         S* c[4];
-    } mine = {{[](auto x) { uint64_t bits = 0; memcpy(&bits, &x, sizeof(x)); return bits; }(slots)...}, {&c0, &c1, &c2, &c3}};
-    static_assert(sizeof(S) == sizeof(typename Sum::Bits));
+    } mine = {{}, {&c0, &c1, &c2, &c3}};
+    static_assert(sizeof(S) == sizeof(typename Sum::Bits) && sizeof(typename B::Bits) == WIDTH);
+    uint32_t end = 0;
+    ((memcpy(mine.bytes + end, &slots, sizeof(slots)), end += sizeof(slots)), ...);
     const uint32_t left = 16 * k_extent / LANES;
-    if (left + 8 * k_extent / LANES != sizeof...(slots))
-        fault("%s: %u slots for k = %u", name, uint32_t(sizeof...(slots)), k_extent);
+    if (left + 8 * k_extent / LANES != SLOTS)
+        fault("%s: %u slots for k = %u", name, SLOTS, k_extent);
     together(name, LANES, LANES, mine, [=](Given** lanes) {
         decltype(A::of({})) a[16][32], b[32][8];
         for (uint32_t lane = 0; lane < LANES; ++lane) {
             const uint32_t group = lane / 4, place = lane % 4;
-            for (uint32_t slot = 0; slot < sizeof...(slots); ++slot) {
+            for (uint32_t slot = 0; slot < SLOTS; ++slot) {
                 const bool is_left = slot < left;
                 const uint32_t at = is_left ? slot : slot - left, r = at / PER;
                 const uint32_t k = PER * (place + 4 * (is_left ? r / 2 : r)) + at % PER;
                 typename A::Bits left_bits;
                 typename B::Bits right_bits;
-                memcpy(&left_bits, &lanes[lane]->bits[slot], sizeof(left_bits));
-                memcpy(&right_bits, &lanes[lane]->bits[slot], sizeof(right_bits));
+                memcpy(&left_bits, lanes[lane]->bytes + slot * WIDTH, WIDTH);
+                memcpy(&right_bits, lanes[lane]->bytes + slot * WIDTH, WIDTH);
                 if (is_left)
                     a[group + 8 * (r % 2)][k] = A::of(left_bits);
                 else
