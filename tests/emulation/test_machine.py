@@ -77,8 +77,9 @@ def test_a_fault_is_told(old: str, new: str, message: str) -> None:
 
 
 def test_assembly_outside_a_wrapper_is_refused() -> None:
-    with pytest.raises(DeviceError, match="nothing emulates reverse"):
+    with pytest.raises(DeviceError, match="nothing emulates reverse") as caught:
         reverse(REVERSE.replace("__syncthreads();", 'asm volatile("bar.sync 0;");'))
+    assert caught.value.code == "no-emulation"
 
 
 def test_wrappers_are_replaced_by_emulations_of_their_names() -> None:
