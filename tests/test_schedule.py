@@ -218,8 +218,8 @@ def test_explain_shows_the_spec_after_each_step() -> None:
     assert lines[0].split() == "C m:64 n:96 | k:32 on kernel".split()
     assert lines[2].startswith("tile m=32 n=32 -> block 6 order (n / 2, m, n % 2)")
     assert "C  m:32 n:32 | k:32  on block" in lines[2]
-    assert "m:4 n:2 | k:1  on thread  in C:register, A:shared, B:shared" in lines[8]
-    assert [line.split("  ")[0] for line in lines[9:]] == ["(split m=1)", "(split n=1)"]
+    assert "m:4 n:2 | k:1  on thread  in C:register, A:shared, B:shared" in lines[10]  # long steps have a line of their own
+    assert [line.split("  ")[0] for line in lines[11:]] == ["(split m=1)", "(split n=1)"]
 
 
 def test_check_lowers_without_a_device() -> None:

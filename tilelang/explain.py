@@ -1,16 +1,56 @@
-"""The spec after each step as text, with what the schedule leaves unsaid."""
+"""The spec after each step as a tree, with what the schedule leaves unsaid; steps in braces stand beneath the step they are of."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+
 from tilelang.check import advance, axis_extents, main_task, resolve_when, tensor_kinds
+from tilelang.expr import free, substitute
+from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.spec import Spec, complete, root_spec
-from tilelang.steps import Do, Step
+from tilelang.steps import Do, Place, Step
 from tilelang.task import placed_names, plan
 
+WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
 
-def explain(schedule: Schedule) -> str:
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Steps of a kernel, or in the braces of one of them, as they were lowered: written out, with the spec before each by its number.
+
+    outputs: the tensors that they make.
+    """
+
+    outputs: tuple[str, ...]
+    steps: tuple[Step, ...]
+    specs: dict[int, Spec] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refinement:
+    """A step, and the spec after it. step: None for the spec before the first one. implied: nobody wrote it. inside: its braces."""
+
+    step: Step | None
+    spec: Spec
+    implied: bool = False
+    inside: tuple[Refinement, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The step as it is written, without the steps that stand beneath it; empty where there is none."""
+        return "" if self.step is None else str(self.step.replace(steps=None) if self.inside else self.step)
+
+    def __str__(self) -> str:
+        return f"({self.head})" if self.implied else self.head
+
+
+def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None) -> str:
     """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect.
+
+    found: the refinements, where more is known of them than without a device.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -19,43 +59,97 @@ def explain(schedule: Schedule) -> str:
     tile i=4 -> block                         Y  i:4  on block
     (split i=1)                               Y  i:1  on block
     """
+    rows = [("  " * depth + str(r), str(r.spec)) for r, depth in flat(refinements(schedule) if found is None else found)]
+    width = max(40, *(len(text) for text, _ in rows if len(text) <= WIDEST))
+    lines = _unsaid(schedule)
+    for text, spec in rows:
+        lines += [f"{text:{width}}  {spec}"] if len(text) <= width else [text, f"{'':{width}}  {spec}"]
+    return "\n".join(lines)
+
+
+def _unsaid(schedule: Schedule) -> list[str]:
+    """What becomes of the definitions that no step places: kernels of their own, and substituted ones."""
     computation = schedule.computation
     placed = placed_names(computation, schedule.steps)
     tasks = plan(computation, placed)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
-    lines = [f"(a kernel of its own, before: {name})" for name in own]
-    lines += [
+    return [f"(a kernel of its own, before: {name})" for name in own] + [
         f"(inline {t.name})"
         for d in computation.definitions
         for t in d.tensors
         if d.reduction is None and t.name not in placed and t.name not in own and t not in computation.outputs
     ]
-    for step, spec in refinements(schedule):
-        text = "" if step is None else f"({step})" if getattr(step, "implied", False) else str(step)
-        lines.append(f"{text:40}  {spec}")
-    return "\n".join(lines)
 
 
-def refinements(schedule: Schedule) -> tuple[tuple[Step | None, Spec], ...]:
+def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequence[Chain] = ()) -> tuple[Refinement, ...]:
     """The steps of a schedule, with those that it leaves unsaid, each with the spec after it; first the root spec, without a step.
+
+    profile: decides conditions. chains: what the lowering found of the steps in braces; without them they are not looked into.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
-    >>> for step, spec in refinements(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=4)):
-    ...     print(step, "|", spec)
-    None | Y  i:8  on kernel
+    >>> for r in refinements(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=4)):
+    ...     print(r, "|", r.spec)
+     | Y  i:8  on kernel
     split i=4 | Y  i:4  on kernel
-    split i=1 | Y  i:1  on kernel
+    (split i=1) | Y  i:1  on kernel
     """
-    computation, task = schedule.computation, main_task(schedule.computation, schedule.steps)
+    computation = schedule.computation
+    steps, kinds = resolve_when(schedule.steps, axis_extents(computation), profile), tensor_kinds(computation)
+    task = main_task(computation, steps)
     spec = root_spec(task)
-    found: list[tuple[Step | None, Spec]] = [(None, spec)]
-    steps = resolve_when(schedule.steps, axis_extents(computation))
-    kinds = tensor_kinds(computation)
-    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, schedule.specs[-1])):
+    last = functools.reduce(lambda before, step: advance(before, step, task, kinds), steps, spec)
+    found = [Refinement(None, spec)]
+    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
         spec = advance(spec, step, task, kinds)
-        found.append((step, spec))
+        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, chains)))
     return tuple(found)
+
+
+def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refinement, int]]:
+    """Every refinement of a tree with how deep it stands, what stands in braces behind its step.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> twice = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
+    >>> copied = twice.load("X", tl.shared, steps=tl.move().split(i=2))
+    >>> for r, depth in list(flat(tl.compile(copied, tl.target("opencl", profile="simulated")).refinements))[2:6]:
+    ...     print(depth, r, "|", r.spec)
+    0 load X in shared | Y  i:4  on block  in X:shared
+    1  | X  i:4  on block
+    1 split i=2 | X  i:2  on block
+    1 (split i=1) | X  i:1  on block
+    """
+    for r in found:
+        yield r, depth
+        yield from flat(r.inside, depth + 1)
+
+
+def _inside(step: Step, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
+    """What was made of the steps in a step's braces: of each part of its way, the spec before the first step and after each."""
+    written = list(step.steps or ()) if isinstance(step, Place) else []
+    found, left = list[Refinement](), written
+    for chain in chains:
+        mine = [w for w in left if any(w is s for s in chain.steps)]
+        if not mine or (isinstance(step, Place) and step.what is not None and step.tensor_name not in chain.outputs):
+            continue
+        left = [w for w in left if not any(w is m for m in mine)]
+        spec = chain.specs[min(chain.specs)]
+        found.append(Refinement(None, _apart(spec)))
+        for number, s in enumerate(chain.steps, 1):
+            spec = chain.specs.get(number, spec)
+            found.append(Refinement(s, _apart(spec), not any(s is w for w in written), _inside(s, chains)))
+    return tuple(found)
+
+
+def _apart(spec: Spec) -> Spec:
+    """A spec of the lowering with its loops' variables named apart from the axes, which stand for the points of the piece."""
+
+    loops = {
+        v: v.replace(name=f"{v.name}_0") for a in spec.axes for b in a.bounds for v in free(b.offset) if v.name in spec.names
+    }
+    axes = (a.replace(bounds=tuple(b.replace(offset=substitute(b.offset, loops)) for b in a.bounds)) for a in spec.axes)
+    return spec.replace(axes=tuple(axes))
 
 
 def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:

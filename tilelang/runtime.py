@@ -21,8 +21,9 @@ from tilelang.call import Placing, given_outputs
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation, computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
+from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
-from tilelang.lowering.build.program import default_steps
+from tilelang.lowering.build.program import chains, default_steps
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.disassembly import disassemble
 from tilelang.lowering.descriptors import tensor_maps
@@ -222,10 +223,16 @@ class Kernel:
         message = "estimates need a measured device profile, which is not there yet"
         raise DeviceError("no-estimate", message, mend="kernel.benchmark()")
 
+    @functools.cached_property
+    def refinements(self) -> tuple[Refinement, ...]:
+        """The steps of the schedule as a tree, each with the spec after it, those in braces beneath the step that they are of."""
+        profile = self.target.profile
+        return refinements(self.schedule, profile, chains(self.computation, self.schedule.steps, profile))
+
     def explain(self) -> str:
         """The spec after each step of the schedule; then what each kernel uses, what was chosen for loads that run ahead, and its
         barriers with the accesses that need them."""
-        lines = [self.schedule.explain()]
+        lines = [explain(self.schedule, self.refinements)]
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")

@@ -15,6 +15,7 @@ from tilelang import dtype as dt
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Span
+from tilelang.explain import Chain
 from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.machine import Profile
@@ -399,6 +400,7 @@ class Build:
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
         self.notes: dict[str, None] = {}
+        self.chains: dict[int, Chain] = {}  # by the id of the steps
         self.thread = self.thread_of(threads)
 
     @staticmethod
@@ -420,6 +422,11 @@ class Build:
     def note(self, text: str) -> None:
         """Something the schedule left to the device, for `explain`."""
         self.notes[text] = None
+
+    def reach(self, frame: Frame, i: int) -> None:
+        """Keeps the spec before step i, as it was first, for `explain`."""
+        made = Chain(tuple(t.name for t in frame.task.outputs), frame.steps)
+        self.chains.setdefault(id(frame.steps), made).specs.setdefault(i, frame.spec)
 
     def variable(self, stem: str, count: int) -> Var:
         """A loop variable over 0 .. count-1."""

@@ -36,6 +36,7 @@ class Nest(Rings):
         """The statements of steps i, i+1, ... and of the leaf."""
         if frame.undecided and self._decides(frame, i):
             return self._versions(frame, i)
+        self.build.reach(frame, i)
         if i == len(frame.steps):
             return written_at(self.leaf(frame, None), frame)
         step = frame.steps[i]

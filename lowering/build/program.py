@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from tilelang.check import advance, advance_all, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal, at_step
+from tilelang.explain import Chain
 from tilelang.expr import Axis, Call, Expr, Read, Reduce, index, unique
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
@@ -46,6 +47,13 @@ def build_program(computation: Computation, steps: tuple[Step, ...], profile: Pr
     return _Assembly(computation, steps, profile).program()
 
 
+def chains(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> tuple[Chain, ...]:
+    """The steps of each kernel and of each step's braces, with the specs between them. Raises Refusal."""
+    assembly = _Assembly(computation, steps, profile)
+    assembly.program()
+    return tuple(assembly.chains)
+
+
 class _Assembly:
     def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
         self.computation, self.profile = computation, profile
@@ -70,6 +78,7 @@ class _Assembly:
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.kernels: list[ir.Kernel] = []
+        self.chains: list[Chain] = []
         self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
         self.fast_math = _licensed(computation)
         self._check_inline()
@@ -184,6 +193,7 @@ class _Assembly:
         done = complete(spec, steps, bool(task.states), None, taken)
         frame = Frame(task, done, spec, target, tuple(self.places.values()))
         body = builder.chain(frame, 0) if roles is None else builder.all_roles(roles, frame)
+        self.chains += build.chains.values()
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)

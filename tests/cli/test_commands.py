@@ -175,7 +175,11 @@ def test_explain(gemm: str) -> None:
     for part in ("load A in shared", "A_shared", "threads", "transactions", "bank conflicts", "barriers"):
         assert part in text
     found = of_json(tilelang("explain", gemm, "-s", "simt", "--json", "-p", "simulated"))
-    assert found["kernels"][0]["threads"] == 16 and found["transactions"] and len(found["specs"]) == 7
+    assert found["kernels"][0]["threads"] == 16 and found["transactions"]
+    assert [s["step"] for s in found["steps"]][:3] == [None, "tile m=8 n=8 -> block", "accumulate in register"]
+    assert found["steps"][3]["axes"] == {"m": 8, "n": 8, "k": 4} and found["steps"][3]["level"] == "block"
+    kernel = found["kernels"][0]
+    assert kernel["threads_limit"] == 1024 and kernel["shared_bytes"] < kernel["shared_bytes_limit"] and kernel["register_bytes"]
     large = tilelang("explain", gemm, "-s", "simt", "-S", "M=100000")
     assert large.exit_code == 0 and "smaller sizes are simulated" in large.stdout
 
@@ -555,3 +559,21 @@ def test_bisect_blames_the_step_that_brings_the_fault_of_the_whole(tmp_path: Pat
     path.write_text(text.rstrip().removesuffix("vectorize j=4\n}") + "do opencl_mad4 (n=j)\n}\n")
     found = tilelang("bisect", str(path), "-s", "softmax_rows", "-p", "ampere", "--on", "simulator", "--size", "M=4", "--json")
     assert (of_json(found)["step"], "instruction-mismatch" in of_json(found)["fault"]) == (7, True)
+
+
+def test_explain_shows_the_steps_in_braces_beneath_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.tile"
+    steps = "split m=1; when can(no) { tile k=4 -> thread } else { tile k=1 -> thread }"
+    path.write_text(GEMM.replace("load A in shared\n", f"load A in shared layout (m, k) pad 1 {{ {steps} }}\n"))
+    lines = tilelang("explain", str(path), "-s", "simt", "-p", "simulated").stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("load A"))
+    column = lines[0].index("C  m")
+    assert [line[:column].rstrip() for line in lines[at : at + 4]] == [
+        "load A in shared layout (m, k) pad 1", "", "  split m=1", "  tile k=1 -> thread",
+    ]  # fmt: skip
+    assert [line[column:].split("  if ")[0] for line in lines[at + 1 : at + 4]] == [
+        "A  m:8 k:4  on block", "A  m:1 k:4  on block", "A  m:1 k:1  on thread",
+    ]  # fmt: skip
+    found = of_json(tilelang("explain", str(path), "-s", "simt", "-p", "simulated", "--json"))
+    (load,) = (s for s in found["steps"] if str(s["step"]).startswith("load A"))
+    assert [s["step"] for s in load["inside"]] == [None, "split m=1", "tile k=1 -> thread"] and load["inside"][1]["line"] == 10

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +10,12 @@ from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, wo
 from tilelang.cli.run import check_memory, tensor_bytes
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
+from tilelang.explain import Refinement, explain
 from tilelang.lowering import ir
+
+if TYPE_CHECKING:
+    from tilelang.machine import Profile
+    from tilelang.runtime import Resources
 
 # What is simulated for the counts: threads, and bytes of tensors.
 MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
@@ -37,20 +41,20 @@ def command(asked: Asked, barriers: bool, until: int | None, target: str, html: 
         return
     with working("simulating"):
         report = _counted(kernel)
+    found = facts(kernel, report)
     if is_json():
-        emit(_facts(kernel, report))
+        emit(found)
         return
-    parts = [kernel.schedule.explain(), "", buffer_table(kernel), "", thread_table(kernel), ""]
-    parts += [f"{k.name}: {note}" for k in kernel.program.kernels for note in k.notes]
-    parts += role_lines(kernel)
+    parts = [explain(kernel.schedule, kernel.refinements), "", buffer_table(found), "", thread_table(found), ""]
+    parts += [f"{k['name']}: {note}" for k in found["kernels"] for note in k["notes"]]
+    parts += role_lines(found)
     if barriers:
-        parts += [*barrier_lines(kernel), *phase_lines(kernel), ""]
+        parts += [*barrier_lines(found), *phase_lines(found), ""]
     if report is None:
         parts.append("too many threads, rounds or elements: smaller sizes are simulated for transactions and bank conflicts")
     else:
-        parts += access_tables(report)
+        parts += access_tables(found["transactions"], found["conflicts"])
     show("\n".join(parts).rstrip())
-    sys.exit(0)
 
 
 def _write_page(kernel: Any, path: str) -> None:
@@ -77,76 +81,65 @@ def _counted(kernel: Any) -> Any:
     return simulate(kernel) if small and executions(kernel.program) <= MOST_EXECUTIONS else None
 
 
-def buffer_table(kernel: Any) -> str:
-    """Every buffer with its bytes, and the sums against what the device has."""
-    facts, rows = kernel.target.profile, list[tuple[Any, ...]]()
-    for b in kernel.program.buffers:
-        rows.append(("global", b.name, b.role, str(b.dtype), _shape(b), b.bytes))
-    for k in kernel.program.kernels:
-        for b in (*k.shared, *k.registers):
-            rows.append((b.memory, b.name, k.name, str(b.dtype), _shape(b), b.bytes))
-    lines = [table(("memory", "buffer", "of", "type", "shape", "bytes"), rows), ""]
-    for k in kernel.program.kernels:
-        shared, limit = k.shared_bytes, facts.memory("shared").capacity_bytes if facts.has_memory("shared") else None
-        lines.append(f"{k.name}: shared {shared} bytes{f' of {limit} ({shared / limit:.0%})' if limit else ''} a block")
-        registers, most = (
-            sum(b.bytes for b in k.registers),
-            facts.memory("register").capacity_bytes if facts.has_memory("register") else None,
-        )
-        lines.append(f"{k.name}: registers {registers} bytes{f' of {most} ({registers / most:.0%})' if most else ''} a thread")
-    lines += [f"{r.kernel}: compiled for {facts.architecture}: {r}" for r in kernel.resources if str(r)]
-    return "\n".join(lines)
+def facts(kernel: Any, report: Any) -> dict[str, Any]:
+    """All that is known of a kernel, as JSON has it. report: the simulator's, or None."""
+    profile, program = kernel.target.profile, kernel.program
+    return {
+        "computation": kernel.computation.text,
+        "schedule": kernel.schedule.text,
+        "steps": [_refinement(r) for r in kernel.refinements],
+        "architecture": profile.architecture,
+        "buffers": [
+            *(_buffer(b, b.role) for b in program.buffers),
+            *(_buffer(b, k.name) for k in program.kernels for b in (*k.shared, *k.registers)),
+        ],
+        "kernels": [_kernel(k, r, profile) for k, r in zip(program.kernels, kernel.resources, strict=True)],
+        "transactions": accesses(report.transactions) if report is not None else None,
+        "conflicts": accesses(report.conflicts) if report is not None else None,
+    }
 
 
-def _shape(b: ir.Buffer) -> str:
-    return " x ".join(map(str, b.shape)) or "1"
+def _refinement(r: Refinement) -> dict[str, Any]:
+    """A step with the spec after it, and the steps in its braces."""
+    span = getattr(r.step, "span", None)
+    return {
+        "step": r.head or None, "implied": r.implied, "line": span.line if span else None, "spec": str(r.spec), "level": r.spec.level,
+        "axes": {a.name: a.extent for a in r.spec.axes}, "residences": list(r.spec.residences), "inside": [*map(_refinement, r.inside)],
+    }  # fmt: skip
 
 
-def thread_table(kernel: Any) -> str:
-    """The grid and the threads of each kernel."""
-    most = kernel.target.profile.max_block_threads
-    rows = [(r.kernel, " x ".join(map(str, r.grid)), r.threads, most) for r in kernel.resources]
-    return table(("kernel", "blocks", "threads", "at most"), rows)
+def _buffer(b: ir.Buffer, of: str) -> dict[str, Any]:
+    """A buffer. of: its role in the program, or the kernel that has it."""
+    return {"name": b.name, "memory": b.memory, "of": of, "type": str(b.dtype), "shape": list(b.shape), "bytes": b.bytes}
 
 
-def barrier_lines(kernel: Any) -> list[str]:
-    """Every barrier, and the two accesses that need it."""
-    lines = []
-    for k in kernel.program.kernels:
-        found = [s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]
-        lines.append(f"{k.name}: {len(found)} barriers")
-        for number, barrier in enumerate(found, 1):
-            lines += [f"  {number}. {' and '.join(barrier.memory)}", *(f"       {reason}" for reason in barrier.reasons)]
-    return lines
+def _kernel(k: ir.Kernel, used: Resources, profile: Profile) -> dict[str, Any]:
+    """What a kernel uses, and of how much: None where the profile or the compiler does not say."""
+    limits = {name: profile.memory(name).capacity_bytes if profile.has_memory(name) else None for name in ("shared", "register")}
+    return {
+        "name": k.name, "grid": list(used.grid), "threads": used.threads, "threads_limit": profile.max_block_threads,
+        "shared_bytes": k.shared_bytes, "shared_bytes_limit": limits["shared"],
+        "register_bytes": sum(b.bytes for b in k.registers), "register_bytes_limit": limits["register"],
+        "registers": used.registers, "spill_store_bytes": used.spill_store_bytes, "spill_load_bytes": used.spill_load_bytes,
+        "compiled": str(used) or None, "notes": list(k.notes),
+        "roles": [{"name": o.name, "first": o.first, "threads": o.threads, "registers": o.registers} for o in k.roles],
+        "barriers": [
+            {"memory": list(s.memory), "reasons": list(s.reasons)} for s in ir.statements(k.body) if isinstance(s, ir.Barrier)
+        ],
+        "phases": [_phases(k, s.phases) for s in ir.statements(k.body) if isinstance(s, ir.InitPhases)],
+    }  # fmt: skip
 
 
-def role_lines(kernel: Any) -> list[str]:
-    """The roles of each kernel: their threads and budgets."""
-    rows = [
-        (k.name, r.name, f"{r.first}..{r.first + r.threads}", r.registers if r.registers is not None else "")
-        for k in kernel.program.kernels
-        for r in k.roles
-    ]
-    return [table(("kernel", "role", "threads", "registers"), rows), ""] if rows else []
-
-
-def phase_lines(kernel: Any) -> list[str]:
-    """Every ring's barriers between roles: who arrives, who awaits, and what they order."""
-    lines = []
-    for k in kernel.program.kernels:
-        for made in (s for s in ir.statements(k.body) if isinstance(s, ir.InitPhases)):
-            arriving = [r for r in k.roles if any(_arrives(s, made.phases) for s in ir.statements(r.body))]
-            waiting = [
-                r for r in k.roles if any(isinstance(s, ir.Await) and s.phases is made.phases for s in ir.statements(r.body))
-            ]
-            who = f"{' and '.join(r.name for r in arriving)} arrives, {' and '.join(r.name for r in waiting)} awaits"
-            lines.append(f"{k.name}: {made.phases.name}, {made.phases.elements} slots: {who}")
-            lines += [f"       {text}" for a in arriving for b in waiting for text in _shared_between(a, b)]
-    return lines
-
-
-def _arrives(stmt: ir.Stmt, phases: ir.Buffer) -> bool:
-    return isinstance(stmt, ir.Arrive) and stmt.phases is phases
+def _phases(k: ir.Kernel, phases: ir.Buffer) -> dict[str, Any]:
+    """The barriers of a ring between roles: who arrives, who awaits, and what they order."""
+    arrives, awaits = (
+        [r for r in k.roles if any(isinstance(s, kind) and s.phases is phases for s in ir.statements(r.body))]
+        for kind in (ir.Arrive, ir.Await)
+    )
+    return {
+        "name": phases.name, "slots": phases.elements, "arrives": [r.name for r in arrives], "awaits": [r.name for r in awaits],
+        "orders": [text for a in arrives for b in awaits for text in _shared_between(a, b)],
+    }  # fmt: skip
 
 
 def _shared_between(first: ir.Role, second: ir.Role) -> list[str]:
@@ -163,24 +156,50 @@ def _shared_between(first: ir.Role, second: ir.Role) -> list[str]:
     ]
 
 
-def _facts(kernel: Any, report: Any) -> dict[str, Any]:
-    """The same as JSON."""
-    buffers = [b for k in kernel.program.kernels for b in (*k.shared, *k.registers)]
-    return {
-        "computation": kernel.computation.text,
-        "schedule": kernel.schedule.text,
-        "specs": [str(s) for s in kernel.schedule.specs],
-        "buffers": [
-            {"name": b.name, "memory": b.memory, "type": str(b.dtype), "shape": list(b.shape), "bytes": b.bytes}
-            for b in (*kernel.program.buffers, *buffers)
-        ],
-        "kernels": [
-            {"name": r.kernel, "grid": list(r.grid), "threads": r.threads, "shared_bytes": r.shared_bytes,
-             "registers": r.registers, "spill_store_bytes": r.spill_store_bytes, "spill_load_bytes": r.spill_load_bytes,
-             "roles": [{"name": o.name, "first": o.first, "threads": o.threads, "registers": o.registers} for o in k.roles],
-             "barriers": [list(s.reasons) for s in ir.statements(k.body) if isinstance(s, ir.Barrier)]}
-            for k, r in zip(kernel.program.kernels, kernel.resources, strict=True)
-        ],
-        "transactions": accesses(report.transactions) if report is not None else None,
-        "conflicts": accesses(report.conflicts) if report is not None else None,
-    }  # fmt: skip
+def buffer_table(found: dict[str, Any]) -> str:
+    """Every buffer with its bytes, and the sums against what the device has."""
+    rows = [(b["memory"], b["name"], b["of"], b["type"], " x ".join(map(str, b["shape"])) or "1", b["bytes"])
+            for b in found["buffers"]]  # fmt: skip
+    lines = [table(("memory", "buffer", "of", "type", "shape", "bytes"), rows), ""]
+    for k in found["kernels"]:
+        for what, key, each in (("shared", "shared_bytes", "block"), ("registers", "register_bytes", "thread")):
+            used, limit = k[key], k[f"{key}_limit"]
+            lines.append(f"{k['name']}: {what} {used} bytes{f' of {limit} ({used / limit:.0%})' if limit else ''} a {each}")
+    lines += [f"{k['name']}: compiled for {found['architecture']}: {k['compiled']}" for k in found["kernels"] if k["compiled"]]
+    return "\n".join(lines)
+
+
+def thread_table(found: dict[str, Any]) -> str:
+    """The grid and the threads of each kernel."""
+    rows = [(k["name"], " x ".join(map(str, k["grid"])), k["threads"], k["threads_limit"]) for k in found["kernels"]]
+    return table(("kernel", "blocks", "threads", "at most"), rows)
+
+
+def barrier_lines(found: dict[str, Any]) -> list[str]:
+    """Every barrier, and the two accesses that need it."""
+    lines = []
+    for k in found["kernels"]:
+        lines.append(f"{k['name']}: {len(k['barriers'])} barriers")
+        for number, barrier in enumerate(k["barriers"], 1):
+            lines += [f"  {number}. {' and '.join(barrier['memory'])}", *(f"       {reason}" for reason in barrier["reasons"])]
+    return lines
+
+
+def role_lines(found: dict[str, Any]) -> list[str]:
+    """The roles of each kernel: their threads and budgets."""
+    rows = [
+        (k["name"], r["name"], f"{r['first']}..{r['first'] + r['threads']}", r["registers"] if r["registers"] is not None else "")
+        for k in found["kernels"]
+        for r in k["roles"]
+    ]
+    return [table(("kernel", "role", "threads", "registers"), rows), ""] if rows else []
+
+
+def phase_lines(found: dict[str, Any]) -> list[str]:
+    """Every ring's barriers between roles."""
+    lines = []
+    for k in found["kernels"]:
+        for p in k["phases"]:
+            who = f"{' and '.join(p['arrives'])} arrives, {' and '.join(p['awaits'])} awaits"
+            lines += [f"{k['name']}: {p['name']}, {p['slots']} slots: {who}", *(f"       {text}" for text in p["orders"])]
+    return lines

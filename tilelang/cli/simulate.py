@@ -33,15 +33,16 @@ def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     with working("simulating"):
         report = simulate(kernel, order="late" if late else "early", **given)
         right = reference.compare(kernel.computation, given, report.outputs, error_ulps=kernel.schedule.error_ulps)
+    transactions, conflicts = accesses(report.transactions), accesses(report.conflicts)
     if is_json():
         emit(
             {
                 "target": str(kernel.target), "right": bool(right), "findings": [str(f) for f in report.findings],
-                "counts": report.counts, "transactions": accesses(report.transactions), "conflicts": accesses(report.conflicts),
+                "counts": report.counts, "transactions": transactions, "conflicts": conflicts,
             }
         )  # fmt: skip
     else:
-        show("\n".join([str(report), str(right), "", *access_tables(report)]))
+        show("\n".join([str(report), str(right), "", *access_tables(transactions, conflicts)]))
     sys.exit(RIGHT if right and not report.counts else WRONG)
 
 
@@ -56,17 +57,17 @@ def accesses(counts: Any) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def access_tables(report: Any) -> list[str]:
+def access_tables(transactions: list[dict[str, Any]], conflicts: list[dict[str, Any]]) -> list[str]:
     """Transactions of global memory and conflicts of shared memory: the accesses of one step to one buffer together."""
     parts = []
     for title, counts in (
-        ("global memory: transactions", report.transactions),
-        ("shared memory: extra phases by bank conflicts", report.conflicts),
+        ("global memory: transactions", transactions),
+        ("shared memory: extra phases by bank conflicts", conflicts),
     ):
         sums: dict[tuple[str, str, str], list[int]] = {}
         for c in counts:
-            found = sums.setdefault((c.buffer, c.access, str(c.span.line) if c.span else "implied"), [0, 0])
-            found[0], found[1] = found[0] + c.requests, found[1] + c.total
+            found = sums.setdefault((c["buffer"], c["access"], str(c["line"] or "implied")), [0, 0])
+            found[0], found[1] = found[0] + c["requests"], found[1] + c["total"]
         rows = [(*key, n, total, round(total / max(1, n), 2)) for key, (n, total) in sums.items()]
         if rows:
             parts.append(table(("buffer", "access", "line", "requests", "total", "each"), rows, title) + "\n")

@@ -10,7 +10,7 @@ from typing import Any
 from tilelang.cli.page.html import Html, data
 from tilelang.cli.page.record import Record
 from tilelang.errors import Span
-from tilelang.explain import refinements
+from tilelang.explain import Refinement, flat
 from tilelang.lowering import ir
 from tilelang.runtime import Kernel
 from tilelang.steps import Split, Step
@@ -22,7 +22,7 @@ class Contents:
 
     kernel: Kernel
     record: Record
-    steps: list[tuple[Step | None, Any]]
+    steps: list[tuple[Refinement, int]]  # with how deep it stands in braces
     places: list[Span | None]  # where each step is written; an implied walk stands where the step above it does
     names: dict[str, str]  # files by their last name
     figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
@@ -42,8 +42,8 @@ class Contents:
         return {name: threads for name, threads in known if threads < kernel.threads}
 
     def step_of(self, span: Span | None) -> str | None:
-        """The one step written at a place, or with braces that are; None where there are several, or none."""
-        found = [step for step, _ in self.steps if step is not None and span is not None and span in spans(step)]
+        """The one step of the schedule written at a place, or with braces that are; None where there are several, or none."""
+        found = [r.step for r, depth in self.steps if not depth and r.step is not None and span in spans(r.step)]
         return str(found[0]) if len(found) == 1 else None
 
     def place(self, span: Span | None) -> str:
@@ -52,19 +52,19 @@ class Contents:
 
 def contents(kernel: Kernel, record: Record) -> Contents:
     """The contents of a page."""
-    steps = list(refinements(kernel.schedule))
     found: set[Span | None] = {span for step in kernel.schedule.steps for span in spans(step)}
     found |= {getattr(s, "span", None) for k in kernel.program.kernels for s in ir.statements(k.body)}
     files = sorted({s.file for s in found if s is not None}, key=lambda f: (-len(f), f))
-    return Contents(kernel, record, steps, _places([step for step, _ in steps]), {f: os.path.basename(f) or f for f in files})
+    steps = list(flat(kernel.refinements))
+    return Contents(kernel, record, steps, _places(kernel.refinements), {f: os.path.basename(f) or f for f in files})
 
 
-def _places(steps: Sequence[Step | None]) -> list[Span | None]:
+def _places(refined: Sequence[Refinement], above: Span | None = None) -> list[Span | None]:
     found: list[Span | None] = []
-    above: Span | None = None
-    for step in steps:
-        above = getattr(step, "span", None) or above
-        found.append(above if isinstance(step, Split) else getattr(step, "span", None))
+    for r in refined:
+        own: Span | None = getattr(r.step, "span", None)
+        above = own or above
+        found += [above if isinstance(r.step, Split) else own, *_places(r.inside, above)]
     return found
 
 

@@ -107,8 +107,9 @@ def units_section(c: Contents) -> Html:
     """The spreads of the main chain, each with a picture of the outputs by the unit that stores them."""
     parts: list[Any] = []
     drawn = 0
-    for step, _ in c.steps:
-        if not isinstance(step, Tile):
+    for r, depth in c.steps:
+        step = r.step
+        if depth or not isinstance(step, Tile):
             continue
         pictures = _spread(c, step, drawn)
         drawn += len(pictures)

@@ -20,32 +20,29 @@ OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # what h
 
 def steps_section(c: Contents) -> Html:
     """The steps with the spec after each: what is left of each axis, on which level, what lives where."""
-    axes: list[str] = []
-    for _, spec in c.steps:
-        axes += [a.name for a in spec.axes if a.name not in axes]
-    reduced = {a.name for _, spec in c.steps for a in spec.axes if a.reduction}
+    specs = [r.spec for r, _ in c.steps]
+    axes = list(dict.fromkeys(a.name for spec in specs for a in spec.axes))
+    reduced = {a.name for spec in specs for a in spec.axes if a.reduction}
     rows = []
-    before: dict[str, int] = {}
-    for number, (step, spec) in enumerate(c.steps):
-        left = {a.name: a.extent for a in spec.axes}
-        implied = bool(getattr(step, "implied", False))
-        span = getattr(step, "span", None)
-        said = "the whole computation" if step is None else str(step)
+    before: dict[int, dict[str, int]] = {}  # what was left of each axis, by how deep the steps stand
+    for number, (r, depth) in enumerate(c.steps):
+        left = {a.name: a.extent for a in r.spec.axes}
+        whole = f"all of {r.spec.title}" if depth else "the whole computation"
         rows_lit = " ".join(_rows_of(c, number))
-        head = (
-            tag("button", said, type="button", class_="step", data_rows=rows_lit, id=f"step-{number}")
-            if rows_lit
-            else tag("code", said, class_="step", id=f"step-{number}")
-        )
-        cells = [_extent_cell(left.get(a), before.get(a)) for a in axes]
-        note = "implied" if implied else c.place(span)
-        rows.append([head, tag("span", note, class_="quiet"), spec.level, *cells, ", ".join(spec.residences)])
-        before = left
+        lit: dict[str, Any] = {"type": "button", "data_rows": rows_lit} if rows_lit else {}
+        indented = f"margin-left:{1.2 * depth:.1f}rem" if depth else None
+        head = tag("button" if rows_lit else "code", r.head or whole, class_="step", id=f"step-{number}", style=indented, **lit)
+        known = before.get(depth, {}) if r.step is not None else {}
+        cells = [_extent_cell(left.get(a), known.get(a)) for a in axes]
+        note = "implied" if r.implied else c.place(getattr(r.step, "span", None))
+        rows.append([head, tag("span", note, class_="quiet"), r.spec.level, *cells, ", ".join(r.spec.residences)])
+        before[depth] = left
     heads = ["step", "written at", "level", *(f"{a} (reduced)" if a in reduced else a for a in axes), "lives in"]
     means = tag("pre", tag("code", c.kernel.computation.text.rstrip("\n")))
     lead = (
-        "What is left of each axis after each step, for one unit of the level. A step lights the loops that it became, and the lines "
-        "of the work that it divided."
+        "What is left of each axis after each step, for one unit of the level; steps in braces stand beneath the step that they are "
+        "of, with what is left of what it moves or makes. A step lights the loops that it became, and the lines of the work that it "
+        "divided."
     )
     return tag(
         "section", tag("h2", "Steps"), means, tag("p", lead, class_="lead"), table(heads, rows, class_="steps"), id="steps"
@@ -60,7 +57,7 @@ def _extent_cell(now: int | None, before: int | None) -> Any:
 
 def _rows_of(c: Contents, at: int) -> list[str]:
     """The rows of the trees whose statements come from a step, from the braces below it, or do work that it divided."""
-    (step, _), place = c.steps[at], c.places[at]
+    step, place = c.steps[at][0].step, c.places[at]
     written = spans(step) if step is not None else set()
     found = []
     for number, kernel in enumerate(c.kernel.program.kernels):
@@ -76,7 +73,7 @@ def _rows_of(c: Contents, at: int) -> list[str]:
 
 def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
     """The steps that a row comes from, and the others that divided its work, as attributes of the row."""
-    own = [f"step-{n}" for n, (step, _) in enumerate(c.steps) if step is not None and row.span in spans(step)]
+    own = [f"step-{n}" for n, (r, _) in enumerate(c.steps) if r.step is not None and row.span in spans(r.step)]
     around = [f"step-{n}" for n, place in enumerate(c.places) if place in row.around and f"step-{n}" not in own]
     return {"data_steps": " ".join(own) or None, "data_around": " ".join(around) or None}
 
