@@ -61,7 +61,7 @@ def gemm_simt(c: tl.Tensor, m: int = 128, n: int = 128, k: int = 8, columns: int
               steps=tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4))
         .load("B", tl.shared, ahead=1, steps=tl.move().tile(k=1, n=4).to(tl.thread).vectorize(n=4))
         .tile(m=64, n=columns).to(tl.warp)
-        .split(k=1, unroll=True)
+        .split(k=1)
         .load("A", tl.register, steps=tl.move().vectorize(m=4))
         .load("B", tl.register, steps=tl.move().vectorize(n=4))
         .split(m=32, n=columns // 2)

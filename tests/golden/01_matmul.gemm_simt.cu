@@ -55,73 +55,73 @@ C(
     __shared__ float B_shared[512] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
-    float C_state[64] __attribute__((aligned(64)));
-    float B_register[8];
+    float4 C_state_0_0_0, C_state_0_0_1, C_state_0_0_2, C_state_0_0_3, C_state_0_1_0, C_state_0_1_1, C_state_0_1_2, C_state_0_1_3;
+    float4 C_state_1_0_0, C_state_1_0_1, C_state_1_0_2, C_state_1_0_3, C_state_1_1_0, C_state_1_1_1, C_state_1_1_2, C_state_1_1_3;
     float4 A_staged_0, A_staged_1, A_staged_2, A_staged_3;
-    C_state[0] = 0.0f;
-    C_state[1] = 0.0f;
-    C_state[2] = 0.0f;
-    C_state[3] = 0.0f;
-    C_state[4] = 0.0f;
-    C_state[5] = 0.0f;
-    C_state[6] = 0.0f;
-    C_state[7] = 0.0f;
-    C_state[8] = 0.0f;
-    C_state[9] = 0.0f;
-    C_state[10] = 0.0f;
-    C_state[11] = 0.0f;
-    C_state[12] = 0.0f;
-    C_state[13] = 0.0f;
-    C_state[14] = 0.0f;
-    C_state[15] = 0.0f;
-    C_state[16] = 0.0f;
-    C_state[17] = 0.0f;
-    C_state[18] = 0.0f;
-    C_state[19] = 0.0f;
-    C_state[20] = 0.0f;
-    C_state[21] = 0.0f;
-    C_state[22] = 0.0f;
-    C_state[23] = 0.0f;
-    C_state[24] = 0.0f;
-    C_state[25] = 0.0f;
-    C_state[26] = 0.0f;
-    C_state[27] = 0.0f;
-    C_state[28] = 0.0f;
-    C_state[29] = 0.0f;
-    C_state[30] = 0.0f;
-    C_state[31] = 0.0f;
-    C_state[32] = 0.0f;
-    C_state[33] = 0.0f;
-    C_state[34] = 0.0f;
-    C_state[35] = 0.0f;
-    C_state[36] = 0.0f;
-    C_state[37] = 0.0f;
-    C_state[38] = 0.0f;
-    C_state[39] = 0.0f;
-    C_state[40] = 0.0f;
-    C_state[41] = 0.0f;
-    C_state[42] = 0.0f;
-    C_state[43] = 0.0f;
-    C_state[44] = 0.0f;
-    C_state[45] = 0.0f;
-    C_state[46] = 0.0f;
-    C_state[47] = 0.0f;
-    C_state[48] = 0.0f;
-    C_state[49] = 0.0f;
-    C_state[50] = 0.0f;
-    C_state[51] = 0.0f;
-    C_state[52] = 0.0f;
-    C_state[53] = 0.0f;
-    C_state[54] = 0.0f;
-    C_state[55] = 0.0f;
-    C_state[56] = 0.0f;
-    C_state[57] = 0.0f;
-    C_state[58] = 0.0f;
-    C_state[59] = 0.0f;
-    C_state[60] = 0.0f;
-    C_state[61] = 0.0f;
-    C_state[62] = 0.0f;
-    C_state[63] = 0.0f;
+    C_state_0_0_0[0] = 0.0f;
+    C_state_0_0_0[1] = 0.0f;
+    C_state_0_0_0[2] = 0.0f;
+    C_state_0_0_0[3] = 0.0f;
+    C_state_0_0_1[0] = 0.0f;
+    C_state_0_0_1[1] = 0.0f;
+    C_state_0_0_1[2] = 0.0f;
+    C_state_0_0_1[3] = 0.0f;
+    C_state_0_0_2[0] = 0.0f;
+    C_state_0_0_2[1] = 0.0f;
+    C_state_0_0_2[2] = 0.0f;
+    C_state_0_0_2[3] = 0.0f;
+    C_state_0_0_3[0] = 0.0f;
+    C_state_0_0_3[1] = 0.0f;
+    C_state_0_0_3[2] = 0.0f;
+    C_state_0_0_3[3] = 0.0f;
+    C_state_0_1_0[0] = 0.0f;
+    C_state_0_1_0[1] = 0.0f;
+    C_state_0_1_0[2] = 0.0f;
+    C_state_0_1_0[3] = 0.0f;
+    C_state_0_1_1[0] = 0.0f;
+    C_state_0_1_1[1] = 0.0f;
+    C_state_0_1_1[2] = 0.0f;
+    C_state_0_1_1[3] = 0.0f;
+    C_state_0_1_2[0] = 0.0f;
+    C_state_0_1_2[1] = 0.0f;
+    C_state_0_1_2[2] = 0.0f;
+    C_state_0_1_2[3] = 0.0f;
+    C_state_0_1_3[0] = 0.0f;
+    C_state_0_1_3[1] = 0.0f;
+    C_state_0_1_3[2] = 0.0f;
+    C_state_0_1_3[3] = 0.0f;
+    C_state_1_0_0[0] = 0.0f;
+    C_state_1_0_0[1] = 0.0f;
+    C_state_1_0_0[2] = 0.0f;
+    C_state_1_0_0[3] = 0.0f;
+    C_state_1_0_1[0] = 0.0f;
+    C_state_1_0_1[1] = 0.0f;
+    C_state_1_0_1[2] = 0.0f;
+    C_state_1_0_1[3] = 0.0f;
+    C_state_1_0_2[0] = 0.0f;
+    C_state_1_0_2[1] = 0.0f;
+    C_state_1_0_2[2] = 0.0f;
+    C_state_1_0_2[3] = 0.0f;
+    C_state_1_0_3[0] = 0.0f;
+    C_state_1_0_3[1] = 0.0f;
+    C_state_1_0_3[2] = 0.0f;
+    C_state_1_0_3[3] = 0.0f;
+    C_state_1_1_0[0] = 0.0f;
+    C_state_1_1_0[1] = 0.0f;
+    C_state_1_1_0[2] = 0.0f;
+    C_state_1_1_0[3] = 0.0f;
+    C_state_1_1_1[0] = 0.0f;
+    C_state_1_1_1[1] = 0.0f;
+    C_state_1_1_1[2] = 0.0f;
+    C_state_1_1_1[3] = 0.0f;
+    C_state_1_1_2[0] = 0.0f;
+    C_state_1_1_2[1] = 0.0f;
+    C_state_1_1_2[2] = 0.0f;
+    C_state_1_1_2[3] = 0.0f;
+    C_state_1_1_3[0] = 0.0f;
+    C_state_1_1_3[1] = 0.0f;
+    C_state_1_1_3[2] = 0.0f;
+    C_state_1_1_3[3] = 0.0f;
     for (int m_round = 0; m_round < 4; ++m_round) {
         float4 A_shared_lanes = m_round * 16 + thread / 2 < 17 ? *(const float4_u*)(A + m_round * 176 + thread / 2 * 11 + thread % 2 * 4) : float4(0.0f);
         A_shared[thread % 2 * 272 + m_round * 16 + thread / 2] = A_shared_lanes[0];
@@ -154,421 +154,75 @@ C(
         }
         async_commit();
         __syncthreads();  // write of B_shared[0, k_round * 4 + thread // 8, thread % 8 * 4 + piece_1] at examples/01_matmul.py:62, then read of B_shared[k, k_1, B_r * 16 + thread % 4 * 4 + lane_4] at examples/01_matmul.py:66
-        float4 A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4);
-        float4 A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 32);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 16);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 68);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 100);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 32);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 48);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 136);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 168);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 64);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 80);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 204);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 236);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 96);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 112);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 272);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 304);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 128);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 144);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 340);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 372);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 160);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 176);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 408);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 440);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 192);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 208);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
-        }
-        A_register_0 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 476);
-        A_register_1 = *(const float4*)(A_shared + k * 544 + thread / 4 * 4 + 508);
-        *(float4_u*)(B_register) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 224);
-        *(float4_u*)(B_register + 4) = *(const float4*)(B_shared + k * 256 + thread % 4 * 4 + 240);
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1] = C_state[n_1] + A_register_0[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 4] = C_state[n_1 + 4] + A_register_0[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 8] = C_state[n_1 + 8] + A_register_0[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 12] = C_state[n_1 + 12] + A_register_0[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 16] = C_state[n_1 + 16] + A_register_0[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 20] = C_state[n_1 + 20] + A_register_0[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 24] = C_state[n_1 + 24] + A_register_0[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 28] = C_state[n_1 + 28] + A_register_0[3] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 32] = C_state[n_1 + 32] + A_register_1[0] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 36] = C_state[n_1 + 36] + A_register_1[1] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 40] = C_state[n_1 + 40] + A_register_1[2] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 44] = C_state[n_1 + 44] + A_register_1[3] * B_register[n_1];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 48] = C_state[n_1 + 48] + A_register_1[0] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 52] = C_state[n_1 + 52] + A_register_1[1] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 56] = C_state[n_1 + 56] + A_register_1[2] * B_register[n_1 + 4];
-        }
-        for (int n_1 = 0; n_1 < 4; ++n_1) {
-            C_state[n_1 + 60] = C_state[n_1 + 60] + A_register_1[3] * B_register[n_1 + 4];
+        for (int k_1 = 0; k_1 < 8; ++k_1) {
+            float4 A_register_0 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
+            float4 A_register_1 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);
+            float4 B_register_0 = *(const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4);
+            float4 B_register_1 = *(const float4*)(B_shared + k * 256 + k_1 * 32 + thread % 4 * 4 + 16);
+            C_state_0_0_0[0] = C_state_0_0_0[0] + A_register_0[0] * B_register_0[0];
+            C_state_0_0_0[1] = C_state_0_0_0[1] + A_register_0[0] * B_register_0[1];
+            C_state_0_0_0[2] = C_state_0_0_0[2] + A_register_0[0] * B_register_0[2];
+            C_state_0_0_0[3] = C_state_0_0_0[3] + A_register_0[0] * B_register_0[3];
+            C_state_0_0_1[0] = C_state_0_0_1[0] + A_register_0[1] * B_register_0[0];
+            C_state_0_0_1[1] = C_state_0_0_1[1] + A_register_0[1] * B_register_0[1];
+            C_state_0_0_1[2] = C_state_0_0_1[2] + A_register_0[1] * B_register_0[2];
+            C_state_0_0_1[3] = C_state_0_0_1[3] + A_register_0[1] * B_register_0[3];
+            C_state_0_0_2[0] = C_state_0_0_2[0] + A_register_0[2] * B_register_0[0];
+            C_state_0_0_2[1] = C_state_0_0_2[1] + A_register_0[2] * B_register_0[1];
+            C_state_0_0_2[2] = C_state_0_0_2[2] + A_register_0[2] * B_register_0[2];
+            C_state_0_0_2[3] = C_state_0_0_2[3] + A_register_0[2] * B_register_0[3];
+            C_state_0_0_3[0] = C_state_0_0_3[0] + A_register_0[3] * B_register_0[0];
+            C_state_0_0_3[1] = C_state_0_0_3[1] + A_register_0[3] * B_register_0[1];
+            C_state_0_0_3[2] = C_state_0_0_3[2] + A_register_0[3] * B_register_0[2];
+            C_state_0_0_3[3] = C_state_0_0_3[3] + A_register_0[3] * B_register_0[3];
+            C_state_0_1_0[0] = C_state_0_1_0[0] + A_register_0[0] * B_register_1[0];
+            C_state_0_1_0[1] = C_state_0_1_0[1] + A_register_0[0] * B_register_1[1];
+            C_state_0_1_0[2] = C_state_0_1_0[2] + A_register_0[0] * B_register_1[2];
+            C_state_0_1_0[3] = C_state_0_1_0[3] + A_register_0[0] * B_register_1[3];
+            C_state_0_1_1[0] = C_state_0_1_1[0] + A_register_0[1] * B_register_1[0];
+            C_state_0_1_1[1] = C_state_0_1_1[1] + A_register_0[1] * B_register_1[1];
+            C_state_0_1_1[2] = C_state_0_1_1[2] + A_register_0[1] * B_register_1[2];
+            C_state_0_1_1[3] = C_state_0_1_1[3] + A_register_0[1] * B_register_1[3];
+            C_state_0_1_2[0] = C_state_0_1_2[0] + A_register_0[2] * B_register_1[0];
+            C_state_0_1_2[1] = C_state_0_1_2[1] + A_register_0[2] * B_register_1[1];
+            C_state_0_1_2[2] = C_state_0_1_2[2] + A_register_0[2] * B_register_1[2];
+            C_state_0_1_2[3] = C_state_0_1_2[3] + A_register_0[2] * B_register_1[3];
+            C_state_0_1_3[0] = C_state_0_1_3[0] + A_register_0[3] * B_register_1[0];
+            C_state_0_1_3[1] = C_state_0_1_3[1] + A_register_0[3] * B_register_1[1];
+            C_state_0_1_3[2] = C_state_0_1_3[2] + A_register_0[3] * B_register_1[2];
+            C_state_0_1_3[3] = C_state_0_1_3[3] + A_register_0[3] * B_register_1[3];
+            C_state_1_0_0[0] = C_state_1_0_0[0] + A_register_1[0] * B_register_0[0];
+            C_state_1_0_0[1] = C_state_1_0_0[1] + A_register_1[0] * B_register_0[1];
+            C_state_1_0_0[2] = C_state_1_0_0[2] + A_register_1[0] * B_register_0[2];
+            C_state_1_0_0[3] = C_state_1_0_0[3] + A_register_1[0] * B_register_0[3];
+            C_state_1_0_1[0] = C_state_1_0_1[0] + A_register_1[1] * B_register_0[0];
+            C_state_1_0_1[1] = C_state_1_0_1[1] + A_register_1[1] * B_register_0[1];
+            C_state_1_0_1[2] = C_state_1_0_1[2] + A_register_1[1] * B_register_0[2];
+            C_state_1_0_1[3] = C_state_1_0_1[3] + A_register_1[1] * B_register_0[3];
+            C_state_1_0_2[0] = C_state_1_0_2[0] + A_register_1[2] * B_register_0[0];
+            C_state_1_0_2[1] = C_state_1_0_2[1] + A_register_1[2] * B_register_0[1];
+            C_state_1_0_2[2] = C_state_1_0_2[2] + A_register_1[2] * B_register_0[2];
+            C_state_1_0_2[3] = C_state_1_0_2[3] + A_register_1[2] * B_register_0[3];
+            C_state_1_0_3[0] = C_state_1_0_3[0] + A_register_1[3] * B_register_0[0];
+            C_state_1_0_3[1] = C_state_1_0_3[1] + A_register_1[3] * B_register_0[1];
+            C_state_1_0_3[2] = C_state_1_0_3[2] + A_register_1[3] * B_register_0[2];
+            C_state_1_0_3[3] = C_state_1_0_3[3] + A_register_1[3] * B_register_0[3];
+            C_state_1_1_0[0] = C_state_1_1_0[0] + A_register_1[0] * B_register_1[0];
+            C_state_1_1_0[1] = C_state_1_1_0[1] + A_register_1[0] * B_register_1[1];
+            C_state_1_1_0[2] = C_state_1_1_0[2] + A_register_1[0] * B_register_1[2];
+            C_state_1_1_0[3] = C_state_1_1_0[3] + A_register_1[0] * B_register_1[3];
+            C_state_1_1_1[0] = C_state_1_1_1[0] + A_register_1[1] * B_register_1[0];
+            C_state_1_1_1[1] = C_state_1_1_1[1] + A_register_1[1] * B_register_1[1];
+            C_state_1_1_1[2] = C_state_1_1_1[2] + A_register_1[1] * B_register_1[2];
+            C_state_1_1_1[3] = C_state_1_1_1[3] + A_register_1[1] * B_register_1[3];
+            C_state_1_1_2[0] = C_state_1_1_2[0] + A_register_1[2] * B_register_1[0];
+            C_state_1_1_2[1] = C_state_1_1_2[1] + A_register_1[2] * B_register_1[1];
+            C_state_1_1_2[2] = C_state_1_1_2[2] + A_register_1[2] * B_register_1[2];
+            C_state_1_1_2[3] = C_state_1_1_2[3] + A_register_1[2] * B_register_1[3];
+            C_state_1_1_3[0] = C_state_1_1_3[0] + A_register_1[3] * B_register_1[0];
+            C_state_1_1_3[1] = C_state_1_1_3[1] + A_register_1[3] * B_register_1[1];
+            C_state_1_1_3[2] = C_state_1_1_3[2] + A_register_1[3] * B_register_1[2];
+            C_state_1_1_3[3] = C_state_1_1_3[3] + A_register_1[3] * B_register_1[3];
         }
         if (k < 1) {
             const int k_next = k + 1;
@@ -592,73 +246,73 @@ C(
     }
     if (thread / 4 * 4 < 17) {
         if (block_x * 32 + thread % 4 * 4 < 34) {
-            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4) = *(const float4*)(C_state);
+            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4) = C_state_0_0_0;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 37) {
-                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4, *(const float4*)(C_state), 37 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4, C_state_0_0_0, 37 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 16) {
         if (block_x * 32 + thread % 4 * 4 < 34) {
-            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37) = *(const float4*)(C_state + 4);
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37) = C_state_0_0_1;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 37) {
-                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37, *(const float4*)(C_state + 4), 37 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 37, C_state_0_0_1, 37 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 15) {
         if (block_x * 32 + thread % 4 * 4 < 34) {
-            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74) = *(const float4*)(C_state + 8);
+            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74) = C_state_0_0_2;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 37) {
-                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74, *(const float4*)(C_state + 8), 37 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 74, C_state_0_0_2, 37 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 14) {
         if (block_x * 32 + thread % 4 * 4 < 34) {
-            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111) = *(const float4*)(C_state + 12);
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111) = C_state_0_0_3;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 37) {
-                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111, *(const float4*)(C_state + 12), 37 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 111, C_state_0_0_3, 37 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 17) {
         if (block_x * 32 + thread % 4 * 4 < 18) {
-            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16) = *(const float4*)(C_state + 16);
+            *(float4*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16) = C_state_0_1_0;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 21) {
-                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16, *(const float4*)(C_state + 16), 21 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 16, C_state_0_1_0, 21 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 16) {
         if (block_x * 32 + thread % 4 * 4 < 18) {
-            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53) = *(const float4*)(C_state + 20);
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53) = C_state_0_1_1;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 21) {
-                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53, *(const float4*)(C_state + 20), 21 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 53, C_state_0_1_1, 21 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 15) {
         if (block_x * 32 + thread % 4 * 4 < 18) {
-            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90) = *(const float4*)(C_state + 24);
+            *(float4_u8*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90) = C_state_0_1_2;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 21) {
-                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90, *(const float4*)(C_state + 24), 21 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u8(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 90, C_state_0_1_2, 21 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
     if (thread / 4 * 4 < 14) {
         if (block_x * 32 + thread % 4 * 4 < 18) {
-            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127) = *(const float4*)(C_state + 28);
+            *(float4_u*)(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127) = C_state_0_1_3;
         } else {
             if (block_x * 32 + thread % 4 * 4 < 21) {
-                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127, *(const float4*)(C_state + 28), 21 - block_x * 32 - thread % 4 * 4);
+                store_first_global_float4_u(C + thread / 4 * 148 + block_x * 32 + thread % 4 * 4 + 127, C_state_0_1_3, 21 - block_x * 32 - thread % 4 * 4);
             }
         }
     }
