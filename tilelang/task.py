@@ -53,6 +53,10 @@ class Task(Node):
         conditions = [s.reduce.condition for s in self.states if s.reduce.condition is not None]
         return (*self.values, *inner, *conditions)
 
+    def reads(self) -> list[Read]:
+        """Every read in them, each once in an expression."""
+        return [e for x in self.expressions() for e in unique(x) if isinstance(e, Read)]
+
 
 def reads(expr: Expr) -> list[Read | Pad]:
     """The reads of an expression, those inside indices included; a padded read counts as its Pad.

@@ -45,6 +45,11 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
             case Place(on=str()) if not roles:
                 raise refuse(step, "unknown-role", f"`{step}`: `units` says of no role {step.on}",
                              f"units block = 1 warp as {step.on} + 4 warp as consumer; or leave `on` out")  # fmt: skip
+            case Place(memory=memory) if not profile.has_memory(memory):
+                try:
+                    profile.memory(memory)
+                except Refusal as unknown:
+                    raise refuse(step, unknown.code, f"`{step}`: {unknown.message}", unknown.mend or "") from None
             case Place():
                 for flag, what in (
                     (step.behind > 1, "`behind` more than one round"),

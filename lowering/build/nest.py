@@ -11,7 +11,7 @@ import dataclasses
 import math
 
 from tilelang.check import advance, later
-from tilelang.expr import INDEX, Const, Expr, Read, Var, binary, index, substitute
+from tilelang.expr import INDEX, Const, Expr, Var, binary, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.conditions import holding, needed, rounds, stated
@@ -212,8 +212,7 @@ class Nest(Rings):
 
     def _read_by(self, stage: Place) -> set[str]:
         """The tensors that a stage reads."""
-        task = self.build.task_of(stage.tensor_name)
-        return {e.tensor.name for x in task.expressions() for e in x.walk() if isinstance(e, Read)}
+        return {r.tensor.name for r in self.build.task_of(stage.tensor_name).reads()}
 
     def _loops(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
                ahead: list[Place]) -> ir.Stmt:  # fmt: skip

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection
 
 from tilelang.computation import Tensor
-from tilelang.expr import INDEX, Const, Expr, Read, Var, index
+from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region, axes_of, held_bounds, sources
@@ -50,13 +50,10 @@ class Places(Part):
 
     def is_cache(self, step: Place) -> bool:
         """Whether a load is into a memory without addresses, and so a prefetch."""
-        return self.build.profile.has_memory(step.memory) and self.build.profile.memory(step.memory).cache
+        return self.build.profile.memory(step.memory).cache
 
     def prefetch(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
-        if not self.build.profile.has_memory(step.memory):
-            raise refuse(step, "unknown-memory", f"`{step}`: the profile `{self.build.profile.name}` has no memory `{step.memory}`",
-                         "memories of this profile: " + ", ".join(self.build.profile.memory_names))  # fmt: skip
         facts = self.build.profile.memory(step.memory)
         if not facts.cache:
             raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is accepted by the language,"
@@ -274,7 +271,7 @@ class Places(Part):
         if not any(isinstance(s, Tile) for s in given):
             for residence in reversed(frame.residences):
                 names = {n for s in residence.steps if isinstance(s, Tile) for n, _ in s.sizes}
-                if residence.steps and names <= set(spec.names) and any(residence.tensor is r.tensor for r in _task_reads(task)):
+                if residence.steps and names <= set(spec.names) and any(residence.tensor is r.tensor for r in task.reads()):
                     given = (*residence.steps, *given)
                     break
             else:
@@ -294,7 +291,7 @@ class Places(Part):
         if step.memory not in ("shared", "register"):
             raise refuse(step, "stage-memory", f"`{step}` inside a block", "compute in shared or register; in global at the head")
         stage = self.stage_frame(frame, i, i, step)
-        for read in _task_reads(stage.task):
+        for read in stage.task.reads():
             own = stage.task.state_member(read.tensor) is not None
             if not own and not any(r.tensor is read.tensor for r in frame.residences):
                 raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step makes",
@@ -344,7 +341,3 @@ def _nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
     told = any(isinstance(e, ir.Load) for low in region.low for e in low.walk())
     axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
     return len(axes) == len(uses) and all(any(a.empty if told else a.extent == 0 for a in of) for of in axes)
-
-
-def _task_reads(task: Task) -> list[Read]:
-    return [e for x in task.expressions() for e in x.walk() if isinstance(e, Read)]

@@ -6,7 +6,7 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilelang.check import advance, advance_all, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
@@ -27,6 +27,8 @@ from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.task import State, Task, make_task, placed_names, plan
+
+MOST_OPERATIONS = 1 << 16  # of one value, as it is written out
 
 
 class Builder(RoleLoads, Instructions, Nest, Cover):
@@ -99,7 +101,8 @@ class _Assembly:
         for step in self.repacked:
             self._repack(step)
         tasks = plan(self.computation, placed_names(self.computation, self.steps), self.heads)
-        self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in _reads(t)}
+        _check_sizes(tasks)
+        self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in t.reads()}
         for task in tasks[:-1]:
             for t in task.outputs:
                 if t not in self.places:
@@ -209,7 +212,7 @@ class _Assembly:
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""
         stages = [self._task_of(name) for name in placed_names(self.computation, steps)]
-        read = {r.tensor.name for t in (task, *stages) for r in _reads(t)}
+        read = {r.tensor.name for t in (task, *stages) for r in t.reads()}
         waiting = [s for s in steps if isinstance(s, Place) and s.verb == "load" and s.tensor_name not in read]
         waiting = [s for s in waiting if s.tensor_name in self.elsewhere]
         for s in waiting:
@@ -300,8 +303,22 @@ def _check_types(computation: Computation) -> None:
                           mend="use float16, bfloat16, float32, float64, an integer type of 8 bits or more, or bool")  # fmt: skip
 
 
-def _reads(task: Task) -> list[Read]:
-    return [e for x in task.expressions() for e in x.walk() if isinstance(e, Read)]
+def _check_sizes(tasks: Sequence[Task]) -> None:
+    """Refuses values that are too long to be written out: a definition that is substituted stands wherever it is read."""
+    sizes: dict[Expr, int] = {}
+
+    def size(e: Expr) -> int:
+        found = sizes.get(e)
+        if found is None:
+            found = sizes[e] = 1 + sum(size(c) for c in e.children() if isinstance(c, Expr))
+        return found
+
+    for task in tasks:
+        most = max(map(size, task.expressions()), default=0)
+        if most > MOST_OPERATIONS:
+            inlined = "once the definitions that it reads are substituted"
+            raise Refusal("value-too-large", f"a value of {task.name} has {most:,} operations {inlined}, at most {MOST_OPERATIONS:,}",
+                          mend="compute one that is read several times, as in `compute P in register`")  # fmt: skip
 
 
 def _licensed(computation: Computation) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from tilelang.check import check_step_order
-from tilelang.expr import Expr, Read, index
+from tilelang.expr import Expr, index
 from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
 from tilelang.order import order_extents, tile_of
@@ -136,15 +136,12 @@ def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]
         elif isinstance(s, Tile):
             owners = ()
         elif isinstance(s, Place) and s.verb in ("load", "compute") and s.memory == "register":
-            owners = tuple(t for t in s.steps or () if isinstance(t, Tile)) if _reads(task, s.tensor_name) else owners
+            if any(r.tensor.name == s.tensor_name for r in task.reads()):
+                owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
     if not owners or not {a for t in owners for a, _ in t.sizes} <= known:
         return steps
     leaf = len(steps) - isinstance(steps[-1], Vectorize)
     return (*steps[:leaf], *owners, *steps[leaf:])
-
-
-def _reads(task: Task, name: str) -> bool:
-    return any(isinstance(e, Read) and e.tensor.name == name for x in task.expressions() for e in x.walk())
 
 
 def plan_spread(

@@ -228,6 +228,8 @@ class States(Pieces, Meetings):
             return self.chain(finishing, i + 1)
         stop = steps[via]
         assert isinstance(stop, Place)
+        if stop.memory != "shared":
+            raise refuse(stop, "via-memory", f"`{stop}`: results stop in shared on the way from their owners", "via shared")
         if finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
                          " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip

@@ -27,6 +27,14 @@ def function_of_math() -> None:
     math.exp(tl.input("X", tl.float32, i)[i])
 
 
+def value_too_large_to_be_written_out() -> None:
+    i = tl.axes(i=8)
+    value = tl.input("X", tl.float32, i)
+    for n in range(60):
+        value = tl.define(f"x{n}", value[i] + value[i] * 0.5, i)
+    tl.compile(value, tl.target("opencl", profile="simulated"))
+
+
 def loop_over_an_element() -> None:
     i = tl.axes(i=8)
     list(tl.input("X", tl.float32, i)[i])

@@ -44,6 +44,20 @@ def via_in_global() -> None:
     tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.global_).check()
 
 
+def results_that_stop_in_global() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block)
+    start.accumulate(tl.register, steps=tl.move().via(tl.global_)).split(k=8).tile(m=4, n=4).to(tl.thread).check()
+
+
+def results_that_stop_nowhere() -> None:
+    start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block)
+    start.accumulate(tl.register, steps=tl.move().via("shred")).split(k=8).tile(m=4, n=4).to(tl.thread).check()
+
+
+def unknown_memory_above_the_first_block() -> None:
+    tl.schedule(matmul()).load("A", "sharde").check()
+
+
 def load_that_stops_in_global() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=tl.move().via(tl.global_)).check()
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tilelang as tl
+from tests.gate.machine_code import compile_for_architecture
 from tilelang.testing import arrays, check_schedule
 
 
@@ -35,3 +36,26 @@ def test_axes_named_as_units(block: str) -> None:
         .tile(round=1).to(tl.thread)
     )  # fmt: skip
     assert not faults(schedule)
+
+
+# Keywords, types, builtins and macros of C, C++, OpenCL, CUDA and HIP, and of the compilers' own headers.
+TAKEN = """
+_Bool _Complex _Generic _Static_assert _Float16 _Nonnull __half asm typeof linux unix NULL EOF M_PI M_PI_F FLT_MAX DBL_EPSILON INT_MAX
+HUGE_VALF MAXFLOAT NAN CLK_LOCAL_MEM_FENCE CLK_sRGBA CL_VERSION_1_2 cl_khr_fp64 _cl_sqrt nullptr constexpr alignas template typename
+namespace operator decltype concept requires wchar_t char8_t threadIdx blockIdx warpSize dim3 half2 uint4 float16 vec native_exp
+atom_add vload4 kernel local restrict register _ _1 __x
+""".split()
+
+
+@pytest.mark.parametrize("dialect, profile", [("opencl", None), ("cuda", "ampere"), ("hip", "cdna2")])
+def test_names_that_the_languages_have_taken(dialect: str, profile: str | None) -> None:
+    i = tl.axes(i=40)
+    value: Any = 0
+    for name in TAKEN:
+        value = tl.input(name, tl.float32, i)[i] + value
+    y = tl.define("Y", value, i)
+    if profile is None:
+        assert not faults(tl.schedule(y).tile(i=8).to(tl.block))
+        return
+    kernel = tl.compile(y, tl.target(dialect, profile=profile))
+    assert compile_for_architecture(str(kernel.target.profile.architecture))(kernel.source).compiled.kernels
