@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilelang.computation import Computation, Tensor, define, symbol
+from tilelang.computation import Computation, Tensor, check_name, define, symbol
 from tilelang.computation import axes as make_axes
 from tilelang.computation import computation as make_computation
 from tilelang.computation import input as make_input
@@ -148,13 +148,22 @@ class _Definitions:
 
     # ------------------------------------------------------------ declarations
 
-    def _fresh(self, tree: Any, name: str) -> None:
+    def _checked(self, tree: Any) -> str:
+        """The name that a tree holds. Raises ComputationError where it can be none."""
+        try:
+            check_name(name_of(tree))
+        except TileLangError as error:
+            raise in_text(error, self.scope.span(tree)) from None
+        return name_of(tree)
+
+    def _fresh(self, tree: Any) -> None:
+        name = self._checked(tree)
         if name in self.scope.tensors:
             raise self.scope.fail(tree, "name-twice", f"two tensors are named {name}", "give one of them another name")
 
     def _input(self, d: Any) -> None:
         name, type_name, *rest = d.children
-        self._fresh(name, name_of(name))
+        self._fresh(name)
         dims = [self._dimension(t) for t in rest if t.data == "dimension"]
         told = next((t for t in rest if t.data == "value_range"), None)
         layout = next((t for t in rest if t.data in ("layout", "plain_layout")), None)
@@ -176,7 +185,7 @@ class _Definitions:
             self.scope.values[axis.name] = axis
 
     def _dimension(self, d: Any) -> Axis:
-        name = name_of(d.children[0])
+        name = self._checked(d.children[0])
         if len(d.children) == 1:
             axis = self.scope.values.get(name)
             if isinstance(axis, Axis):
@@ -194,7 +203,7 @@ class _Definitions:
         return made
 
     def _axis(self, d: Any) -> None:
-        name = name_of(d.children[0])
+        name = self._checked(d.children[0])
         self.scope.values[name] = self._axis_of(name, d.children[1])
 
     def _combiner(self, d: Any) -> None:
@@ -239,8 +248,8 @@ class _Definitions:
             parts.setdefault(t.data, []).append(t)
         targets, (expressions,) = parts["target"], parts["expressions"]
         names = [name_of(t.children[0]) for t in targets]
-        for t, n in zip(targets, names, strict=True):
-            self._fresh(t, n)
+        for t in targets:
+            self._fresh(t.children[0])
         spelled = [[name_of(n) for n in t.children[1].children] if len(t.children) > 1 else [] for t in targets]
         if any(s != spelled[0] for s in spelled):
             raise self.scope.fail(

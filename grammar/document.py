@@ -264,7 +264,9 @@ class Document:
         for tree, wanted in entry.under:
             found = Values(scope, whole=True).value(tree)
             if not isinstance(found, bool):
-                raise scope.fail(tree, "not-a-condition", f"`{found}` is no condition", "compare parameters, as in M <= 64")
+                raise scope.fail(
+                    tree, "not-a-condition", f"`{scope.said(tree)}` is no condition", "compare parameters, as in M <= 64"
+                )
             if found is not wanted:
                 return False
         return True

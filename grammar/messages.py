@@ -105,10 +105,21 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
          _S("load A in shared pad")],
     ),
     (
+        "modifier-form",
+        "`ahead`, `behind`, `pad` and `swizzle` stand before their number, without `=`",
+        "as in `ahead 1`",
+        [_S("load A in shared ahead=1"), _S("load A in shared behind=1"), _S("load A in shared pad=1"),
+         _S("load A in shared swizzle=64")],
+    ),
+    (
         "list-in-brackets",
-        "names in a list are parted by commas",
-        "as in C[m, n]",
-        [_C("output C[m n] = A[m]"), _C("output C[m, n] = A[m n]"), "computation f(M N) {}", _S("fuse mn=(m n)")],
+        "what stands in a list is parted by commas",
+        "as in C[m, n], or max(a, b)",
+        [
+            _S("load A in shared layout (i j)"), _S("tile m=8 -> block order (i j)"), _C("output C[m] = max(a b)"),
+            _C("output C[m] = A[m + 1 k]"), _C("output C[m n] = A[m]"), _C("output C[m, n] = A[m n]"), "computation f(M N) {}",
+            _S("fuse mn=(m n)"),
+        ],
     ),
     (
         "fuse-form",
@@ -168,13 +179,25 @@ MISSING, OPERATORS = (
     "as in `a * b`; each definition begins a line of its own",
 )
 MOST_WORDS = 6  # that are listed as what could stand there
+_OF_OTHERS = {  # words of other languages, and what is written here
+    "return": "`output NAME[axes] = value`", "let": "NAME[axes] = value, without it", "def": "`computation NAME`",
+    "loop": "`split`, or `tile ... -> thread`", "for": "`split`, or `tile ... -> thread`", "parallel": "`tile ... -> thread`",
+    "if": "`when`; in a value, where(condition, a, b)", "var": "NAME[axes] = value, without it",
+}  # fmt: skip
 
 
 def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any], Span]) -> ParseError:
     """The error for a failure of the parser at a word (empty: the end of the text). place: of a part of the tree, in the file."""
     slip = _slip(error, text, place)
+    at = slip.span if slip is not None and slip.span is not None else span
+    if word == "//" or "//" in text.split("\n")[at.line - 1][: at.column - 1]:
+        return ParseError("unknown-word", "this cannot stand here", span=at, mend="`#` begins a comment; `//` divides")
     if slip is not None:
         return slip
+    if word in _OF_OTHERS:
+        return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=_OF_OTHERS[word])
+    if word == "?" and _OPERATORS & _accepted(error):
+        return ParseError("unknown-word", "there is no operator `? :`", span=span, mend="where(condition, a, b)")
     keyword = _meant(error, word)
     if keyword is not None:
         return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=f"did you mean `{keyword}`?")
@@ -204,10 +227,9 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
     first, name = stack[done + 1], str(stack[done + 1].children[0])
     if len(stack) == done + 2 and {"EQUAL", "LSQB", "COMMA"} <= _accepted(error):
         meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # which may follow a definition
-        if meant is not None:
-            return ParseError(
-                "unknown-word", f"`{name}` cannot stand here", span=place(first.first), mend=f"did you mean `{meant}`?"
-            )
+        mend = _OF_OTHERS.get(name) or meant and f"did you mean `{meant}`?"
+        if mend:
+            return ParseError("unknown-word", f"`{name}` cannot stand here", span=place(first.first), mend=mend)
     before = getattr(stack[done], "children", ())  # of a brace, and of semicolons alone: none
     last = before[-1] if before else None
     if (

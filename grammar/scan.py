@@ -14,7 +14,10 @@ MOST_BYTES = 256 * 1024
 DEEPEST = 200
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {")": "(", "]": "[", "}": "{"}
-_PIECES = re.compile(r"#[^\r\n]*|\r(?!\n)|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]")
+_PIECES = re.compile(
+    r"(?P<foreign>\*\*|&&|\|\||=>|!(?!=)|(?<![\w.)\]])\.\d+|(?<![\w.])\d+\.(?![\d.])"
+    r"|(?<![\w.])(?!\d+[eE][+-]?\d+\b)\d+[^\W\d]\w*)|#[^\r\n]*|\r(?!\n)|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]"
+)
 _VERSION = re.compile(r"(?:\s|#[^\n]*\n)*(tilelang(?:\s|#[^\n]*\n)+(\d+))")
 VERSION = "1"  # of the language, that is read here
 _ITEMS = ("computation", "schedule", "use", "when")
@@ -43,6 +46,8 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     line, line_begin = 1, 0
     for found in _PIECES.finditer(text):
         word, column = found[0], found.start() - line_begin + 1
+        if found["foreign"]:
+            raise _foreign(word, Span(file, line, column, column + len(word)))
         if word == "\n":
             line, line_begin = line + 1, found.end()
         elif word in _OPENING:
@@ -82,6 +87,19 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
         )
     ends = [*(s.begin for s in starts[1:]), len(text)][: len(starts)]
     return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
+
+
+_OF_OTHERS = {"**": "as in pow(x, 2.0)", "&&": "`and`", "||": "`or`", "!": "`not`", "=>": "`>=`; before a level, `->`"}
+
+
+def _foreign(word: str, span: Span) -> ParseError:
+    """The error of an operator, or of a number, as other languages write it."""
+    if word in _OF_OTHERS:
+        return ParseError("stray-character", f"`{word}` means nothing here", span=span, mend=_OF_OTHERS[word])
+    meant = (
+        f"`{'0' + word if word[0] == '.' else word + '0'}`" if "." in word else "as 16, 2.5, 1e-3; a name begins with a letter"
+    )
+    return ParseError("number-form", f"`{word}` is no number", span=span, mend=meant)
 
 
 def check_size(size: int, file: str, most_bytes: int) -> None:

@@ -6,6 +6,7 @@ extent, an index, a layout), `/` is the division that rounds down.
 
 from __future__ import annotations
 
+import linecache
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -62,6 +63,13 @@ class Scope:
         end = last.end_column if first.line == last.end_line else first.column + 1
         return Span(self.file, first.line, first.column, end)
 
+    def said(self, tree: Any) -> str:
+        """A part of the text as it stands there; of one that has several lines, the first."""
+        span = self.span(tree)
+        last = getattr(tree, "last", tree)
+        end = span.end_column if span.line == last.line else None
+        return linecache.getline(self.file, span.line)[span.column - 1 : end and end - 1].rstrip()
+
     def fail(self, tree: Any, code: str, message: str, mend: str) -> ParseError:
         """An error at a part of the text."""
         return ParseError(code, message, span=self.span(tree), mend=mend)
@@ -94,7 +102,8 @@ class Values:
         """A whole number that the text computes. what: for the message."""
         found = Values(self.scope, whole=True).value(tree)
         if isinstance(found, bool) or not isinstance(found, int):
-            raise self.scope.fail(tree, "not-a-number", f"{what} is `{found}`, not a whole number", "numbers and parameters")
+            message = f"{what} is `{self.scope.said(tree)}`, not a whole number"
+            raise self.scope.fail(tree, "not-a-number", message, "numbers and parameters")
         if found < least:
             raise self.scope.fail(tree, "number-too-small", f"{what} is {found}", f"{least} or more")
         return found
@@ -165,8 +174,7 @@ class Values:
                 raise ValueError("no real number")
         except (ArithmeticError, TypeError, ValueError) as error:
             said = "too large" if isinstance(error, OverflowError) else str(error)
-            asked = f"{op}({left}, {right})" if op.isidentifier() and op not in expr.LOGICAL else f"{left} {op} {right}"
-            raise self.scope.fail(tree, "number", f"`{asked}`: {said}", "other numbers") from None
+            raise self.scope.fail(tree, "number", f"`{self.scope.said(tree)}`: {said}", "other numbers") from None
         if isinstance(found, int) and found.bit_length() > MOST_BITS:
             raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
         return found
@@ -226,6 +234,9 @@ class Values:
             return self._cast(tree, arguments)
         if name == "can" and self.scope.can is not None:
             return self._can(tree, arguments)
+        if name in REDUCERS and name not in FUNCTIONS:
+            mend = f"a reduction names its axes: `{name}[k] A[m, k]`"
+            raise self.scope.fail(function, "unknown-function", f"there is no function `{name}` here", mend)
         if name not in FUNCTIONS:
             raise self._unknown(function, name, "function", (*FUNCTIONS, "cast"))
         least, most = ARGUMENTS.get(name, (1, 1))

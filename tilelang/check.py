@@ -104,7 +104,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             return spec
         case Inline(tensor):
             if inputs.get(tensor) != "definition":
-                mend = "name a pointwise definition" if tensor in inputs else meant(tensor, inputs)
+                known = [n for n, kind in inputs.items() if kind == "definition"]
+                mend = "name a pointwise definition" if tensor in inputs else meant(tensor, known)
                 raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
             return spec
         case Do() | Open() | When():

@@ -176,7 +176,7 @@ def symbol(name: str, multiple_of: int = 1) -> Symbol:
 
     multiple_of: what is known to divide it, a whole number of at least 1.
     """
-    _check_name(name)
+    check_name(name)
     if not isinstance(multiple_of, int) or isinstance(multiple_of, bool) or multiple_of < 1:
         message = f"`{name}` cannot be a multiple of {brief(multiple_of)}"
         raise ComputationError("symbol", message, span=caller_span(), mend="a whole number, 1 or more")
@@ -184,7 +184,7 @@ def symbol(name: str, multiple_of: int = 1) -> Symbol:
 
 
 def _axis(name: str, extent: Any) -> Axis:
-    _check_name(name)
+    check_name(name)
     if isinstance(extent, Symbol):
         message = (
             f"the extent of `{name}` is the symbol `{extent.name}`: accepted by the language, not lowered yet for this target"
@@ -197,10 +197,17 @@ def _axis(name: str, extent: Any) -> Axis:
     return Axis(name, int(whole()))
 
 
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or normalize("NFKC", name) != name:
-        message = f"{name!r} cannot name a tensor or an axis"  # Python takes names that are one after NFKC for one
-        raise ComputationError("name", message, span=caller_span(), mend="a letter, then letters, digits and _")
+def check_name(name: Any) -> None:
+    """Refuses what cannot name a tensor or an axis in Python too."""
+    mend = None
+    if not isinstance(name, str) or not name.isidentifier():
+        mend = "a letter, then letters, digits and _"
+    elif keyword.iskeyword(name):
+        mend = "another name: it is a keyword of Python's"
+    elif (normal := normalize("NFKC", name)) != name:  # Python takes names that are one after NFKC for one
+        mend = f"`{normal}`, its normal form, which Python takes for the same name"
+    if mend is not None:
+        raise ComputationError("name", f"{name!r} cannot name a tensor or an axis", span=caller_span(), mend=mend)
 
 
 def axes(**extents: Any) -> Any:
@@ -219,7 +226,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
 
     range: for a tensor of integers that will index another: its values v keep range[0] <= v < range[1].
     """
-    _check_name(name)
+    check_name(name)
     element = dt.dtype(dtype)
     made = (*axes, *(_axis(n, e) for n, e in dims.items()))
     for a in made:
@@ -267,7 +274,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     several = isinstance(name, (tuple, list)) and isinstance(expression, (tuple, list))
     names, given = (tuple(name), tuple(expression)) if several else ((name,), (expression,))
     for n in names:
-        _check_name(n)
+        check_name(n)
     if not names or len(names) != len(given):
         message = f"{len(names)} names for {len(given)} expressions"
         raise ComputationError("define-members", message, span=span, mend="one name per expression")
@@ -386,7 +393,7 @@ class Computation:
     __slots__ = ("name", "inputs", "outputs", "definitions", "__dict__")
 
     def __init__(self, name: str, outputs: tuple[Tensor, ...]) -> None:
-        _check_name(name)
+        check_name(name)
         for t in outputs:
             if not isinstance(t, Tensor) or t.definition is None:
                 message = f"{brief(t)} is not a defined tensor, so it cannot be an output of {name}"

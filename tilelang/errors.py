@@ -63,7 +63,7 @@ def caller_span() -> Span | None:
         if module == "tilelang.cli" or module.startswith("tilelang.cli."):
             return None
         made_here = module.startswith("tilelang.")  # what dataclasses write has no file
-        if not made_here and not name.startswith((_PACKAGE + os.sep, *_INSIDE, functools.__file__)):
+        if not made_here and not name.startswith((_PACKAGE + os.sep, *_INSIDE, functools.__file__, contextlib.__file__)):
             return Span(name, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -195,7 +195,8 @@ def not_too_deep(function: F) -> F:
             return function(*arguments, **named)
         except RecursionError:
             mend = (
-                "fewer operations inside each other: compute some of the definitions in global, so that they are not substituted"
+                "fewer operations inside each other: compute some of the definitions in global, so that they are not substituted;"
+                " or fewer steps below each other"
             )
             raise ComputationError("too-deep", "operations are nested too deeply", mend=mend) from None
 

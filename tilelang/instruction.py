@@ -446,7 +446,8 @@ def use(name: str) -> Instruction:
     if found is None:
         import difflib
 
-        near = difflib.get_close_matches(str(name), _KNOWN, 3, 0.5)
+        begun = [n for n in _KNOWN if n.startswith(f"{name}_")][:3]
+        near = difflib.get_close_matches(str(name), _KNOWN, 3, 0.5) or begun
         raise Refusal(
             "unknown-instruction",
             f"there is no instruction `{name}`",

@@ -231,6 +231,13 @@ MEANING = [
     (lowered("Z[i] = cast(X[i, 0], int4) output Y[i] = cast(Z[i], float32)"), "not-lowered-yet", 3, "8 bits or more"),
     (lowered("output Y[i] = cast(cast(X[i, 0], float8_e5m2), float32)"), "not-lowered-yet", 10, ""),
     (lowered("output Y[i] = sum[j] cast(X[i, j], int4)"), "not-lowered-yet", 10, ""),
+    (body("output Y[i] = sum(X[i, j], j)"), "unknown-function", 17, "`sum[k] A[m, k]`"),
+    (body("input W: float[w: 4] output a[w] = W[w]"), "unknown-type", 12, "did you mean `float32`?"),
+    (body("output class[i] = 1.0"), "name", 10, "a keyword of Python's"),
+    (body("output \u00b5[i] = 1.0"), "name", 10, "its normal form"),
+    (body("input W: float32[global: 4] output a[i] = 1.0"), "name", 20, "a keyword of Python's"),
+    (steps("do mma (m=i)"), "unknown-instruction", 3, "did you mean mma_"),
+    (steps("inline Z"), "inline-unknown", 3, "one of Y"),
     (steps("tile q=4 -> block"), "unknown-axis", 3, ""),
     (steps("tile i=4 -> blok"), "level-not-here", 3, "did you mean `block`?"),
     (steps("tile i=2.5 -> block"), "not-a-number", 10, ""),
@@ -271,6 +278,9 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
 
 # text, what its error says, in the text's words
 WORDS = [
+    (body("output Y[i] = X[i, 0] + (N / 0)"), "`N / 0`: division by zero"),
+    (steps("tile i=true -> block"), "the size along i is `true`, not"),
+    (steps("when N { split j=2 }"), "`N` is no condition"),
     (steps("tile i=4 -> block 0"), "`tile ... -> block 0`: 0 is no size"),
     (steps("split i=0"), "a whole number of at least 1, or `?`"),
     (steps("load X in shared layout (1.5)"), "of the dimensions' names and whole numbers, as in layout (m, k // 8, k % 8)"),

@@ -68,6 +68,30 @@ def test_a_slip_is_shown_where_it_is(text: str, code: str, column: int, mend: st
     assert mend in (error.mend or "")
 
 
+# a declaration, the code and the column of its fault, and its mend
+FOREIGN = [
+    ("output Y[i] = 0x10 * A[i]", "number-form", 17, "as 16, 2.5"), ("output Y[i] = .5 * A[i]", "number-form", 17, "`0.5`"),
+    ("output Y[i] = 5. * A[i]", "number-form", 17, "`5.0`"), ("output Y[i] = !A[i]", "stray-character", 17, "`not`"),
+    ("output Y[i] = A[i] && A[i]", "stray-character", 22, "`and`"), ("output Y[i] = A[i] => 1", "stray-character", 22, "`>=`"),
+    ("output Y[i] = A[i] ** 2", "stray-character", 22, "pow(x, 2.0)"), ("output Y[i] = A[i] ? 1 : 2", "unknown-word", 22, "where("),
+    ("// twice", "unknown-word", 3, "`#` begins a comment"), ("Y[i] = A[i] // two times", "unknown-word", 22, "`#` begins a comment"),
+    ("return A[i]", "unknown-word", 3, "`output NAME[axes] = value`"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, code, column, mend", FOREIGN)
+def test_what_other_languages_write_has_a_mend(text: str, code: str, column: int, mend: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse_tree(f"computation f {{\n  input A: float32[i: 4]\n  {text}\n}}")
+    error = found.value
+    assert error.code == code and error.span is not None and (error.span.line, error.span.column) == (3, column), error
+    assert mend in (error.mend or "")
+
+
+def test_numbers_keep_their_forms() -> None:
+    parse_tree("computation f(N = 8) { input A: int8[i: 16] in 0..4 output Y[i] = 1e5 + 2.5e-3 + 1E+2 + A1[i] + 3 }")
+
+
 def test_declarations_may_be_parted_by_semicolons() -> None:
     one = "computation f {{ input A: float32[i: 4]{0} output Y[i] = A[i]{0} output Z[i] = A[i]{0} }}"
     assert parse(one.format(";")).computation().text == parse(one.format("")).computation().text
