@@ -107,11 +107,11 @@ def portable(text: str) -> str:
     return text.replace(f"{ROOT}/", "")
 
 
-def schedules_for(name: str, sizes: tuple[int, ...], profile: Profile) -> dict[str, tl.Schedule]:
-    """The tiny schedules of an example for a device: with tiles for its warps, where the example asks for that."""
+def schedules_for(name: str, sizes: tuple[int, ...], profile: Profile, small: bool = True) -> dict[str, tl.Schedule]:
+    """The schedules of an example for a device, tiny ones unless said: with tiles for its warps, where the example asks for that."""
     make = load(name).schedules
     warp = {"warp": profile.warp_size} if "warp" in inspect.signature(make).parameters else {}
-    found: dict[str, tl.Schedule] = make(*sizes, small=True, **warp)
+    found: dict[str, tl.Schedule] = make(*sizes, small=small, **warp)
     return found
 
 

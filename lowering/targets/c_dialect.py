@@ -91,10 +91,10 @@ class Dialect:
     stated error of the builtins of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each
     text that its groups $1, $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether
     the builtins of x86 may be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond
-    it shared memory is one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). copy,
-    copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with {target}, {source}, the {existing} bytes of
-    a copy whose rest is zero, and the {pending} groups (no copy: they are made at once). roles: how it writes roles of units
-    (None: it has none). tensor_map: the declaration of a kernel argument {name} that is one.
+    it shared memory is one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers:
+    what stands before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes,
+    with {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
+    once). roles: how it writes roles of units (None: it has none). tensor_map: the declaration of a kernel argument {name} that is one.
     """
 
     name: str
@@ -125,6 +125,7 @@ class Dialect:
     argument_alignment: int = 1
     static_shared_bytes: int | None = None
     dynamic_shared: str = ""
+    around_barriers: str = ""
     copy: str = ""
     copy_first: str = ""
     commit: str = ""

@@ -358,15 +358,17 @@ class _KernelEmitter(Stores, Instructions):
     def _loop(self, loop: For) -> None:
         x = self.expressions
         assert loop.kind in ("serial", "do", "unroll"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
-        if loop.kind == "unroll":
-            self.put("#pragma unroll")
+        meets = any(isinstance(s, Barrier) for s in ir.statements(loop.body))
+        pragma = "#pragma unroll" if loop.kind == "unroll" else self.dialect.around_barriers if meets else ""
         extent = x.index(loop.extent, 9)
         saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
         name = self.bind(loop.var, x.index_type)
         if loop.kind == "do":
             self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, for it is declared outside the braces
+            self.put_if(pragma)
             self.braces("do", loop.body, f" while (++{name} < {extent});")
         else:
+            self.put_if(pragma)
             self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
             self.names.release([name])
         _restore(x.names, loop.var, saved[0])

@@ -41,6 +41,15 @@ def test_schedules_for_threads(name: str, sizes: tuple[int, ...], profile: str) 
             assert used.stack_bytes == 0 and not used.spills
 
 
+@pytest.mark.parametrize("profile", ["ampere", "cdna2", "rdna3"])
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_for_threads_at_their_own_sizes(name: str, profile: str) -> None:
+    """With the tiles that they are run with."""
+    for schedule in filter(for_threads, schedules_for(name, (), load_profile(profile), small=False).values()):
+        for used in compiled(schedule, profile).compiled.kernels:
+            assert used.stack_bytes == 0 and not used.spills
+
+
 @pytest.mark.parametrize("profile", ["ampere", "cdna2"])
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_for_cores(name: str, profile: str) -> None:

@@ -131,6 +131,7 @@ C(
     for (int k_round = 0; k_round < 2; ++k_round) {
         *(float4*)(B_shared + k_round * 256 + thread * 4) = load_first_global_float4_u(B + k_round * 148 + thread / 16 * 37 + thread % 16 * 4, 37 - thread % 16 * 4, float4(0.0f));
     }
+    #pragma nounroll
     for (int k = 0; k < 2; ++k) {
         if (k < 1) {
             const int k_next = k + 1;

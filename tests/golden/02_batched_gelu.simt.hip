@@ -15,6 +15,7 @@ C(
     float C_state_0_1 = 0.0f;
     float C_state_1_0 = 0.0f;
     float C_state_1_1 = 0.0f;
+    #pragma nounroll
     for (int k = 0; k < 2; ++k) {
         __syncthreads();  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52
         for (int b_round = 0; b_round < 2; ++b_round) {

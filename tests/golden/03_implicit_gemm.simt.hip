@@ -13,8 +13,11 @@ Z(
     float Z_state_0_1 = 0.0f;
     float Z_state_1_0 = 0.0f;
     float Z_state_1_1 = 0.0f;
+    #pragma nounroll
     for (int r = 0; r < 3; ++r) {
+        #pragma nounroll
         for (int s = 0; s < 3; ++s) {
+            #pragma nounroll
             for (int c = 0; c < 2; ++c) {
                 __syncthreads();  // read of X_shared[thread // 4 * 2 + npq, c_1] at examples/03_implicit_gemm.py:55, one round of `c` earlier, then write of X_shared[thread // 2, thread % 2] at examples/03_implicit_gemm.py:52
                 X_shared[thread / 2 * 3 + thread % 2] = c * 2 + thread % 2 < 3 && 1 <= block_x * 2 % 4 * 2 + thread / 8 * 2 + r && block_x * 2 % 4 * 2 + thread / 8 * 2 + r < 8 && 1 <= thread / 2 % 4 * 2 + s && thread / 2 % 4 * 2 + s < 8 ? X[block_x / 2 * 147 + block_x * 2 % 4 * 42 + thread / 8 * 42 + r * 21 + thread / 2 % 4 * 6 + s * 3 + c * 2 + thread % 2 - 24] : 0.0f;

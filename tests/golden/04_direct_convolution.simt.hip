@@ -13,6 +13,7 @@ Z(
     float Z_state_0_1 = 0.0f;
     float Z_state_1_0 = 0.0f;
     float Z_state_1_1 = 0.0f;
+    #pragma nounroll
     for (int c = 0; c < 2; ++c) {
         __syncthreads();  // read of X_shared[0, thread // 4 + r, thread // 2 % 2 * 2 + q + s, c_1] at examples/04_direct_convolution.py:50, one round of `c` earlier, then write of X_shared[0, (n_round * 8 + thread) // 12, (n_round * 4 + thread // 2) % 6, thread % 2] at examples/04_direct_convolution.py:47
         for (int n_round = 0; n_round < 6; ++n_round) {

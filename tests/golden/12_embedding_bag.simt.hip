@@ -26,6 +26,7 @@ Y(
     float Y_state_1 = 0.0f;
     float Y_state_2 = 0.0f;
     float Y_state_3 = 0.0f;
+    #pragma nounroll
     for (int t = 0; t < 2; ++t) {
         if (thread / 2 < 2) {
             ids_shared[thread] = block_y * 2 + thread / 2 < 5 && t * 2 + thread % 2 < 3 ? ids[block_y * 6 + thread / 2 * 3 + t * 2 + thread % 2] : 0;

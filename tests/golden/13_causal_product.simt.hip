@@ -14,6 +14,7 @@ O(
     float O_state_0_1 = 0.0f;
     float O_state_1_0 = 0.0f;
     float O_state_1_1 = 0.0f;
+    #pragma nounroll
     for (int j = 0; j < block_y * 2 + 2; ++j) {
         __syncthreads();  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:51, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:48
         for (int i_round = 0; i_round < 2; ++i_round) {

@@ -201,6 +201,16 @@ def test_functions_that_do_not_exist_are_refused() -> None:
 
 
 @BOTH
+def test_loops_with_barriers_stay_loops_where_the_compiler_would_write_them_out(dialect: Dialect) -> None:
+    s, y = floats("s", 32, memory="shared"), floats("y", 32)
+    k = Var("k", dt.int64, 0, 3)
+    inner = seq(Store(s, (THREAD,), Load(y, (THREAD,))), Barrier(("shared",)), Store(y, (THREAD,), Load(s, (index(0),))))
+    body = seq(ir.For(k, index(4), seq(inner, Barrier(("shared",)))), ir.For(k, index(4), Store(y, (k,), Const(0.0, dt.float32))))
+    text = emitted(body, s, y, dialect=dialect)
+    assert text.count("#pragma nounroll") == (dialect.name == "hip") and text.count("for (int k = ") == 2
+
+
+@BOTH
 def test_prefetches(dialect: Dialect) -> None:
     x = floats("x", 256)
     text = emitted(seq(ir.Prefetch(x, (THREAD * 4,)), Store(x, (THREAD,), Const(0.0, dt.float32))), x, dialect=dialect)
