@@ -1,14 +1,17 @@
 """A file's one layout: indentation by braces, one space between words, lines and comments where they were.
 
-It works on words, not on the tree, so that expressions stay as they were written. Line breaks are the author's; runs of empty lines
-become one, and spaces before a comment that ends a line become two. Lines end as the first one does, with CRLF or LF.
+It works on words, so that expressions stay as they were written; the tree says where statements begin. Line breaks are the author's,
+what goes on from the line before is indented; runs of empty lines become one, and spaces before a comment that ends a line become two.
+Lines end as the first one does, with CRLF or LF.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from tilelang.grammar.parser import BYTE_ORDER_MARK, parse_tree
+from tilelang.grammar.parser import BYTE_ORDER_MARK, Syntax, parse_tree
 from tilelang.grammar.scan import MOST_BYTES
 
 _WORD = re.compile(
@@ -22,6 +25,19 @@ _SPACED = {"->", "==", "!=", "<=", ">=", "<", ">", "<<", ">>", "+", "-", "|", "&
 _KEYWORDS = {"in", "and", "or", "not", "allow", "only", "layout", "order", "for", "identity", "when", "else", "reduce", "at"}
 _MODIFIERS = {"pad", "swizzle", "ahead", "behind"}  # of a step: a number follows; elsewhere `pad` is a function
 _OPERANDS = {"name", "number"}
+# Statements whose `=` gives sizes and pairs, tight as in m=4; the others are spaced.
+_CUTS = {"tile", "split", "vectorize", "fuse", "unfuse", "do"}
+_STEPS = _CUTS | {"units", "load", "compute", "accumulate", "via", "inline", "open", "when"}
+_OTHERS = {"version", "use", "computation", "schedule", "choice", "input", "axis", "combiner", "definition", "outputs"}
+
+
+class Word(NamedTuple):
+    """A word, its kind, the statement that it is of, and whether it is the first one of it."""
+
+    kind: str
+    text: str
+    statement: str
+    begins: bool
 
 
 def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) -> str:
@@ -32,96 +48,99 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
       output Y[i] = X[i] * 2.0  # twice
     }
     """
-    parse_tree(text, file, limit_bytes)
+    tree = parse_tree(text, file, limit_bytes)
     text = text.removeprefix(BYTE_ORDER_MARK)
     end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"  # of all lines as of the first
     lines: list[str] = []
-    depth = 0
-    for words in _lines(text):
+    depth, begun = 0, 0  # begun: the depth at which the statement began
+    words = _lines(text, tree)
+    for number, line in enumerate(words):
+        first = next((w[0] for w in words[number:] if w and w[0].kind != "comment"), None)  # of a comment: of what follows it
+        goes_on = first is not None and not first.begins and first.text not in ("{", "}", ";", "else", "...") and depth == begun
         closing = 0
-        for kind, word in words:
-            if (kind, word) != ("mark", "}"):
+        for word in line:
+            if word.text != "}":
                 break
             closing += 1
-        indent = max(0, depth - closing - sum(w in ")]" for _, w in words[:1]))
-        line = _joined(words)
-        if line or (lines and lines[-1]):
-            lines.append(_INDENT * indent + line if line else "")
-        depth += sum((w in ("{", "(", "[")) - (w in ("}", ")", "]")) for k, w in words if k == "mark")
+        indent = max(0, depth + goes_on - closing - sum(w.text in ")]" for w in line[:1]))
+        joined = _joined(line)
+        if joined or (lines and lines[-1]):
+            lines.append(_INDENT * indent + joined if joined else "")
+        for word in line:
+            begun = depth if word.begins else begun
+            depth += (word.text in ("{", "(", "[")) - (word.text in ("}", ")", "]"))
     while lines and not lines[-1]:
         lines.pop()
     return "".join(line + end for line in lines)
 
 
-def _lines(text: str) -> list[list[tuple[str, str]]]:
+def _statements(tree: Syntax) -> Iterator[tuple[int, str]]:
+    """Where each statement begins, and its rule; the outer ones first."""
+    left: list[Any] = [tree]
+    while left:
+        found = left.pop()
+        if found.data in _STEPS | _OTHERS:
+            yield found.first.start_pos, found.data
+        left += [child for child in reversed(found.children) if hasattr(child, "data")]
+
+
+def _lines(text: str, tree: Syntax) -> list[list[Word]]:
     """The words of each line, without spaces."""
-    found: list[list[tuple[str, str]]] = [[]]
+    begins = dict(_statements(tree))
+    found: list[list[Word]] = [[]]
+    statement = ""
     for match in _WORD.finditer(text):
         kind = str(match.lastgroup)
+        statement = begins.get(match.start(), statement)
         if kind == "line":
             found.append([])
         elif kind != "space":
-            found[-1].append((kind, match[0].rstrip()))
+            found[-1].append(Word(kind, match[0].rstrip(), statement, match.start() in begins))
     return found
 
 
-def _joined(words: list[tuple[str, str]]) -> str:
+def _joined(words: list[Word]) -> str:
     """The words of a line with the spaces between them."""
     out = ""
-    braces = 0  # of parentheses and brackets: inside, `=` binds names to names
-    before: tuple[str, str] | None = None
-    sizes = _is_step(words)
-    for k, (kind, word) in enumerate(words):
-        if kind == "comment":
-            out += "  " + word if out else word
-            continue
-        if before is not None and _spaced(words, k, before, braces, sizes):
-            out += " "
-        out += word
-        braces += (word in ("(", "[")) - (word in (")", "]"))
-        before = (kind, word)
+    for k, word in enumerate(words):
+        if word.kind == "comment":
+            out += "  " + word.text if out else word.text
+        else:
+            out += " " * (k > 0 and _spaced(words, k)) + word.text
     return out
 
 
-def _is_step(words: list[tuple[str, str]]) -> bool:
-    """Whether a line's `=` gives sizes: tight, as in m=4; that of a definition is spaced."""
-    heads = {"tile", "split", "vectorize", "fuse", "unfuse", "do", "load", "compute", "accumulate", "via", "schedule", "when"}
-    return any(kind == "name" and word in heads for kind, word in words) and not any(
-        word in ("output", "input") for _, word in words
-    )
-
-
-def _spaced(words: list[tuple[str, str]], k: int, before: tuple[str, str], braces: int, sizes: bool) -> bool:
-    """Whether a space stands before a word."""
-    last, word = before[1], words[k][1]
+def _spaced(words: list[Word], k: int) -> bool:
+    """Whether a space stands before a word, which is not the first of its line."""
+    kind, last, word = words[k - 1].kind, words[k - 1].text, words[k].text
     if last in _TIGHT_AFTER or word in _TIGHT_BEFORE:
         return False
     if word == "=" or last == "=":
-        header = words[0][1] == "schedule" and braces and ("mark", "{") not in words[:k]  # its parameters' defaults
-        return not sizes or words[0][1] == "units" or bool(header)
+        return words[k].statement not in _CUTS
     if word in ("*", "/", "//", "%", "^") or last in ("*", "/", "//", "%", "^"):
         return True
     if last == "-" and _is_sign(words, k - 1):
         return False
     if word in _SPACED or last in _SPACED:
         return True
-    if word == "(" and (sizes and last in _MODIFIERS or k >= 2 and words[k - 2][1] == "->"):  # the number of a level's units
-        return True
+    if word == "(" and (words[k].statement in _STEPS and last in _MODIFIERS or k >= 2 and words[k - 2].text == "->"):
+        return True  # a number follows: the modifier's, or that of a level's units
     if word in ("(", "["):
-        return last in _KEYWORDS or before[0] == "mark" and last not in (")", "]") or _after_instruction(words, k)
+        return last in _KEYWORDS or kind == "mark" and last not in (")", "]") or _after_instruction(words, k)
     return True
 
 
-def _is_sign(words: list[tuple[str, str]], k: int) -> bool:
+def _is_sign(words: list[Word], k: int) -> bool:
     """Whether the minus at a place has no left operand."""
     if k == 0:
         return True
-    kind, word = words[k - 1]
+    kind, word, *_ = words[k - 1]
     return not (kind in _OPERANDS and word not in _KEYWORDS or word in (")", "]"))
 
 
-def _after_instruction(words: list[tuple[str, str]], k: int) -> bool:
+def _after_instruction(words: list[Word], k: int) -> bool:
     """Whether a parenthesis follows the name of an instruction, the domain of a reduction, or the units of a role."""
-    if words[k][1] == "(" and k >= 2 and words[k - 2][1] == "do":
-        return True
-    return words[k][1] == "(" and (words[k - 1][1] == "]" or any(w == "registers" for _, w in words[k + 1 : k + 4]))
+    if words[k].text != "(":
+        return False
+    role = any(w.text == "registers" for w in words[k + 1 : k + 4])
+    return k >= 2 and words[k - 2].text == "do" or words[k - 1].text == "]" or role
