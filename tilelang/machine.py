@@ -58,7 +58,8 @@ class LevelFacts:
     """One level of a device. threads: how many threads one unit has (None: the schedule decides, up to `max_threads`).
 
     max_count: units of this level in one unit of the next wider level that exists (None: no limit known). lockstep: the threads of
-    a unit run together as hardware; False where the units are only a numbering.
+    a unit run together as hardware, so that an instruction may need all of them; False where the units are only a numbering. Nothing
+    is ordered by it: what one thread of a unit writes, another reads behind a barrier, for warps may go apart (NVIDIA, since Volta).
     """
 
     name: str

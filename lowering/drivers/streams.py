@@ -15,10 +15,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from tilelang.errors import DeviceError
+from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import device_arrays, pool
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits
+
+ARGUMENT_ALIGNMENT = 16  # bytes: kernels of both dialects load and store as many at once from where an argument begins
 
 
 class Connection(abc.ABC):
@@ -155,7 +157,10 @@ class Connection(abc.ABC):
         return HostArray(self, array, role, queue)
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
-        """A device array as an argument, ordered by its protocol. Raises DeviceError where it lives on another device."""
+        """A device array as an argument, ordered by its protocol.
+
+        Raises DeviceError where it lives on another device, ComputationError where it begins between two pieces of 16 bytes.
+        """
         found = device_arrays.find(name, array, self.dlpack_stream(queue))
         if found.ordinal is not None and found.ordinal != self.device.handle:
             mend = f"move it to device {self.device.handle}"
@@ -163,6 +168,9 @@ class Connection(abc.ABC):
         if found.stream not in (None, 0, 1, self.handle(queue)):
             self.finish()  # another library's stream, which is not waited for in any other way
         size = math.prod(found.shape) * found.dtype.itemsize
+        if size and found.address % ARGUMENT_ALIGNMENT:
+            message = f"the array for {name} begins at {found.address:#x}, no multiple of {ARGUMENT_ALIGNMENT}"
+            raise ComputationError("argument", message, mend="pass a copy, or a view that begins at a multiple of 16 bytes")
         base, begin = self.device.handle, found.address
         return DeviceArray(found.shape, found.dtype, found.contiguous, found.writeable, begin, base, begin, size)
 

@@ -85,6 +85,14 @@ def inserted(k: ir.Kernel) -> str:
     return shape(done.body)
 
 
+def test_the_threads_of_one_warp_meet_like_any_others() -> None:
+    """Warps may go apart between two statements: no order inside one is relied on."""
+    lane = Var("thread", INDEX, 0, 31)
+    exchanged = kernel(put(S, lane), get(S, 31 - lane), threads=32)
+    assert missing_barrier(exchanged) and inserted(exchanged) == "w|r"
+    assert inserted(kernel(put(S, lane), get(S, lane), threads=32)) == "wr"
+
+
 def test_one_thread_needs_none() -> None:
     k = kernel(put(S, T), get(S, 63 - T), threads=1)
     assert insert_barriers(k) is k

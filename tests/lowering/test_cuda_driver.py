@@ -16,12 +16,14 @@ import pytest
 import tilelang as tl
 from tests.lowering import stub_pycuda
 from tests.lowering.device_array_stubs import Exported, Interfaced, JaxArray, TorchStream, TorchTensor, torch_stub
-from tilelang.errors import DeviceError
+from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.compilers import nvrtc
 from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers import cuda, streams, tensor_maps
 from tilelang.lowering.drivers.interface import Driver
 from tilelang.lowering.drivers.tensor_maps import TensorMap
+from tilelang.lowering.targets import cuda as cuda_target
+from tilelang.lowering.targets import hip as hip_target
 
 _: Driver = cuda  # for the type checker
 
@@ -270,6 +272,16 @@ def test_a_stream_that_cannot_be_waited_for_is_waited_for_on_the_host(
         before = len(recorder.named("Context.synchronize"))
         connection.take("X", Interfaced(np.zeros(3), stream), None)
         assert len(recorder.named("Context.synchronize")) - before == waits
+
+
+def test_arrays_that_begin_between_16_bytes_are_refused(connection: cuda.Connection) -> None:
+    every = np.zeros(64, np.float32)
+    first = -every.ctypes.data % 16 // 4
+    assert connection.take("X", Interfaced(every[first : first + 8], None), None).begin % 16 == 0
+    with pytest.raises(ComputationError, match="begins at 0x.*, no multiple of 16"):
+        connection.take("X", Interfaced(every[first + 1 : first + 9], None), None)
+    connection.take("X", Interfaced(every[first + 1 : first + 1], None), None)  # nothing is loaded from it
+    assert {cuda_target.DIALECT.argument_alignment, hip_target.DIALECT.argument_alignment} == {streams.ARGUMENT_ALIGNMENT}
 
 
 def test_arrays_of_another_device_are_refused(connection: cuda.Connection) -> None:
