@@ -21,11 +21,10 @@ class Placed:
     __slots__ = ("array", "buffer", "device", "host", "name", "result", "staged")
 
     def __init__(
-        self, name: str, result: Any, device: DeviceArray | None, host: HostArray | None, array: Any, staged: Any
+        self, name: str, result: Any, buffer: Any, device: DeviceArray | None, host: HostArray | None, array: Any, staged: Any
     ) -> None:
-        self.name, self.result, self.device, self.host = name, result, device, host
+        self.name, self.result, self.buffer, self.device, self.host = name, result, buffer, device, host
         self.array, self.staged = array, staged  # NumPy's, as it was given and as it is launched on
-        self.buffer = host.buffer if host is not None else device.buffer  # type: ignore[union-attr]
 
     def overlaps(self, other: Placed) -> bool:
         """Whether two arrays have bytes in common."""
@@ -43,7 +42,10 @@ class Placed:
 
 
 class Placing:
-    """How the arrays of one call are placed: on which connection, and the queue that is launched on."""
+    """How the arrays of one call are placed: on which connection, and the queue that is launched on.
+
+    is_device_array: tells arrays of the device; None where all are the host's.
+    """
 
     __slots__ = ("check_ranges", "connection", "is_device_array", "queue")
 
@@ -52,7 +54,7 @@ class Placing:
 
     def input(self, tensor: Tensor, type: Any, value: Any) -> Placed:
         """An input's array. Raises ComputationError where it does not fit."""
-        if self.is_device_array(value):
+        if self.is_device_array is not None and self.is_device_array(value):
             return self._on_device(tensor, type, value, "input")
         import numpy as np
 
@@ -61,21 +63,23 @@ class Placing:
         if self.check_ranges:
             check_range(tensor, array)
         staged = array if array.flags.c_contiguous else np.ascontiguousarray(array)  # strides are honoured by a copy
-        return Placed(tensor.name, value, None, self.connection.host_array(staged, "input", self.queue), array, staged)
+        host = self.connection.host_array(staged, "input", self.queue)
+        return Placed(tensor.name, value, host.buffer, None, host, array, staged)
 
     def output(self, tensor: Tensor, type: Any, value: Any, like: Any, before: Sequence[Placed], inputs: int) -> Placed:
         """An output's array: the one given, or a new one, on the device where `like` is a device array.
 
         before: what was placed before, `inputs` inputs and then outputs. Raises ComputationError where the array does not fit.
         """
-        if value is None and like is not None:
-            value = self.connection.empty(tensor.shape, type, self.queue, like)
-        if self.is_device_array(value):
+        if value is None:
+            if like is None:
+                return self._on_host(tensor, type, None)
+            made = self.connection.empty(tensor.shape, type, self.queue, like)
+            return self._on_device(tensor, type, made, "result")
+        if self.is_device_array is not None and self.is_device_array(value):
             placed = self._on_device(tensor, type, value, "output")
         else:
             placed = self._on_host(tensor, type, value)
-        if value is None:
-            return placed
         for number, other in enumerate(before):
             if placed.overlaps(other):
                 if number < inputs:
@@ -92,7 +96,7 @@ class Placing:
             raise wrong(tensor.name, "is not contiguous", mend)
         if role == "output" and not array.writeable:
             raise wrong(tensor.name, "cannot be written", "pass another array as out=")
-        return Placed(tensor.name, value, array, None, None, None)
+        return Placed(tensor.name, value, array.buffer, array, None, None, None)
 
     def _on_host(self, tensor: Tensor, type: Any, value: Any) -> Placed:
         import numpy as np
@@ -109,7 +113,8 @@ class Placing:
             if not array.flags.writeable:
                 raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
         staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
-        return Placed(tensor.name, array, None, self.connection.host_array(staged, "output", self.queue), array, staged)
+        host = self.connection.host_array(staged, "output", self.queue)
+        return Placed(tensor.name, array, host.buffer, None, host, array, staged)
 
 
 def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
@@ -117,6 +122,8 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
     count = len(outputs)
     if out is None:
         return [None] * count
+    if count == 1 and not isinstance(out, (tuple, list, Mapping)):
+        return [out]
     names = [t.name for t, _ in outputs]
     if isinstance(out, Mapping):
         unknown = [str(name) for name in out if name not in names]
@@ -124,8 +131,6 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
             message = f"out= names {', '.join(unknown)}, which is no output"
             raise ComputationError("arguments", message, mend="the outputs are " + ", ".join(names))
         return [out.get(name) for name in names]
-    if count == 1 and not isinstance(out, (tuple, list)):
-        return [out]
     if not isinstance(out, (tuple, list)) or len(out) != count:
         raise ComputationError(
             "arguments",

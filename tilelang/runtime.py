@@ -296,7 +296,7 @@ class Kernel:
         every = {**self._workspace, **buffers} if self._workspace else buffers
         try:
             return [
-                (function, [*(every[n] for n in names), *(self._connection.tensor_map(m, every[n]) for n, m in maps)])
+                (function, [every[n] for n in names] + [self._connection.tensor_map(m, every[n]) for n, m in maps])
                 for function, names, maps in self._launches
             ]
         except (KeyError, TypeError) as error:
@@ -322,19 +322,21 @@ class Kernel:
             self._driver.check_queue(queue)
         elif on_device:
             queue = connection.queue_of(on_device)
-        placing = Placing(connection, queue, is_device_array, self.options.check_ranges)
+        placing = Placing(connection, queue, is_device_array if on_device else None, self.options.check_ranges)
         placed = [placing.input(tensor, type, value) for (tensor, type), value in zip(self._inputs, given, strict=True)]
         inputs, like = len(placed), on_device[0] if on_device else None
         for (tensor, type), value in zip(self._outputs, outs, strict=True):
             placed.append(placing.output(tensor, type, value, like, placed, inputs))
+            if value is None and like is not None:
+                on_device.append(placed[-1].result)
         results = placed[inputs:]
         try:
             self._enqueue({p.name: p.buffer for p in placed}, queue)
             for result in results:
                 result.land(queue)
             if on_device:
-                connection.hand_back([p.result for p in placed if p.device is not None], queue)
-                if any(p.host is not None for p in placed):  # whose memory may change hands after the call
+                connection.hand_back(on_device, queue)
+                if len(on_device) < len(placed):  # the memory of those of the host may change hands after the call
                     connection.finish(queue)
         except BaseException:  # Ctrl-C: no kernel may outlive the arrays that it works on
             connection.finish(queue)

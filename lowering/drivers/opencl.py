@@ -197,9 +197,9 @@ class Connection:
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
         """A pyopencl array as an argument. Its own queue orders what fills it; another one is the caller's to order."""
-        contiguous = array.flags.c_contiguous
-        buffer = device_buffer(self, array) if contiguous else None
-        return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, array.base_data, array.offset, array.nbytes)
+        contiguous, base, offset = array.flags.c_contiguous, array.base_data, array.offset
+        buffer = device_buffer(self, base, offset, array.nbytes) if contiguous else None
+        return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, base, offset, array.nbytes)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
         """Nothing is to be done: the arrays' queue is the one launched on."""
@@ -279,15 +279,17 @@ def seconds(event: Any) -> float:
 # ---------------------------------------------------------------- arguments
 
 
+_IS_ARRAY: dict[type, bool] = {}  # whether a type is pyopencl.array.Array
+
+
 def is_device_array(value: Any) -> bool:
     """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
-    kind: Any = type(value)
-    return bool(_is_device_type(kind))
-
-
-@functools.cache
-def _is_device_type(kind: type) -> bool:
-    return any(c.__module__ == "pyopencl.array" and c.__name__ == "Array" for c in kind.__mro__)
+    try:
+        return _IS_ARRAY[type(value)]
+    except KeyError:
+        kind = type(value)
+        found = _IS_ARRAY[kind] = any(c.__module__ == "pyopencl.array" and c.__name__ == "Array" for c in kind.__mro__)
+        return found
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], Any]:
@@ -303,12 +305,11 @@ def check_queue(queue: Any) -> None:
         )
 
 
-def device_buffer(connection: Connection, array: Any) -> Any:
-    """The buffer behind a pyopencl array that begins where the array begins.
+def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: int) -> Any:
+    """The buffer that a pyopencl array is in, from where it begins.
 
     Raises DeviceError where the array lives in another context, or begins where the device cannot address it.
     """
-    base, offset = array.base_data, array.offset
     if base is None:  # no elements
         return connection.allocate(1)
     if base.context != connection.context:
@@ -321,7 +322,7 @@ def device_buffer(connection: Connection, array: Any) -> Any:
         return base
     cl = _cl()
     try:
-        return base.get_sub_region(offset, max(1, array.nbytes))
+        return base.get_sub_region(offset, max(1, size_bytes))
     except cl.Error:
         align = connection.device.handle.mem_base_addr_align // 8
         raise DeviceError(

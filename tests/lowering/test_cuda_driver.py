@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tests.errors._computations import copy
 from tests.lowering import stub_pycuda
 from tests.lowering.device_array_stubs import Exported, Interfaced, JaxArray, TorchStream, TorchTensor, torch_stub
 from tilelang.errors import ComputationError, DeviceError
@@ -299,6 +300,61 @@ def test_libraries_wait_for_the_launch_or_the_host_does(
     assert own.waited == [0] and recorder.named("Context.synchronize") == []
     connection.hand_back([TorchTensor(np.zeros(3)), JaxArray(np.zeros(3))], None)
     assert own.waited == [0, 0] and len(recorder.named("Context.synchronize")) == 1
+
+
+def test_calls_with_tensors_launch_on_their_memory(recorder: stub_pycuda.Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the runtime: nothing is copied, the result is a tensor, and the call does not wait."""
+    monkeypatch.setitem(sys.modules, "torch", torch_stub(TorchStream(0)))
+    kernel = tl.compile(copy(4, 8), tl.target("cuda"))
+    recorder.kernels["Y"] = copying(4 * 8 * 4)
+    x = TorchTensor(np.arange(32, dtype=np.float32).reshape(4, 8))
+    y = kernel(x)
+    assert isinstance(y, TorchTensor) and x.streams == y.streams == [1]
+    np.testing.assert_array_equal(y.array, x.array)
+    out = TorchTensor(np.zeros((4, 8), np.float32))
+    assert kernel(x, out=out) is out
+    np.testing.assert_array_equal(out.array, x.array)
+    assert not recorder.named("memcpy_htod", "memcpy_dtoh", "mem_alloc", "Context.synchronize")
+    with pytest.raises(ComputationError, match="shares memory with the input X"):
+        kernel(x, out=TorchTensor(x.array))
+    with pytest.raises(ComputationError, match="has type float64"):
+        kernel(TorchTensor(np.zeros((4, 8))))
+    host = np.zeros((4, 8), np.float32)
+    assert kernel(x, out=host) is host  # one of each: the call waits
+    np.testing.assert_array_equal(host, x.array)
+
+
+def test_results_for_arrays_that_cannot_be_written_are_new(
+    recorder: stub_pycuda.Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX's arrays: one that nobody else has is filled, and the host waits, as JAX has no stream to be told of."""
+    stub: Any = types.ModuleType("jax")
+    stub.numpy = types.SimpleNamespace(empty=lambda shape, dtype, device: JaxArray(np.zeros(shape, dtype)))
+    monkeypatch.setitem(sys.modules, "jax", stub)
+    kernel = tl.compile(copy(4, 8), tl.target("cuda"))
+    recorder.kernels["Y"] = copying(4 * 8 * 4)
+    x = JaxArray(np.arange(32, dtype=np.float32).reshape(4, 8))
+    y = kernel(x)
+    np.testing.assert_array_equal(y.array, x.array)
+    assert len(recorder.named("Context.synchronize")) == 1
+    with pytest.raises(ComputationError, match="cannot be written"):
+        kernel(x, out=JaxArray(np.zeros((4, 8), np.float32)))
+
+
+def test_a_kernel_from_a_function_of_tensors_is_for_their_driver(
+    recorder: stub_pycuda.Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch_stub(TorchStream(0)))
+
+    @tl.kernel
+    def same(x: Any) -> Any:
+        i, j = x.dims
+        return tl.define("Y", x[i, j], i, j)
+
+    recorder.kernels["Y"] = copying(4 * 8 * 4)
+    x = TorchTensor(np.arange(32, dtype=np.float32).reshape(4, 8))
+    np.testing.assert_array_equal(same(x).array, x.array)
+    assert len(recorder.named("launch")) == 1
 
 
 def test_queues_are_streams_of_pycuda(connection: cuda.Connection) -> None:

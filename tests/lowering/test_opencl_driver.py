@@ -124,7 +124,7 @@ def test_device_arrays_as_they_are(connection: driver.Connection) -> None:
     on_device = [cla.to_device(connection.queue, x) for x in (a, b, a)]
     assert all(driver.is_device_array(x) for x in on_device) and not driver.is_device_array(a)
     function = connection.build(ADD).function("add", (64,), 1, 0)
-    function([driver.device_buffer(connection, x) for x in on_device])
+    function([connection.take("X", x, None).buffer for x in on_device])
     np.testing.assert_array_equal(on_device[2].get(), a + b)
 
 
@@ -135,10 +135,10 @@ def test_device_arrays_that_begin_inside_their_buffer(connection: driver.Connect
     whole = cla.to_device(connection.queue, np.arange(4 * step, dtype=np.float32))
     out = cla.zeros(connection.queue, step, np.float32)
     function = connection.build(ADD).function("add", (step,), 1, 0)
-    function([driver.device_buffer(connection, x) for x in (whole[step : 2 * step], whole[2 * step : 3 * step], out)])
+    function([connection.take("X", x, None).buffer for x in (whole[step : 2 * step], whole[2 * step : 3 * step], out)])
     np.testing.assert_array_equal(out.get(), np.arange(step, 2 * step, dtype=np.float32) + np.arange(2 * step, 3 * step))
     with pytest.raises(DeviceError) as caught:
-        driver.device_buffer(connection, whole[1 : 1 + step])
+        connection.take("X", whole[1 : 1 + step], None)
     assert caught.value.code == "unaligned-array"
 
 
@@ -148,7 +148,7 @@ def test_arrays_of_another_context_are_refused(connection: driver.Connection) ->
 
     other = cl.CommandQueue(cl.Context([connection.device.handle]))
     with pytest.raises(DeviceError) as caught:
-        driver.device_buffer(connection, cla.zeros(other, 8, np.float32))
+        connection.take("X", cla.zeros(other, 8, np.float32), None)
     assert caught.value.code == "other-context"
 
 
@@ -213,7 +213,7 @@ def test_launch_overhead_is_small(connection: driver.Connection) -> None:
     function = connection.build(ADD).function("add", (1,), 1, 0)
 
     def ours() -> None:
-        function([driver.device_buffer(connection, a) for a in arrays])
+        function([connection.take("X", a, None).buffer for a in arrays])
 
     def bare() -> None:
         cl.enqueue_nd_range_kernel(connection.queue, function.kernel, (1,), (1,))
