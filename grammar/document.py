@@ -215,7 +215,7 @@ class Document:
             none = "the conditions around its computations do not hold" if self.computations else "there is no computation in it"
             wanted = "it has several computations" if found else none
             mend = meant("", found, "write one")
-            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 1), mend=mend)
+            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 0), mend=mend)
         if not found:
             raise self._unknown("computation", name or "", {n: of_one[0] for n, of_one in self.computations.items()})
         return next(iter(found.values()))
@@ -249,7 +249,7 @@ class Document:
         if len(found) > 1:
             names = [e.name for e in found if e.name]
             mend = meant("", names) if len(names) == len(found) else "name all of them, and ask for one"
-            raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 1), mend=mend)
+            raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 0), mend=mend)
         return found[0] if found else None
 
     def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
@@ -283,7 +283,7 @@ class Document:
 
     def _no_parameter(self, what: str, name: str, known: Iterable[str]) -> ParseError:
         message = f"{what} has no parameter `{name}`"
-        return ParseError("unknown-parameter", message, span=Span(self.file, 1), mend=meant(name, known, "leave it out"))
+        return ParseError("unknown-parameter", message, span=Span(self.file, 0), mend=meant(name, known, "leave it out"))
 
     def _unknown(self, what: str, name: str, known: Mapping[str, Entry]) -> ParseError:
         if name in known:
@@ -291,7 +291,7 @@ class Document:
             mend = "other sizes, or another --profile"
             return self._scope.fail(known[name].tree, f"unknown-{what}", message, mend)
         message, mend = f"{self.file} has no {what} `{name}`", meant(name, known, "write one")
-        return ParseError(f"unknown-{what}", message, span=Span(self.file, 1), mend=mend)
+        return ParseError(f"unknown-{what}", message, span=Span(self.file, 0), mend=mend)
 
 
 def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from tilelang.cli import COMMANDS, main
@@ -166,7 +167,7 @@ def test_fmt(tmp_path: Path) -> None:
 def test_source_needs_no_device(gemm: str) -> None:
     plain = tilelang("source", gemm, "-s", "simt", "--target", "opencl", "--profile", "simulated").stdout
     assert "__kernel" in plain and plain == tilelang("source", gemm, "-s", "simt", "-p", "simulated").stdout
-    assert tilelang("source", gemm, "-s", "simt", "--target", "opencle").exit_code == 1
+    assert tilelang("source", gemm, "-s", "simt", "--target", "opencle").exit_code == 2
     assert tilelang("source", gemm, "-s", "simt", "--profile", "nope").exit_code == 2
 
 
@@ -258,7 +259,7 @@ def test_devices() -> None:
 @pytest.mark.parametrize(
     "arguments, code, part",
     [
-        ([], 2, "Usage"), (["rnu", "x"], 2, "Did you mean 'run'?"), (["run"], 2, "Missing argument"),
+        ([], 2, "Usage"), (["rnu", "x"], 2, "No such command 'rnu'. Did you mean 'run'?"), (["run"], 2, "Missing argument"),
         (["run", "gone.tile"], 2, "cannot be read"), (["run", "GEMM", "-s", "simt", "-S", "M=-3"], 1, "error[extent]"),
         (["source", "GEMM", "-s", "simt", "--assembly"], 1, "error[no-compiler]"),
         (["run", "GEMM"], 2, "several schedules"), (["run", "GEMM", "-s", "smt"], 2, "did you mean `simt`?"),
@@ -281,9 +282,7 @@ def test_usage(gemm: str, arguments: list[str], code: int, part: str) -> None:
 def test_every_command_has_help_and_an_entry() -> None:
     for name in COMMANDS:
         assert tilelang(name, "--help").exit_code == 0
-    assert sorted(p.stem for p in (ROOT / "tilelang" / "cli").glob("*.py")) == sorted(
-        [*COMMANDS, "__init__", "common", *(["page"] if (ROOT / "tilelang" / "cli" / "page.py").exists() else [])]
-    )
+    assert sorted(p.stem for p in (ROOT / "tilelang" / "cli").glob("*.py")) == sorted([*COMMANDS, "__init__", "common", "output"])
 
 
 def test_the_module_runs_and_a_closed_pipe_is_no_error(gemm: str) -> None:
@@ -338,7 +337,7 @@ def test_a_full_standard_output_is_a_short_error(gemm: str, arguments: tuple[str
     [
         (["run", "GEMM", "--bogus"], 2), (["run"], 2), (["source", "GEMM", "-s", "simt", "--until", "99"], 2), (["rnu"], 2),
         (["run", "GEMM", "-s", "simt", "-o", "Q=x.npy"], 2), (["source", "GEMM", "-s", "simt", "--profile", "nope"], 2),
-        (["source", "GEMM", "-s", "simt", "--target", "metal"], 1), (["run", "GEMM", "-s", "simt", "-o", "/no/where.npy"], 1),
+        (["source", "GEMM", "-s", "simt", "--target", "metal"], 2), (["run", "GEMM", "-s", "simt", "-o", "/no/where.npy"], 1),
         (["run", "GEMM", "-s", "simt", "-S", "M=4000000000", "-S", "K=4000000000"], 1),
     ],
 )  # fmt: skip
@@ -577,3 +576,35 @@ def test_explain_shows_the_steps_in_braces_beneath_their_own(tmp_path: Path) -> 
     found = of_json(tilelang("explain", str(path), "-s", "simt", "-p", "simulated", "--json"))
     (load,) = (s for s in found["steps"] if str(s["step"]).startswith("load A"))
     assert [s["step"] for s in load["inside"]] == [None, "split m=1", "tile k=1 -> thread"] and load["inside"][1]["line"] == 10
+
+
+def test_options_complete_to_names_that_are_there(gemm: str) -> None:
+    def completions(*words: str) -> list[str]:
+        found = ShellComplete(main, {}, "tilelang", "_TILELANG_COMPLETE").get_completions(list(words[:-1]), words[-1])
+        return [item.value for item in found]
+
+    assert completions("run", gemm, "--schedule", "") == ["simt", "plain", "wrong"]
+    assert completions("run", gemm, "-s", "p") == ["plain"] and completions("run", "gone.tile", "-s", "") == []
+    assert completions("check", gemm, "--profile", "am") == ["ampere"] and completions("diff", "-p", "cdna3") == ["cdna3"]
+    assert completions("source", gemm, "--target", "c") == ["cuda"]
+
+
+def test_commands_read_standard_input(gemm: str) -> None:
+    assert "-: 1 computations, 3 schedules" in tilelang("check", "-", "-s", "simt", input=GEMM).stdout
+    assert tilelang("source", "-", "-s", "simt", input=GEMM).stdout == tilelang("source", gemm, "-s", "simt").stdout.replace(
+        gemm, "-"
+    )
+    wrong = tilelang("check", "-", input=GEMM)
+    assert "--> -:17:3" in wrong.stderr and "split q=2" in wrong.stderr
+
+
+def test_outputs_are_named_before_anything_runs(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilelang.runtime.Kernel.__call__", raising(AssertionError))
+    result = tilelang("run", gemm, "-s", "simt", "-o", "D=d.npy")
+    assert result.exit_code == 2 and "there is no output `D`" in result.stderr
+
+
+def test_what_a_file_lacks_has_no_line_of_it(gemm: str) -> None:
+    for arguments in (("run", gemm), ("run", gemm, "-s", "smt"), ("run", gemm, "-s", "simt", "-S", "Q=3")):
+        text = tilelang(*arguments).stderr
+        assert f"--> {gemm}\n  = help: " in text

@@ -169,3 +169,18 @@ def test_a_browser_shows_what_was_computed_by_hand(browser: Browser, tmp_path: P
     moved, asked = 64 * 2 * 8 * 2, 64 * 2 * 32 * 4 // 32
     assert f"transactions of 32 bytes{moved:,}, at best {asked:,}" in browser.value(f"{stores}.textContent")
     assert browser.complaints == []
+
+
+@pytest.mark.parametrize("name", ["softmax", "product"])
+def test_no_label_is_cut_off(name: str, browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(written(name), encoding="utf-8")
+    browser.open(path)
+    browser.value(
+        "(() => { const draw = CanvasRenderingContext2D.prototype.fillText; window.cut = []; window.drawn = 0;"
+        " CanvasRenderingContext2D.prototype.fillText = function (text, x, y) { window.drawn++;"
+        " if (y + 5 > this.canvas.height / (window.devicePixelRatio || 1)) window.cut.push([text, y]);"
+        " return draw.apply(this, arguments); }; })()"
+    )
+    browser.value("document.querySelectorAll('canvas').forEach((c) => c.dispatchEvent(new Event('mouseleave')))")
+    assert browser.value("window.drawn") and browser.value("window.cut") == []

@@ -72,7 +72,7 @@ class Commands(click.Group):
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
             if near:
-                raise click.UsageError(f"{error.message.rstrip('.')} Did you mean '{near[0]}'?", ctx) from None
+                raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean '{near[0]}'?", ctx) from None
             raise
 
 
@@ -89,7 +89,8 @@ def _open_streams() -> None:
 
 def _as_json(code: str, message: str, exit_code: int) -> NoReturn:
     """What ended a command before it could report, as the one object that --json promises."""
-    from tilelang.cli.common import emit, errors_of
+    from tilelang.cli.common import errors_of
+    from tilelang.cli.output import emit
     from tilelang.errors import TileLangError
 
     emit({"errors": errors_of(TileLangError(code, message))})

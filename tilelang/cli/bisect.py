@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, working
+from tilelang.cli.common import RIGHT, SEED, WRONG, Asked, of_a_file
+from tilelang.cli.output import emit, is_json, show, working
 from tilelang.cli.run import check_memory
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, TileLangError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     default=None,
     help="Where prefixes run. Default: a device, if there is one.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+@SEED
 @of_a_file
 def command(asked: Asked, on: str | None, seed: int) -> None:
     """Find the first step of a schedule of FILE from which on it is refused or wrong.

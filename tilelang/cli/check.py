@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from tilelang.cli.common import RIGHT, Asked, emit, errors_of, exit_code, is_json, of_a_file, show
+from tilelang.cli.common import RIGHT, Asked, errors_of, exit_code, of_a_file
+from tilelang.cli.output import emit, is_json, show
 from tilelang.errors import TileLangError, collected
 
 

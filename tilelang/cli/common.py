@@ -1,27 +1,25 @@
-"""What the commands share: options, the file and what is asked of it, errors as exit codes, output as text or JSON."""
+"""What the commands share: options, the file and what is asked of it, errors as exit codes."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import io
-import json
-import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from tilelang import dtype as dt
+from tilelang.cli.output import emit, is_json
 from tilelang.computation import Computation
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, TileLangError, each
-from tilelang.grammar import Document, read
+from tilelang.grammar import Document, parse, read
+from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
-from tilelang.machine import Profile
+from tilelang.machine import Profile, load_profile, shipped_profiles
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
 
@@ -30,9 +28,11 @@ if TYPE_CHECKING:
     from tilelang.targets import Target
 
 RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
+# What a dialect is lowered for where no profile is asked for and nothing runs: the same on every machine.
+PROFILES = {"opencl": "pocl", "cuda": "ampere", "hip": "cdna2"}
 # What a command was asked that is not there; what the file says is another matter.
 _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "which-computation", "unknown-schedule", "file",
-          "profile-not-found")  # fmt: skip
+          "profile-not-found", "unknown-dialect")  # fmt: skip
 _NO_DEVICE = ("no-device", "no-such-device", "no-driver")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +52,51 @@ class Size(click.ParamType[Any]):
             except ValueError:
                 pass
         self.fail(f"{value!r} is no size; write it as M=1024, or type=float16", param, ctx)
+
+
+def completed(known: Callable[[click.Context], Iterable[str]]) -> Callable[..., list[str]]:
+    """The completion of an option by the known names that begin with what is typed."""
+    return lambda ctx, param, incomplete: [name for name in known(ctx) if name.startswith(incomplete)]
+
+
+def _schedules(ctx: click.Context) -> list[str]:
+    """The schedules of the file that is asked for; none where it cannot be read."""
+    files = [ctx.params.get("file"), *ctx.args]  # not a parameter yet where the option that is completed stands behind it
+    try:
+        return [e.name for file in files if file for e in read(file).schedules if e.name]
+    except TileLangError:
+        return []
+
+
+SCHEDULE = click.option(
+    "--schedule", "-s", "schedule_name", metavar="NAME", help="Which schedule; needed where there are several.",
+    shell_complete=completed(_schedules),
+)  # fmt: skip
+SIZES = click.option(
+    "--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable."
+)
+PROFILE = click.option(
+    "--profile", "-p", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),
+    help="The device profile: a shipped one's name, or a path. Default: the device's; where nothing runs, the target's.",
+)  # fmt: skip
+LIMIT = click.option(
+    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
+)
+UNTIL = click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+
+
+def target_option(default: str | None, help: str) -> Callable[[F], F]:
+    """The option --target: a dialect."""
+    return click.option(
+        "--target", "dialect", metavar="DIALECT", default=default, show_default=True, help=help,
+        shell_complete=completed(lambda ctx: PROFILES),
+    )  # fmt: skip
+
+
+def text_of(name: str, limit_bytes: int) -> str:
+    """The text of a file, or of standard input for `-`."""
+    return read_text(name, limit_bytes, sys.stdin.buffer if name == "-" else None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,22 +132,15 @@ def of_a_file(command: F) -> F:
     """The argument FILE and the options that choose a schedule; the command gets an Asked."""
 
     @click.argument("file", type=click.Path())
-    @click.option("--schedule", "-s", "schedule_name", metavar="NAME", help="Which schedule; needed where there are several.")
-    @click.option(
-        "--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable."
-    )
-    @click.option(
-        "--profile", "-p", metavar="NAME", help="The device profile: a shipped one's name, or a path. Default: the device's."
-    )
-    @click.option(
-        "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
-    )
+    @SCHEDULE
+    @SIZES
+    @PROFILE
+    @LIMIT
     @functools.wraps(command)
     def wrapped(file: str, schedule_name: str | None, sizes: Any, profile: str | None, limit_bytes: int, **more: Any) -> Any:
-        from tilelang.machine import load_profile
-
         facts = load_profile(profile) if profile is not None else None
-        return command(Asked(file, read(file, limit_bytes=limit_bytes, faulty=True), schedule_name, dict(sizes), facts), **more)
+        document = parse(text_of(file, limit_bytes), file, limit_bytes=limit_bytes, faulty=True)
+        return command(Asked(file, document, schedule_name, dict(sizes), facts), **more)
 
     return reporting(wrapped)  # type: ignore[return-value]
 
@@ -125,11 +163,6 @@ def reporting(command: F) -> F:
             sys.exit(WRONG)
 
     return wrapped  # type: ignore[return-value]
-
-
-def is_json() -> bool:
-    """Whether the command was asked for JSON."""
-    return bool(click.get_current_context().meta.get("tilelang.json"))
 
 
 def fail(error: TileLangError) -> NoReturn:
@@ -156,83 +189,3 @@ def errors_of(error: TileLangError) -> list[dict[str, Any]]:
         }
         for e in each(error)
     ]  # fmt: skip
-
-
-def emit(found: Mapping[str, Any]) -> None:
-    """One JSON object on standard output; numbers that JSON lacks are texts, as "nan"."""
-    click.echo(json.dumps({"schema": 1, **_plain(found)}, indent=2, allow_nan=False))
-
-
-def _plain(found: Any) -> Any:
-    if isinstance(found, Mapping):
-        return {name: _plain(part) for name, part in found.items()}
-    if isinstance(found, (list, tuple)):
-        return [_plain(part) for part in found]
-    return str(found) if isinstance(found, float) and not math.isfinite(found) else found
-
-
-def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly.
-
-    Raises ComputationError where it cannot be written.
-    """
-    try:
-        _written(Path(os.path.realpath(path)), write)
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror or error}"
-        raise ComputationError("output-file", message, mend="another path") from None
-
-
-def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
-    if target.exists() and not target.is_file():
-        held = io.BytesIO()
-        write(held)
-        with open(target, "wb", buffering=0) as out:
-            rest = held.getbuffer()
-            while rest:
-                rest = rest[out.write(rest) :]
-        return
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with open(beside, "wb") as file:
-            write(file)
-        if target.exists():
-            beside.chmod(target.stat().st_mode)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
-    """Rows under their header, numbers to the right; plain text."""
-    texts = [[str(c) for c in row] for row in rows]
-    widths = [max(len(r[k]) for r in ([*header], *texts)) for k in range(len(header))]
-    right = [bool(rows) and all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(header))]
-
-    def line(cells: Sequence[str]) -> str:
-        return "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)).rstrip()
-
-    return "\n".join([*([title] if title else []), line(header), line(["-" * w for w in widths]), *map(line, texts)])
-
-
-def show(text: str) -> None:
-    """Text on standard output; on a terminal, headings and errors in colour."""
-    if not sys.stdout.isatty():
-        click.echo(text)
-        return
-    from rich.console import Console
-    from rich.highlighter import ReprHighlighter
-
-    Console(highlighter=ReprHighlighter(), soft_wrap=True).print(text, markup=False)
-
-
-def working(what: str) -> Any:
-    """A spinner on standard error while something takes long; nothing where that is no terminal, or JSON is wanted."""
-    import contextlib
-
-    if not sys.stderr.isatty() or is_json():
-        return contextlib.nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(what)

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from tilelang.cli.common import NO_DEVICE, RIGHT, emit, is_json, reporting, show, table
+from tilelang.cli.common import NO_DEVICE, RIGHT, reporting
+from tilelang.cli.output import emit, is_json, show, table
 from tilelang.errors import DeviceError
 from tilelang.machine import shipped_profiles
 

@@ -8,21 +8,19 @@ from typing import Any
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, Asked, Size, emit, is_json, reporting, show, table
+from tilelang.cli.common import LIMIT, PROFILE, RIGHT, SIZES, WRONG, Asked, reporting, text_of
+from tilelang.cli.output import emit, is_json, show, table
 from tilelang.cli.source import without_a_device
-from tilelang.grammar import read
-from tilelang.grammar.scan import MOST_BYTES
+from tilelang.grammar import parse
 from tilelang.machine import Profile, load_profile
 
 
 @click.command("diff")
 @click.argument("first", metavar="FILE[:SCHEDULE]")
 @click.argument("second", metavar="FILE[:SCHEDULE]")
-@click.option("--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable.")
-@click.option("--profile", "-p", metavar="NAME", help="The device profile for which both are lowered. Default: pocl.")
-@click.option(
-    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
-)
+@SIZES
+@PROFILE
+@LIMIT
 @reporting
 def command(first: str, second: str, sizes: Any, profile: str | None, limit_bytes: int) -> None:
     """Compare two schedules: their steps aligned, and what differs in bytes per memory, registers and threads.
@@ -54,7 +52,7 @@ def command(first: str, second: str, sizes: Any, profile: str | None, limit_byte
 def _asked(name: str, sizes: dict[str, Any], profile: Profile | None, limit_bytes: int) -> Asked:
     """FILE:SCHEDULE, with the sizes that the schedule has."""
     path, _, schedule = name.rpartition(":") if ":" in name and not name.endswith(".tile") else (name, "", "")
-    document = read(path, limit_bytes=limit_bytes)
+    document = parse(text_of(path, limit_bytes), path, limit_bytes=limit_bytes)
     known = {n for e in document.entries() for n in document.parameters(e)}
     return Asked(path, document, schedule or None, {n: v for n, v in sizes.items() if n in known}, profile)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import Asked, emit, is_json, of_a_file, show, table, working, write_whole
+from tilelang.cli.common import UNTIL, Asked, of_a_file, target_option
+from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.cli.run import check_memory, tensor_bytes
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
@@ -23,11 +24,11 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 
 @click.command("explain")
 @click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
-@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
-@click.option("--target", default="opencl", show_default=True, metavar="DIALECT", help="The language it is compiled from.")
+@UNTIL
+@target_option("opencl", "The language it is compiled from.")
 @click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
 @of_a_file
-def command(asked: Asked, barriers: bool, until: int | None, target: str, html: str | None) -> None:
+def command(asked: Asked, barriers: bool, until: int | None, dialect: str, html: str | None) -> None:
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
     Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads, rounds or
@@ -35,7 +36,7 @@ def command(asked: Asked, barriers: bool, until: int | None, target: str, html: 
     needs and whether they fit. The page shows who touches which element in each move, shared memory by banks, and
     the loops beside the source.
     """
-    kernel = without_a_device(asked, target, until)
+    kernel = without_a_device(asked, dialect, until)
     if html is not None:
         _write_page(kernel, html)
         return

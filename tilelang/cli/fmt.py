@@ -7,19 +7,16 @@ from pathlib import Path
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, emit, errors_of, exit_code, is_json, reporting, write_whole
+from tilelang.cli.common import LIMIT, RIGHT, WRONG, errors_of, exit_code, reporting, text_of
+from tilelang.cli.output import emit, is_json, write_whole
 from tilelang.errors import ParseError, Span, TileLangError
 from tilelang.grammar import format_text
-from tilelang.grammar.document import read_text
-from tilelang.grammar.scan import MOST_BYTES
 
 
 @click.command("fmt")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 where a file is laid out otherwise.")
-@click.option(
-    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
-)
+@LIMIT
 @reporting
 def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
     """Lay FILES out in the one form: indentation, spaces; words, comments, and CRLF or LF stay. `-` reads standard input and prints."""
@@ -46,7 +43,7 @@ def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
 
 def _formatted(name: str, only_check: bool, limit_bytes: int) -> tuple[str, str]:
     """Lays one file out; its text before and after."""
-    text = read_text(name, limit_bytes, sys.stdin.buffer if name == "-" else None)
+    text = text_of(name, limit_bytes)
     made = format_text(text, name, limit_bytes)
     if name == "-":
         if not is_json():

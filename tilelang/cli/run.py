@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working, write_whole
+from tilelang.cli.common import RIGHT, SEED, UNTIL, WRONG, Asked, of_a_file, target_option
+from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.errors import ComputationError, DeviceError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class ArrayFile(click.ParamType[Any]):
 @click.option("--output", "-o", "outputs", multiple=True, metavar="[NAME=]FILE.npy", help="Where to write an output. Repeatable.")
 @click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
 @click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
-@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
-@click.option("--target", "dialect", metavar="DIALECT", help="opencl, cuda or hip. Default: that of the best device.")
+@UNTIL
+@SEED
+@target_option(None, "opencl, cuda or hip. Default: that of the best device.")
 @of_a_file
 def command(
     asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int, dialect: str | None
@@ -59,10 +60,11 @@ def command(
     with working("compiling"):
         kernel = asked.kernel(target, until)
     check_memory(kernel.computation)
+    paths = output_paths([t.name for t in kernel.computation.outputs], outputs)
     given = load_arrays(kernel.computation, dict(inputs), seed)
     with working("running"):
         results = kernel._by_name(kernel(**given))
-    save(results, outputs)
+    save(results, paths)
     found: dict[str, Any] = {"computation": kernel.computation.name, "target": str(kernel.target), "outputs": {}}
     rows = []
     for name, array in results.items():
@@ -148,18 +150,26 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
     return found
 
 
-def save(results: dict[str, Any], outputs: Any) -> None:
+def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Which output goes to which file."""
+    found = []
+    for text in asked:
+        name, equals, path = text.partition("=")
+        if not equals:
+            name, path = names[0], text
+            if len(names) > 1:
+                raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(names)}")
+        if name not in names:
+            raise click.UsageError(f"there is no output `{name}`; there is {', '.join(names)}")
+        found.append((name, path))
+    return found
+
+
+def save(results: dict[str, Any], paths: list[tuple[str, str]]) -> None:
     """Writes outputs to files, whole or not at all."""
     import numpy as np
 
-    for text in outputs:
-        name, equals, path = str(text).partition("=")
-        if not equals:
-            name, path = next(iter(results)), str(text)
-            if len(results) > 1:
-                raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(results)}")
-        if name not in results:
-            raise click.UsageError(f"there is no output `{name}`; there is {', '.join(results)}")
+    for name, path in paths:
         write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
 
 

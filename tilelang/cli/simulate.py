@@ -7,15 +7,16 @@ from typing import Any
 
 import click
 
-from tilelang.cli.common import RIGHT, WRONG, Asked, emit, is_json, of_a_file, show, table, working
+from tilelang.cli.common import RIGHT, SEED, UNTIL, WRONG, Asked, of_a_file
+from tilelang.cli.output import emit, is_json, show, table, working
 from tilelang.cli.run import check_memory
 from tilelang.cli.source import without_a_device
 
 
 @click.command("simulate")
-@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@UNTIL
 @click.option("--late", is_flag=True, help="Asynchronous copies land as late as they may, not as early.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+@SEED
 @of_a_file
 def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     """Simulate a schedule of FILE on random inputs and report faults, wrong results, transactions and bank conflicts.

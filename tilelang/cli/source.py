@@ -6,24 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilelang.cli.common import Asked, emit, is_json, of_a_file
+from tilelang.cli.common import PROFILES, UNTIL, Asked, of_a_file, target_option
+from tilelang.cli.output import emit, is_json
 
 if TYPE_CHECKING:
     from tilelang.runtime import Kernel
 
 
-# What a source is for where no profile is asked for: the same on every machine.
-PROFILES = {"opencl": "pocl", "cuda": "ampere", "hip": "cdna2"}
-
-
 @click.command("source")
-@click.option("--target", default="opencl", show_default=True, metavar="DIALECT", help="The language of the source.")
-@click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+@target_option("opencl", "The language of the source.")
+@UNTIL
 @click.option("--assembly", is_flag=True, help="Compile it for the profile's architecture, and print the machine code as text.")
 @of_a_file
-def command(asked: Asked, target: str, until: int | None, assembly: bool) -> None:
+def command(asked: Asked, dialect: str, until: int | None, assembly: bool) -> None:
     """Print the source that a schedule of FILE lowers to. No device is needed."""
-    kernel = without_a_device(asked, target, until)
+    kernel = without_a_device(asked, dialect, until)
     text = kernel.assembly if assembly else kernel.source
     if is_json():
         made = {"target": str(kernel.target), "source": kernel.source}

@@ -121,7 +121,7 @@ const Picture = (() => {
       this.top = 16;
       const room = this.canvas.parentElement.clientWidth - this.left - 18;  // with room for a scroll bar
       this.size = Math.max(3, Math.min(14, Math.floor(room / d.columns), Math.max(6, Math.floor(590 / lines))));
-      const width = this.left + d.columns * this.size + 1, height = this.top + lines * this.size + 1;
+      const width = this.left + d.columns * this.size + 1, height = this.top + lines * this.size + Math.max(1, 6 - this.size / 2);  // with room for the last label
       const scale = window.devicePixelRatio || 1;
       this.canvas.width = width * scale; this.canvas.height = height * scale;
       this.canvas.style.width = `${width}px`; this.canvas.style.height = `${height}px`;

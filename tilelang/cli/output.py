@@ -1,0 +1,101 @@
+"""What commands print and write: text, tables, JSON, files whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from tilelang.errors import ComputationError
+
+
+def is_json() -> bool:
+    """Whether the command was asked for JSON."""
+    return bool(click.get_current_context().meta.get("tilelang.json"))
+
+
+def emit(found: Mapping[str, Any]) -> None:
+    """One JSON object on standard output; numbers that JSON lacks are texts, as "nan"."""
+    click.echo(json.dumps({"schema": 1, **_plain(found)}, indent=2, allow_nan=False))
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, Mapping):
+        return {name: _plain(part) for name, part in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(part) for part in found]
+    return str(found) if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly.
+
+    Raises ComputationError where it cannot be written.
+    """
+    try:
+        _written(Path(os.path.realpath(path)), write)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise ComputationError("output-file", message, mend="another path") from None
+
+
+def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
+    if target.exists() and not target.is_file():
+        held = io.BytesIO()
+        write(held)
+        with open(target, "wb", buffering=0) as out:
+            rest = held.getbuffer()
+            while rest:
+                rest = rest[out.write(rest) :]
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(beside, "wb") as file:
+            write(file)
+        if target.exists():
+            beside.chmod(target.stat().st_mode)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
+    """Rows under their header, numbers to the right; plain text."""
+    texts = [[str(c) for c in row] for row in rows]
+    widths = [max(len(r[k]) for r in ([*header], *texts)) for k in range(len(header))]
+    right = [bool(rows) and all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        return "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)).rstrip()
+
+    return "\n".join([*([title] if title else []), line(header), line(["-" * w for w in widths]), *map(line, texts)])
+
+
+def show(text: str) -> None:
+    """Text on standard output; on a terminal, headings and errors in colour."""
+    if not sys.stdout.isatty():
+        click.echo(text)
+        return
+    from rich.console import Console
+    from rich.highlighter import ReprHighlighter
+
+    Console(highlighter=ReprHighlighter(), soft_wrap=True).print(text, markup=False)
+
+
+def working(what: str) -> Any:
+    """A spinner on standard error while something takes long; nothing where that is no terminal, or JSON is wanted."""
+    import contextlib
+
+    if not sys.stderr.isatty() or is_json():
+        return contextlib.nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(what)
