@@ -70,7 +70,26 @@ def test_the_product_by_matrix_instructions_is_right(sizes: tuple[int, ...]) -> 
         assert report, report
 
 
-WAITS = re.compile(r"^\s+(?:__syncthreads\(\);|async_wait<\d+>\(\);|async_commit\(\);).*$", re.MULTILINE)
+def hopper(*sizes: int) -> Kernel:
+    example = load("01_matmul")
+    return tl.compile(example.gemm_hopper(example.linear(*sizes)), tl.target("cuda", profile="hopper"))
+
+
+@pytest.mark.parametrize("sizes", [(128, 256, 320), (200, 264, 136)], ids=str)
+def test_the_product_by_warpgroups_is_right(sizes: tuple[int, ...]) -> None:
+    kernel = hopper(*sizes)
+    assert all(word in kernel.source for word in ("wgmma_m64n256k16<", "tensor_load_2d(", "tensor_store_2d(", "role_meet("))
+    for how in HOW:
+        report = emulation.check(kernel, **how)
+        assert report, report
+
+
+# What orders threads, copies and products; of the fences those whose lack can show.
+WAITS = re.compile(
+    r"^\s+(?:if \([^{;]*\) )?(?:__syncthreads|__syncwarp|(?:async|wgmma|tensor_store)_(?:wait|wait_read)<\d+>|\w+_commit"
+    r"|barrier_\w+|role_meet)\((?!.*tensor_).*$",
+    re.MULTILINE,
+)
 
 
 @pytest.mark.parametrize(

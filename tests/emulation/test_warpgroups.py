@@ -131,6 +131,8 @@ def test_a_box_in_another_swizzle_is_seen() -> None:
         ("2 * 64 * 64 * 2", "3 * 64 * 64 * 2", "a phase of a barrier in shared memory"),
         ("tensor_load_2d(a[next % 2],", "tensor_load_2d(a[next % 2] + 32,", "no multiple of 128"),
         ("tensor_store_fence();", "", "is read asynchronously, and thread 0 wrote it with no fence behind"),
+        ("barrier_init_fence();", "", "with no fence since it was made"),
+        ("tensor_store_wait<0>();", "", "ends before its copies from shared memory have been waited for"),
         ("wgmma_m64n64k16<128, 128>(", "if (thread < 96) wgmma_m64n64k16<128, 128>(", "wgmma_m64n64k16"),
         ("a[slot] + k, b", "a[slot] + k + thread / 32 * 512, b", "its lanes have different descriptors"),
     ],

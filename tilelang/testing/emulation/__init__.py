@@ -20,7 +20,7 @@ What shows: wrong lane maps, descriptors and swizzles; accesses beyond an array,
 be; races between threads, warps, roles and blocks, whatever the order of the run (races.h says which may be missed); a missing wait
 (what has not landed is not a number); deadlocks, told by what each thread waits for; lanes of a warp that issue different instructions;
 memory that is read before it is written (it is not a number); what a thread wrote and an asynchronous copy or product reads without a
-fence. What does not: other missing fences, caches and their order, speed, bank conflicts, registers.
+fence. What does not: the fence of registers before a product, caches and their order, speed, bank conflicts, register counts.
 """
 
 from tilelang.testing.emulation.kernels import check, run_kernel, run_program

@@ -62,29 +62,37 @@ inline Mbarrier& mbarrier(void* place) {
     return found;
 }
 
-struct Known {  // what those who arrived at a barrier knew
+struct Known {  // what those who arrived at a barrier knew; fenced: copies know that the barrier was made
     void* place;
     Clock clock;
+    bool fenced;
 };
 
 inline Known known_at[256];
 inline uint32_t known_at_count, known_at_block;
 
-inline Clock& clock_of(void* place) {
+inline Known& known_of(void* place) {
     if (known_at_block != block_count)
         known_at_block = block_count, known_at_count = 0;
     for (uint32_t i = 0; i < known_at_count; ++i)
         if (known_at[i].place == place)
-            return known_at[i].clock;
+            return known_at[i];
     if (known_at_count == 256)
         fault("more than 256 barriers in shared memory");
-    known_at[known_at_count] = {place, {}};
-    return known_at[known_at_count++].clock;
+    known_at[known_at_count] = {place, {}, false};
+    return known_at[known_at_count++];
+}
+
+inline Clock& clock_of(void* place) { return known_of(place).clock; }
+
+inline void mbarrier_fence() {
+    for (uint32_t i = 0; i < known_at_count; ++i)
+        known_at[i].fenced = true;
 }
 
 inline void mbarrier_make(void* place, uint32_t count) {
     shared_address(place);
-    clock_of(place) = {};
+    known_of(place) = {place, {}, false};
     *static_cast<Mbarrier*>(place) = {uint16_t(count), uint16_t(count), 0, 0};
     mbarrier(place);
 }
@@ -191,6 +199,8 @@ inline TensorCopy* tensor_copy(const void* map, void* place, void* barrier, cons
 inline void tensor_load(void* target, const void* map, void* barrier, const int32_t* start) {
     TensorCopy* made = tensor_copy(map, target, barrier, start);
     mbarrier(barrier);
+    if (!known_of(barrier).fenced)
+        fault("a tensor copy to a barrier in shared memory with no fence since it was made");
     each_element(made->map, start, made->address, [&](uint8_t* inner, uint8_t* outer) {
         touched(inner, made->map.element_bytes, true, true);
         memset(inner, POISON, made->map.element_bytes);

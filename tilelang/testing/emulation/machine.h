@@ -230,7 +230,8 @@ inline void begin() {
     body(arguments);
     current->copies.land_before(~0u);
     current->products.land_before(~0u);
-    current->stores.land_before(~0u);
+    if (current->stores.first)
+        fault("ends before its copies from shared memory have been waited for");
     current->done = true;
     ++steps_done;
     _longjmp(home_registers, 1);

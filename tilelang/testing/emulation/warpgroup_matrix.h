@@ -21,11 +21,13 @@ struct Matrix {  // a descriptor of rows along k
         if (!width)
             fault("a matrix descriptor without swizzle");
     }
-    uint16_t at(uint32_t row, uint32_t k) const {
-        const uint32_t place = start + row / 8 * eight_rows + row % 8 * width + 2 * k;
-        uint8_t* element = shared_pointer(swizzled(place, width), 2);
-        touched(element, 2, false, true);
-        return *reinterpret_cast<uint16_t*>(element);
+    // Eight neighbours along k, from k = 8 half on; noted: by one of the lanes that read them, which is enough.
+    const uint16_t* eight(uint32_t row, uint32_t half, bool noted) const {
+        const uint32_t place = start + row / 8 * eight_rows + row % 8 * width + 16 * half;
+        uint8_t* found = shared_pointer(swizzled(place, width), 16);
+        if (noted)
+            touched(found, 16, false, true);
+        return reinterpret_cast<uint16_t*>(found);
     }
 };
 
@@ -38,12 +40,22 @@ struct WarpgroupProduct : Operation {
 
     void land() override {
         const Matrix left(a), right(b);
-        for (uint32_t i = 0; i < SLOTS; ++i) {
-            const uint32_t row = lane / 32 * 16 + lane % 32 / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
-            double sum = double(first ? before[i] : *c[i]);
+        const uint32_t group = lane % 32 / 4, place = lane % 4;
+        double rows[2][16], column[16];
+        for (uint32_t k = 0; k < 16; ++k)
+            for (uint32_t down = 0; down < 2; ++down)
+                rows[down][k] = E::of(left.eight(lane / 32 * 16 + group + 8 * down, k / 8, k % 8 == 0 && place == k / 8)[k % 8]);
+        for (uint32_t n = 0; n < SLOTS / 2; ++n) {
+            const uint32_t number = 8 * (n / 2) + 2 * place + n % 2;
             for (uint32_t k = 0; k < 16; ++k)
-                sum += E::of(left.at(row, k)) * E::of(right.at(column, k));
-            *c[i] = float(sum);
+                column[k] = E::of(right.eight(number, k / 8, k % 8 == 0 && group == (n / 2 + k / 8) % 8)[k % 8]);
+            for (uint32_t down = 0; down < 2; ++down) {
+                const uint32_t i = 4 * (n / 2) + 2 * down + n % 2;
+                double sum = double(first ? before[i] : *c[i]);
+                for (uint32_t k = 0; k < 16; ++k)
+                    sum += rows[down][k] * column[k];
+                *c[i] = float(sum);
+            }
         }
     }
 };

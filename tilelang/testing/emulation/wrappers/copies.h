@@ -22,7 +22,7 @@ static inline void async_wait() {
 }
 
 static inline void barrier_init(unsigned long long* barrier, int arrivals) { emulated::mbarrier_make(barrier, arrivals); }
-static inline void barrier_init_fence() {}
+static inline void barrier_init_fence() { emulated::mbarrier_fence(); }
 static inline void barrier_arrive(unsigned long long* barrier) { emulated::mbarrier_arrive_at(barrier, 0); }
 static inline void barrier_arrive_expecting(unsigned long long* barrier, int bytes) { emulated::mbarrier_arrive_at(barrier, bytes); }
 static inline void barrier_wait(unsigned long long* barrier, int parity) { emulated::mbarrier_wait_for(barrier, parity); }
@@ -45,7 +45,3 @@ template <int PENDING>
 static inline void tensor_store_wait() {
     emulated::current->stores.wait(PENDING);
 }
-
-static inline void role_meet(int number, int threads) { emulated::meet(emulated::barriers[number], threads, "role_meet()"); }
-template <int REGISTERS, int THREADS>
-static inline void role_registers() {}
