@@ -83,8 +83,8 @@ def gemm_ampere(c: tl.Tensor) -> tl.Schedule:
               steps=tl.move().tile(k=1, n=8).to(tl.thread).do("cp_async_16"))
         .tile(m=64, n=64).to(tl.warp)
         .split(k=16)
-        .load("A", tl.register, ahead=1, steps=tl.move().do("ldmatrix_x4"))
-        .load("B", tl.register, ahead=1, steps=tl.move().do("ldmatrix_x4_trans"))
+        .load("A", tl.register, steps=tl.move().do("ldmatrix_x4"))
+        .load("B", tl.register, steps=tl.move().do("ldmatrix_x4_trans"))
         .do("mma_m16n8k16", m="m", n="n", k="k")
     )  # fmt: skip
 

@@ -30,8 +30,12 @@ SMALL: dict[str, dict[str, tuple[int, ...]]] = {
     "12_embedding_bag": {"cpu": (32,), "simt": (2, 16, 2)},
     "13_causal_product": {"cpu": (8, 32, 4, 4, 16), "simt": (8, 8, 4, 2)},
     "14_own_instruction": {"cpu": (16, 64, 8, 4, 32), "simt": (8, 16, 4, 2)},
+    "15_matrix_units": {},
 }  # fmt: skip
-REFUSED = {"01_matmul": ("gemm_ampere", "gemm_hopper")}  # what PoCL lacks the instructions for
+REFUSED = {  # what PoCL lacks the instructions for
+    "01_matmul": ("gemm_ampere", "gemm_hopper"),
+    "15_matrix_units": ("gemm_ampere", "gemm_cdna", "conv_ampere"),
+}
 ONLY_TEXT = {"14_own_instruction": ("simt",)}  # with a shipped instruction, where Python has one of its own
 
 

@@ -109,12 +109,15 @@ class Copies(Fragments):
             frame = frame.but(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
         place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
         points = {a.name: a.base for a in frame.spec.axes}
-        load, inside = self._source(frame, points, lanes)
+        load, inside = self._source(frame, points)
         at = self.stored_at(frame, 0, place, points)
         if lanes > 1 and moving is not None:
             lane = Var("?lane", INDEX, 0, lanes - 1)
             beside = {**points, moving: simplify(points[moving] + lane)}
-            _check_run(load.buffer, load.indices, self._source(frame, beside, lanes)[0].indices, lane, moving)
+            next_load, next_inside = self._source(frame, beside)
+            if next_inside is not None and any(v is lane for v in simplify(next_inside).walk()):
+                raise NotCopied(f"its padding is not the same for {lanes} neighbours along {moving}")
+            _check_run(load.buffer, load.indices, next_load.indices, lane, moving)
             _check_run(place.buffer, at, self.stored_at(frame, 0, place, beside), lane, moving)
         _check_aligned(load.buffer, load.indices, lanes)
         _check_aligned(place.buffer, at, lanes)
@@ -128,16 +131,16 @@ class Copies(Fragments):
         body = guarded(copy, self._touching(frame, moving, lanes), span)
         return ir.For(piece, index(elements // lanes), body, "unroll", span) if isinstance(piece, Var) else body
 
-    def _source(self, frame: Frame, points: dict[str, Expr], lanes: int) -> tuple[ir.Load, Expr | None]:
+    def _source(self, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Load, Expr | None]:
         """The element that a leaf begins with, as it stands in global memory, and the condition of a padded read."""
         value: Expr = self.value(frame, frame.task.values[0], points)
         condition: Expr | None = None
-        if isinstance(value, Select) and lanes == 1 and isinstance(value.otherwise, Const) and _is_zero(value.otherwise):
+        if isinstance(value, Select) and isinstance(value.otherwise, Const) and _is_zero(value.otherwise):
             condition, value = value.condition, value.then
         if isinstance(value, Cast) and isinstance(value.operand, ir.Load):  # a bool, stored as a byte on both sides
             value = value.operand
         if not isinstance(value, ir.Load) or value.dtype != frame.target.places[0].buffer.dtype:
-            raise NotCopied("its elements are computed on the way" if lanes == 1 else "its padding is not copied in vectors")
+            raise NotCopied("its elements are computed on the way")
         if value.buffer.memory != "global":
             raise NotCopied(f"it comes from {value.buffer.memory} memory")
         return value, condition

@@ -30,9 +30,6 @@ class FragmentMoves(Boxes):
         """One instruction per tile of the move."""
         do = step.steps[-1] if step.steps else None
         assert isinstance(do, Do)
-        if region.points:
-            raise refuse(do, "not-lowered-yet", f"`{do}` from what is staged by access is accepted by the language, not lowered"
-                         " yet for this target", "leave the braces out")  # fmt: skip
         spec = region.spec.replace(level=share.level)
         inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
         self.leaf_shape(region.task, spec, (do,), inner.residences, "register")

@@ -115,7 +115,8 @@ def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
 
 def _instead(step: Do, profile: Profile) -> str:
     kind = _record(step).kind
-    here = [i.name for i in known() if i.kind == kind and i.unavailable(profile) is None]
+    offered = [i for i in known() if i.kind == kind and i.unavailable(profile) is None]
+    here = [i.name for i in offered if i.needs or set(i.dialects) & set(profile.dialects)]
     what = {"move": "moves", "update": "reductions"}.get(kind, "values")
     choice = f"for {what} it has {', '.join(here)}; " if here else ""
     return f"{choice}without the `do`, plain loops do the same"

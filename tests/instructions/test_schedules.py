@@ -10,6 +10,9 @@ import pytest
 import tilelang as tl
 from tests.lowering import test_instruct
 from tests.lowering.test_instruct import refused
+from tests.test_examples import load
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing import emulation
@@ -53,8 +56,8 @@ def plan(c: Any, made: str, k: int, loads: tuple[str | None, str | None] = (None
     """A block of 32 x 32 by tiles of shared memory, a unit for 32 x 16; the operands are loaded by the instructions named."""
     start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=2 * k)
     start = start.load("A", tl.shared).load("B", tl.shared).tile(m=32, n=16).to(tl.warp).split(k=k)
-    for name, load in zip("AB", loads, strict=True):
-        start = start.load(name, tl.register, steps=None if load is None else tl.move().do(load))
+    for name, made_by in zip("AB", loads, strict=True):
+        start = start.load(name, tl.register, steps=None if made_by is None else tl.move().do(made_by))
     return start.do(made, m="m", n="n", k="k")
 
 
@@ -133,3 +136,25 @@ def test_copies_of_every_size(check: Check, type: Any, copy: str) -> None:
     start = tl.schedule(c).tile(m=16, n=32).to(tl.block).accumulate(tl.register).split(k=16)
     start = start.load("A", tl.shared, ahead=2, steps=tl.move().do(copy)).load("B", tl.shared, ahead=2, steps=tl.move().do(copy))
     check(start.tile(m=2, n=4).to(tl.thread), HOPPER)
+
+
+@pytest.mark.parametrize("channels", [32, 40, 35])
+def test_operands_of_a_convolution_staged_by_access(channels: int, check: Check) -> None:
+    """Padded pixels are copied eight channels at a time where these are whole pieces, and loaded by `ldmatrix` from there."""
+    example = load("15_matrix_units")
+    plan = example.conv_ampere(example.convolution(1, 6, channels, 16))
+    profile = tl.load_profile("ampere")
+    check(plan, profile)
+    (kernel,) = lower(plan.computation, plan.steps, profile).kernels
+    copied = {s.lanes for s in ir.statements(kernel.body) if isinstance(s, ir.Copy) and s.source.name == "X"}
+    assert copied == ({8} if channels % 32 == 0 else set())
+
+
+def test_copies_in_vectors_want_padding_that_does_not_cut_them(check: Check) -> None:
+    """Along the padded axis itself, neighbours may be inside and outside: no copy of several."""
+    i, k = tl.axes(i=64, k=3)
+    X, W = tl.input("X", tl.float32, x=64), tl.input("W", tl.float32, k)
+    y = tl.define("Y", tl.sum(tl.pad(X[i + k - 1], 0) * W[k], over=k), i)
+    plan = tl.schedule(y).tile(i=32).to(tl.block).split(k=1)
+    plan = plan.load("X", tl.shared, layout=tl.layout("i"), ahead=1, steps=tl.move().vectorize(i=4)).tile(i=1).to(tl.thread)
+    check(plan, tl.load_profile("ampere"))

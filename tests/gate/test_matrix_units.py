@@ -1,0 +1,78 @@
+"""Products and a convolution by matrix instructions: what their main loops are made of, and that nothing is spilled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.gate.machine_code import MachineCode, compile_for_architecture, multiply_adds
+from tests.test_examples import load
+from tilelang.testing import emulation
+
+EXAMPLE = load("15_matrix_units")
+
+
+def compiled(schedule: tl.Schedule, dialect: str, profile: str) -> MachineCode:
+    kernel = tl.compile(schedule, target=tl.target(dialect, profile=profile))
+    code = compile_for_architecture(str(kernel.target.profile.architecture))(kernel.source)
+    assert not code.uses.spills and code.uses.stack_bytes == 0
+    return code
+
+
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize("profile", ["ampere", "hopper", "blackwell_rtx"])
+def test_gemm_ampere(type: Any, profile: str) -> None:
+    """A round of 32: two steps of 4 x 8 products, from four loads of A and four of B; a thread copies four pieces of each."""
+    code = compiled(EXAMPLE.gemm_ampere(EXAMPLE.matmul(4096, 4096, 4096, type)), "cuda", profile)
+    loop = code.listing.main_loop("HMMA")
+    ending = ".BF16" if type == tl.bfloat16 else ""
+    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8
+    assert loop.count("LDSM.16.M88.4") == loop.count("LDSM.16.MT88.4") == 2 * 4 and loop.count("LDSM") == 16
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8
+    assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
+
+
+def test_conv_ampere() -> None:
+    """A round of 32 channels of one tap: two steps of 4 x 4 products; a thread copies four pieces of pixels and two of filters."""
+    loop = compiled(EXAMPLE.conv_ampere(EXAMPLE.convolution(8, 56, 64, 64)), "cuda", "ampere").listing.main_loop("HMMA")
+    assert loop.count("HMMA.16816.F32") == loop.count("HMMA") == 2 * 4 * 4
+    assert loop.count("LDSM.16.M88.4") == 2 * 4 and loop.count("LDSM.16.MT88.4") == 2 * 2
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 4 + 2
+    assert multiply_adds(loop) == 0 and loop.count("LDG.", "STS") == 0
+
+
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize("profile", ["cdna2", "cdna3"])
+def test_gemm_cdna(type: Any, profile: str) -> None:
+    """A round of 32: four steps of 2 x 2 products, written out."""
+    loop = compiled(EXAMPLE.gemm_cdna(EXAMPLE.matmul(4096, 4096, 4096, type)), "hip", profile).listing.main_loop("v_mfma")
+    assert loop.count("v_mfma_f32_32x32x8") == loop.count("v_mfma") == 4 * 2 * 2
+    assert multiply_adds(loop) == 0 and loop.count("scratch", "buffer_load", "buffer_store") == 0
+
+
+@pytest.mark.parametrize("name", ["gemm_ampere", "conv_ampere"])
+def test_no_bank_conflicts(name: str) -> None:
+    dialect, profile, schedule = EXAMPLE.units()[name]
+    report = tl.simulate(tl.compile(schedule, target=tl.target(dialect, profile=profile)))
+    assert report.findings == () and sum(count.total for count in report.conflicts) == 0
+    assert sum(count.requests for count in report.conflicts) > 0
+
+
+SIZES: dict[str, list[tuple[int, ...]]] = {
+    "gemm_ampere": [(128, 128, 64), (72, 40, 40)],
+    "gemm_cdna": [(128, 128, 32), (70, 33, 20)],
+    "conv_ampere": [(1, 10, 32, 64), (2, 7, 40, 24, 3, 2, 1)],
+}
+
+
+@pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
+@pytest.mark.parametrize(("name", "sizes"), [(name, sizes) for name in SIZES for sizes in SIZES[name]], ids=str)
+def test_simulator_and_text_are_right(name: str, sizes: tuple[int, ...]) -> None:
+    dialect, profile, _ = EXAMPLE.units()[name]
+    c = (EXAMPLE.convolution if name.startswith("conv") else EXAMPLE.matmul)(*sizes)
+    kernel = tl.compile(getattr(EXAMPLE, name)(c), target=tl.target(dialect, profile=profile))
+    assert kernel.computation.check(lambda arrays: tl.simulate(kernel, order="late", **arrays).outputs)
+    report = emulation.check(kernel)
+    assert report, report
