@@ -83,7 +83,7 @@ def run(
     turns: str | int = "ascending",
     landing: str | int = "late",
     emulations: str = "",
-    timeout_s: float = 120,
+    timeout_s: float = 600,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Runs launches in order and gives all arrays as they are afterwards; those given are not changed.
 

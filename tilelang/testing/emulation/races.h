@@ -6,7 +6,7 @@
 // memory that the other waits for; nothing orders blocks. Order is kept warp by warp, so that what one lane gives or awaits counts for
 // its whole warp, and of several readers only the last one exactly: a race may be missed, none is made up.
 #pragma once
-#include "machine.h"
+#include "host.h"
 
 #pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 
