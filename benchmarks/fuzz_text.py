@@ -1,15 +1,17 @@
 """The text form under fire: random bytes, mutated files, deep nesting, large inputs. Never a traceback, never a hang.
 
-    python benchmarks/fuzz_text.py [--seconds 600] [--seed 0] [--round-trips 5000]
+    python benchmarks/fuzz_text.py [--seconds 600] [--seed 0] [--round-trips 5000] [--json benchmarks/results/fuzz_text.json]
 
-First random computations and schedules are printed and read back: text, hash, steps and definitions must be the same. Then, until the
-time is over, texts of many kinds are parsed, bound, checked and laid out; everything must either work or be an error of ours with a
-place. Prints counts by kind and by what became of them; exit status 1 where something else happened, with the input.
+First random programs are printed and read back: schedules that can be lowered, and steps and definitions of every form that the
+language has; text, hash, steps and definitions must be the same. Then, until the time is over, texts of many kinds are parsed, laid out,
+bound and checked, which lowers them; everything must either work or be errors of ours, in the time for one input. Prints counts by kind
+and by what became of them; exit status 1 where something else happened, with the input.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import signal
@@ -18,21 +20,26 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.grammar import format_text, parse
 from tilelang.grammar.parser import lark
+from tilelang.machine import load_profile
+from tilelang.steps import Step
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
+from tilelang.testing.language import draw_program, draw_text, program_text
 
 LIMIT_S = 20  # for one input: parsed, laid out, bound and checked; a hang, not a slow machine
 WORD = re.compile(r"`?\w+`?|\s+|.", re.DOTALL)
 
 
 def corpus() -> list[str]:
-    """Valid texts: the files of the examples, and printed random ones."""
+    """Valid texts: the files of the examples, printed random ones, and what the grammar derives."""
     root = Path(__file__).resolve().parent.parent
     found = [p.read_text() for p in sorted(root.glob("examples/*.tile"))]
     for seed in range(200):
@@ -41,6 +48,7 @@ def corpus() -> list[str]:
         except TileLangError:
             continue
         found.append(made.computation.text + made.text)
+        found += [program_text(*draw_program(Seeded(seed))), draw_text(Seeded(seed))]
     return found
 
 
@@ -149,55 +157,56 @@ WEIGHTS = [3, 3, 8, 4, 3, 1, 1, 0.2]
 
 
 def outcome(text: str) -> str:
-    """What became of a text. Raises what is no error of ours."""
+    """What became of a text: laid out where it is a program, and all of it that its defaults bind checked. Raises what is no error
+    of ours."""
     try:
-        document = parse(text, "fuzz.tile")
+        document = parse(text, "fuzz.tile", faulty=True)
+        if not document.faults:
+            format_text(text, "fuzz.tile")
+        found = document.findings({}, load_profile("pocl"))
     except TileLangError as error:
         str(error)
         return f"refused: {error.code}"
-    try:
-        format_text(text, "fuzz.tile")
-        for name in document.computations:
-            document.computation(name).text  # noqa: B018
-        for entry in document.schedules:
-            document.schedule(entry.name or None).text  # noqa: B018
-    except TileLangError as error:
-        str(error)
-        return f"refused when bound: {error.code}"
-    return "accepted"
+    for each in found:
+        str(each)
+    if document.faults:
+        return f"refused: {document.faults[0].code}"
+    return f"refused when bound: {found[0].code}" if found else "accepted"
 
 
 def round_trips(number: int) -> int:
-    """Prints and reads back so many random schedules; how many were the same."""
+    """Prints and reads back so many random schedules, and so many programs of every form; how many were the same."""
     done, seed = 0, 0
-    while done < number:
+    while done < 2 * number:
         seed += 1
+        read_back(*draw_program(Seeded(seed)))
         try:
             made = draw_case(Seeded(seed)).schedule
         except TileLangError:
+            done += 1
             continue
-        again = parse(made.computation.text + made.text).schedule()
-        assert again.computation.text == made.computation.text and again.hash == made.hash, made.computation.text + made.text
-        assert [repr(s) for s in again.steps] == [repr(s) for s in made.steps], made.text
-        assert [str(d.values) for d in again.computation.definitions] == [str(d.values) for d in made.computation.definitions]
-        done += 1
+        read_back(made.computation, made.steps)
+        assert parse(made.computation.text + made.text).schedule().hash == made.hash, made.text
+        done += 2
     return done
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--round-trips", type=int, default=5000)
-    options = parser.parse_args(arguments)
-    start = time.perf_counter()
-    done = round_trips(options.round_trips)
-    print(f"{done} random computations with schedules read back as they were, {time.perf_counter() - start:.0f} s")
-    r, texts, known = random.Random(options.seed), corpus(), words()
+def read_back(made: Computation, steps: tuple[Step, ...]) -> None:
+    """Prints a program and reads it. Raises AssertionError where it is another one."""
+    text = program_text(made, steps)
+    again, read = parse(text).steps()
+    assert again.text == made.text and again.hash == made.hash, text
+    assert [repr(s) for s in read] == [repr(s) for s in steps], text
+    assert [str(d.values) for d in again.definitions] == [str(d.values) for d in made.definitions], text
+
+
+def fuzzed(seconds: float, inputs: float, seed: int) -> dict[str, Any]:
+    """What became of random texts, until the time is over or there were so many of them."""
+    r, texts, known = random.Random(seed), corpus(), words()
     counts, kinds, slowest, failures = Counter[str](), Counter[str](), (0.0, ""), 0
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError(f"more than {LIMIT_S} s")))
+    signal.signal(signal.SIGALRM, _too_long)
     start = time.perf_counter()
-    while time.perf_counter() - start < options.seconds and failures < 10:
+    while time.perf_counter() - start < seconds and failures < 10 and kinds.total() < inputs:
         kind = r.choices(list(KINDS), WEIGHTS)[0]
         text = KINDS[kind](r, texts, known)
         begin = time.perf_counter()
@@ -213,11 +222,36 @@ def main(arguments: list[str] | None = None) -> int:
         counts[found.partition(":")[0]] += 1
         kinds[kind] += 1
         slowest = max(slowest, (time.perf_counter() - begin, kind))
-    seconds = time.perf_counter() - start
-    print(f"{kinds.total()} inputs in {seconds:.0f} s, {failures} failures; slowest {slowest[0]:.2f} s ({slowest[1]})")
-    for name, table in (("kind", kinds), ("outcome", counts)):
-        print(name, *(f"  {n:7} {what}" for what, n in table.most_common()), sep="\n")
-    return int(failures > 0)
+    return {
+        "seconds": round(time.perf_counter() - start), "inputs": kinds.total(), "failures": failures,
+        "slowest_s": round(slowest[0], 2), "slowest": slowest[1], "kinds": dict(kinds), "outcomes": dict(counts),
+    }  # fmt: skip
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"more than {LIMIT_S} s")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--inputs", type=float, default=float("inf"), help="no more than so many")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--round-trips", type=int, default=5000)
+    parser.add_argument("--json", type=Path, help="write counts here")
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    done = round_trips(options.round_trips)
+    print(f"{done} random programs read back as they were, {time.perf_counter() - start:.0f} s")
+    found = fuzzed(options.seconds, options.inputs, options.seed)
+    slowest = f"{found['slowest_s']:.2f} s ({found['slowest']})"
+    print(f"{found['inputs']} inputs in {found['seconds']} s, {found['failures']} failures; slowest {slowest}")
+    for name in ("kinds", "outcomes"):
+        print(name, *(f"  {n:7} {what}" for what, n in Counter(found[name]).most_common()), sep="\n")
+    if options.json:
+        head = {"schema": 1, "seed": options.seed, "round_trips": done}
+        options.json.write_text(json.dumps({**head, **found}, indent=1) + "\n")
+    return int(found["failures"] > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long the text form takes: `python benchmarks/text_time.py`.
+"""How long the text form takes: `python benchmarks/text_time.py [--record benchmarks/results/text_time.jsonl]`.
 
 Parsing, and parsing with both schedules bound and checked, of a file of 49 lines (limit 20 ms after the import); the largest inputs
 that are read, per MB (limits 5 s and 300 MB); `tilelang --help` in a process of its own (limit 300 ms). Medians and least times.
@@ -6,6 +6,7 @@ that are read, per MB (limits 5 s and 300 MB); `tilelang --help` in a process of
 
 from __future__ import annotations
 
+import argparse
 import resource
 import statistics
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.harness import table
+from benchmarks.harness import record, table
 from tilelang.errors import TileLangError
 from tilelang.grammar import parse
 from tilelang.grammar.parser import lark
@@ -90,16 +91,16 @@ def bound() -> None:
     document.schedule("cpu")
 
 
-def largest() -> dict[str, str]:
-    """Inputs just below the limit, of several kinds."""
+def largest(most: int) -> dict[str, str]:
+    """Inputs just below a limit of bytes, of several kinds."""
     definitions, steps = "  a{}[i] = X[i] + {}.0\n", "  split m=4\n"
     head = "computation f {\n  input X: float32[i: 4]\n"
-    many = "".join(definitions.format(n, n) for n in range(MOST_BYTES // 27))
+    many = "".join(definitions.format(n, n) for n in range(most // 27))
     return {
         "definitions": f"{head}{many}  output Y[i] = X[i]\n}}\n",
-        "steps": "computation f { output Y[] = 1.0 }\nschedule s for f {\n" + steps * ((MOST_BYTES - 60) // len(steps)) + "}\n",
-        "faults": f"{head}{'  output Y[i] = Z[i]' * ((MOST_BYTES - 60) // 20)} }}",
-        "comments": "# nothing\n" * (MOST_BYTES // 10),
+        "steps": "computation f { output Y[] = 1.0 }\nschedule s for f {\n" + steps * ((most - 60) // len(steps)) + "}\n",
+        "faults": f"{head}{'  output Y[i] = Z[i]' * ((most - 60) // 20)} }}",
+        "comments": "# nothing\n" * (most // 10),
     }
 
 
@@ -118,8 +119,12 @@ def whole(text: str) -> float:
     return parsed or time.perf_counter() - start
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Measures and prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, help="a file of JSON lines to append to")
+    parser.add_argument("--bytes", type=int, default=MOST_BYTES, help="of the largest inputs")
+    options = parser.parse_args(arguments)
     lark()
     rows: list[tuple[str, ...]] = [("what", "median ms", "least ms", "limit ms")]
     lines = len(FILE.splitlines())
@@ -128,16 +133,18 @@ def main() -> None:
     help_ms = times_ms(lambda: subprocess.run([sys.executable, "-m", "tilelang", "--help"], capture_output=True, check=True), 7)
     rows.append(("tilelang --help", *(f"{t:.0f}" for t in help_ms), "300"))
     print(table(rows))
-    rows = [("largest input", "bytes", "seconds", "s per MB", "of it parsing", "MB of memory per MB")]
-    for name, text in largest().items():
+    large: list[tuple[str, ...]] = [("largest input", "bytes", "seconds", "s per MB", "of it parsing", "MB of memory per MB")]
+    for name, text in largest(options.bytes).items():
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.perf_counter()
         parsed = whole(text)
         seconds, per_mb = time.perf_counter() - start, 1e6 / len(text)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         figures = (f"{seconds:.2f}", f"{seconds * per_mb:.1f}", f"{parsed * per_mb:.1f}", f"{grown * per_mb:.0f}")
-        rows.append((name, str(len(text)), *figures))
-    print(table(rows))
+        large.append((name, str(len(text)), *figures))
+    print(table(large))
+    if options.record:
+        record(options.record, [dict(zip(t[0], row, strict=True)) for t in (rows, large) for row in t[1:]], "the processor")
 
 
 if __name__ == "__main__":

@@ -54,8 +54,7 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
     lines: list[str] = []
     depth, begun = 0, 0  # begun: the depth at which the statement began
     words = _lines(text, tree)
-    for number, line in enumerate(words):
-        first = next((w[0] for w in words[number:] if w and w[0].kind != "comment"), None)  # of a comment: of what follows it
+    for line, first in zip(words, _first_words(words), strict=True):
         goes_on = first is not None and not first.begins and first.text not in ("{", "}", ";", "else", "...") and depth == begun
         closing = 0
         for word in line:
@@ -97,6 +96,16 @@ def _lines(text: str, tree: Syntax) -> list[list[Word]]:
         elif kind != "space":
             found[-1].append(Word(kind, match[0].rstrip(), statement, match.start() in begins))
     return found
+
+
+def _first_words(lines: list[list[Word]]) -> list[Word | None]:
+    """The first word of each line; of a comment and of an empty line, that of the next other line."""
+    found: list[Word | None] = []
+    first = None
+    for words in reversed(lines):
+        first = words[0] if words and words[0].kind != "comment" else first
+        found.append(first)
+    return found[::-1]
 
 
 def _joined(words: list[Word]) -> str:

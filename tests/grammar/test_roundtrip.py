@@ -1,5 +1,7 @@
 """Text and language are the same: printing and reading give back what was there, for whatever the random generators make."""
 
+import re
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,9 +10,11 @@ import tilelang as tl
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.grammar import format_text, parse
+from tilelang.grammar.parser import SCHEDULE, first_words, keywords
 from tilelang.schedule import Schedule
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
+from tilelang.testing.language import draw_program, draw_text, program_text
 
 
 def read_back(made: Schedule) -> Schedule:
@@ -46,6 +50,31 @@ def test_formatting_changes_no_word(seed: int) -> None:
     assert "".join(once.split()) == "".join(text.split())
     assert format_text(once) == once
     assert parse(once).schedule().hash == made.hash
+
+
+@given(st.integers(0, 2**32))
+def test_programs_of_every_form(seed: int) -> None:
+    made, steps = draw_program(Seeded(seed))
+    text = program_text(made, steps)
+    again, read = parse(text).steps()
+    assert again.text == made.text and [repr(s) for s in read] == [repr(s) for s in steps]
+    once = format_text(text)
+    assert format_text(once) == once and [repr(s) for s in parse(once).steps()[1]] == [repr(s) for s in steps]
+
+
+@given(st.integers(0, 2**32))
+def test_what_the_grammar_derives_is_parsed_and_laid_out(seed: int) -> None:
+    text = draw_text(Seeded(seed))
+    once = format_text(text)
+    assert "".join(once.split()) == "".join(text.split()) and format_text(once) == once
+
+
+def test_what_is_drawn_has_every_word_of_the_language() -> None:
+    derived = {word for seed in range(300) for word in draw_text(Seeded(seed)).split()}
+    assert set(keywords().values()) | {"image", "?", "...", "`order`"} <= derived
+    printed = {w for seed in range(300) for w in re.findall(r"[`\w]+|\?", program_text(*draw_program(Seeded(seed))))}
+    assert first_words(SCHEDULE) <= printed and {"swizzle", "pad", "on", "once", "stream", "of", "ahead", "behind"} <= printed
+    assert {"allow", "only", "outputs", "image", "registers", "as", "`order`", "?", "peel", "unroll", "else"} <= printed
 
 
 def test_a_computation_with_everything() -> None:
