@@ -3,7 +3,7 @@
     python benchmarks/fuzz_text.py [--seconds 600] [--seed 0] [--round-trips 5000] [--json benchmarks/results/fuzz_text.json]
 
 First random programs are printed and read back: schedules that can be lowered, and steps and definitions of every form that the
-language has; text, hash, steps and definitions must be the same. Then, until the time is over, texts of many kinds are parsed, laid out,
+language has; text, hash, steps and definitions must be the same. Until the time is over, texts of many kinds are then parsed, laid out,
 bound and checked, which lowers them; everything must either work or be errors of ours, in the time for one input. Prints counts by kind
 and by what became of them; exit status 1 where something else happened, with the input.
 """
