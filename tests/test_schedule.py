@@ -222,6 +222,25 @@ def test_explain_shows_the_spec_after_each_step() -> None:
     assert [line.split("  ")[0] for line in lines[11:]] == ["(split m=1)", "(split n=1)"]
 
 
+def test_refinements_have_every_step_in_braces_beneath_its_own() -> None:
+    """Where several loads share a move, where results stop on their way, and where steps only say how others store."""
+    halves = tl.move().split(k=4)
+    by_registers = tl.move().via(tl.register).split(k=8)
+    stored = tl.move().via(tl.shared).tile(m=1, n=4).to(tl.thread)
+    above = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, steps=stored).split(k=8)
+    plans = [
+        above.load("A", tl.shared, steps=halves).load("B", tl.shared, steps=halves).tile(m=4, n=4).to(tl.thread),
+        above.load("A", tl.shared, steps=by_registers).tile(m=4, n=4).to(tl.thread),
+        tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, steps=tl.move().vectorize(n=4)),
+    ]
+    for made in plans:
+        for r in tl.compile(made, tl.target("opencl", profile="simulated")).refinements:
+            written = [str(s) for s in r.step.steps or ()] if isinstance(r.step, Place) else []
+            assert [str(i) for i in r.inside if i.step is not None and not i.implied] == written
+            titles = {i.spec.title for i in r.inside}
+            assert titles == ({r.step.tensor_name} if isinstance(r.step, Place) and r.step.what else {"C"} if written else set())
+
+
 def test_check_lowers_without_a_device() -> None:
     product().check()
     product().check("simulated")

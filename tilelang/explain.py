@@ -12,7 +12,7 @@ from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.spec import Spec, complete, root_spec
 from tilelang.steps import Do, Place, Step
-from tilelang.task import placed_names, plan
+from tilelang.task import Task, placed_names, plan
 
 WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
 
@@ -102,7 +102,7 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     found = [Refinement(None, spec)]
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
         spec = advance(spec, step, task, kinds)
-        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, chains)))
+        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, chains)))
     return tuple(found)
 
 
@@ -125,21 +125,43 @@ def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refineme
         yield from flat(r.inside, depth + 1)
 
 
-def _inside(step: Step, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
-    """What was made of the steps in a step's braces: of each part of its way, the spec before the first step and after each."""
-    written = list(step.steps or ()) if isinstance(step, Place) else []
-    found, left = list[Refinement](), written
-    for chain in chains:
-        mine = [w for w in left if any(w is s for s in chain.steps)]
-        if not mine or (isinstance(step, Place) and step.what is not None and step.tensor_name not in chain.outputs):
-            continue
-        left = [w for w in left if not any(w is m for m in mine)]
-        spec = chain.specs[min(chain.specs)]
-        found.append(Refinement(None, _apart(spec)))
-        for number, s in enumerate(chain.steps, 1):
-            spec = chain.specs.get(number, spec)
-            found.append(Refinement(s, _apart(spec), not any(s is w for w in written), _inside(s, chains)))
+def _inside(step: Step, after: Spec, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
+    """What was made of the steps in a step's braces: of each part of the way, the spec before its first step and after each.
+
+    after: the spec after the step. A load's braces that only shape other accesses, as `vectorize` does in registers, have no spec.
+    """
+    if not isinstance(step, Place) or not step.steps or not chains:
+        return ()
+    written, of = step.steps, [c for c in chains if step.what is None or step.tensor_name in c.outputs]
+    lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
+    first = next((c for c in lowered if c is not None), None)
+    if step.what is None:  # results: of all that this spec makes
+        here = after.replace(axes=tuple(a for a in after.axes if not a.reduction), residences=())
+    elif first is not None:
+        here = _apart(first.specs[min(first.specs)])
+    else:
+        return ()
+    found = list[Refinement]()
+    for number, (w, chain) in enumerate(zip(written, lowered, strict=True)):
+        if chain is None:
+            found += [] if found else [Refinement(None, here)]
+            found.append(Refinement(w, advance(here, w, _NO_TASK, {})))
+        elif not any(chain is c for c in lowered[:number]):
+            found += _of_chain(chain, written, chains)
+        here = found[-1].spec
     return tuple(found)
+
+
+def _of_chain(chain: Chain, written: Sequence[Step], chains: Sequence[Chain]) -> list[Refinement]:
+    spec = _apart(chain.specs[min(chain.specs)])
+    found = [Refinement(None, spec)]
+    for number, step in enumerate(chain.steps, 1):
+        spec = _apart(chain.specs[number]) if number in chain.specs else spec
+        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, chains)))
+    return found
+
+
+_NO_TASK = Task("", (), (), ())
 
 
 def _apart(spec: Spec) -> Spec:
