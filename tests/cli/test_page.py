@@ -340,3 +340,8 @@ def each(found: Any) -> Iterator[Any]:
         yield row
         for _, inner in row.inside:
             yield from each(inner)
+
+
+def test_axes_are_called_reduced_where_the_schedule_itself_reduces_them() -> None:
+    assert "k (reduced)" in Checked(written("product")).text
+    assert "j (reduced)" not in Checked(written("softmax")).text  # only a stage in braces does

@@ -22,7 +22,7 @@ def steps_section(c: Contents) -> Html:
     """The steps with the spec after each: what is left of each axis, on which level, what lives where."""
     specs = [r.spec for r, _ in c.steps]
     axes = list(dict.fromkeys(a.name for spec in specs for a in spec.axes))
-    reduced = {a.name for spec in specs for a in spec.axes if a.reduction}
+    reduced = {a.name for r, depth in c.steps if not depth for a in r.spec.axes if a.reduction}
     rows = []
     before: dict[int, dict[str, int]] = {}  # what was left of each axis, by how deep the steps stand
     for number, (r, depth) in enumerate(c.steps):
