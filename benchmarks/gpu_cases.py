@@ -133,10 +133,12 @@ def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
         "simt 64x64x16": lambda: made.gemm_simt(c, 64, 64, 16, warp),
         "simt 128x64x16": lambda: made.gemm_simt(c, 128, 64, 16, warp),
     }
-    others = {
-        name: getattr(made, name) for name in dir(made) if name.startswith("gemm_") and name not in ("gemm_cpu", "gemm_simt")
-    }
-    return {name.removeprefix("gemm_"): functools.partial(build, c) for name, build in others.items()} | simt
+    units = example("15_matrix_units")
+    return {
+        "warpgroups": lambda: made.gemm_hopper(c),
+        "warps": lambda: units.gemm_ampere(c),
+        "waves": lambda: units.gemm_cdna(c),
+    } | simt
 
 
 # ---------------------------------------------------------------- convolutions
@@ -145,7 +147,8 @@ def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
 def convolutions() -> Iterator[Case]:
     """ROLLER's 44 convolutions and 23 depthwise ones, its Figure 13 (batches 128 to 8192), and a few of today's sizes."""
     for n, h, c, f in ((32, 56, 64, 64), (32, 28, 128, 128), (32, 14, 256, 256), (32, 7, 512, 512)):
-        yield convolution((n, c, h, f, 3, 1, 1))
+        for type in (tl.float16, tl.float32):
+            yield convolution((n, c, h, f, 3, 1, 1), type=type)
     for name, kind, extents in roller():
         if kind == "convolution":
             yield convolution(extents, f"roller {name}")
@@ -160,18 +163,21 @@ def pixels(h: int, window: int, stride: int, padding: int) -> int:
     return (h + 2 * padding - window) // stride + 1
 
 
-def convolution(extents: tuple[int, ...], set: str = "") -> Case:
+def convolution(extents: tuple[int, ...], set: str = "", type: tl.DType = tl.float32) -> Case:
     """Images, channels, side, filters, window, stride, padding."""
     n, c, h, f, r, stride, padding = extents
     p = pixels(h, r, stride, padding)
+    made = example("03_implicit_gemm" if type == tl.float32 else "15_matrix_units")
     return Case(
-        "convolutions", "convolution", f"{n}x{h}x{h}x{c} -> {f}, {r}x{r} /{stride}", tl.float32,
-        lambda rows: example("03_implicit_gemm").convolution(rows or n, h, c, f, r, stride, padding),
+        "convolutions", "convolution", f"{n}x{h}x{h}x{c} -> {f}, {r}x{r} /{stride}", type,
+        lambda rows: made.convolution(rows or n, h, c, f, r, stride, padding),
         convolution_schedules, 2.0 * n * p * p * f * c * r * r, (stride, padding), set=set,
     )  # fmt: skip
 
 
 def convolution_schedules(z: tl.Tensor, profile: Profile) -> Candidates:
+    if z.dtype == tl.float16:
+        return {"warps": lambda: example("15_matrix_units").conv_ampere(z)}
     made = example("03_implicit_gemm")
     return {
         "implicit 64x32x8": lambda: made.simt(z),

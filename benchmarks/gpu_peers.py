@@ -90,4 +90,5 @@ def convolution(torch: Any, case: Case, x: Any, w: Any) -> dict[str, Call]:
 
         return call
 
-    return {"cuDNN": library(False)} | ({"cuDNN tf32": library(True)} if case.operator == "convolution" else {})
+    with_tf32 = case.operator == "convolution" and case.type.name == "float32"
+    return {"cuDNN": library(False)} | ({"cuDNN tf32": library(True)} if with_tf32 else {})

@@ -70,13 +70,24 @@ def test_examples_at_their_own_sizes(name: str) -> None:
         assert report, str(report)
 
 
-@pytest.mark.parametrize("build", ["gemm_ampere", "gemm_hopper"])
-def test_matrix_instructions(build: str) -> None:
-    """Where the device has them and the schedule is lowered."""
-    made = load("01_matmul")
-    what = made.matmul(256, 256, 128, tl.float16) if build == "gemm_ampere" else made.linear(256, 256, 128)
+def matrix_schedules() -> dict[str, Any]:
+    """Schedules with matrix instructions, each with its computation at a small size."""
+    made, units = load("01_matmul"), load("15_matrix_units")
+    return {
+        "warpgroups": lambda: made.gemm_hopper(made.linear(256, 256, 128)),
+        "warps": lambda: units.gemm_ampere(units.matmul(256, 256, 128)),
+        "warps of bfloat16": lambda: units.gemm_ampere(units.matmul(130, 264, 72, tl.bfloat16)),
+        "warps, convolution": lambda: units.conv_ampere(units.convolution(2, 10, 32, 64)),
+        "waves": lambda: units.gemm_cdna(units.matmul(256, 128, 64)),
+        "waves of bfloat16": lambda: units.gemm_cdna(units.matmul(128, 128, 64, tl.bfloat16)),
+    }
+
+
+@pytest.mark.parametrize("name", matrix_schedules())
+def test_matrix_instructions(name: str) -> None:
+    """Where the device has them."""
     try:
-        kernel = tl.compile(getattr(made, build)(what))
+        kernel = tl.compile(matrix_schedules()[name]())
     except Refusal as refusal:
         pytest.skip(f"refused: {refusal.code}")
     report = kernel.check()
