@@ -53,6 +53,10 @@ class Part:
         """Whether a load is not moved by the threads of this role, or in another way than others."""
         raise NotImplementedError
 
+    def on_roles(self, steps: tuple[Step, ...]) -> bool:
+        """Whether some of these steps load on another role than the main one: all roles must walk over them alike."""
+        raise NotImplementedError
+
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
         raise NotImplementedError

@@ -229,7 +229,12 @@ class Nest(Rings):
             return ir.seq(*begins[loops[0]], self.ring(frame, i, step, sizes, walks[0], ahead))
         inner = self.walked(frame, sizes, indices, walks)
         body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
-        if step.peel and len(loops) == 1 and (peeled := self._peel(frame, i, step, sizes, walks[0])):
+        if (
+            step.peel
+            and len(loops) == 1
+            and not self.on_roles(frame.steps[i + 1 :])
+            and (peeled := self._peel(frame, i, step, sizes, walks[0]))
+        ):
             return ir.seq(*begins[loops[0]], peeled)
         for w in reversed(walks):
             kind = "unroll" if step.unroll and w.trim is None else "serial"

@@ -93,7 +93,7 @@ class Places(Part):
             raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
                          f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
                          f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
-        unread = _nobody_reads(frame, region, uses)
+        unread = nobody_reads(frame, region, uses)
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
             return (ir.seq() if unread else move), share
@@ -200,7 +200,7 @@ class Places(Part):
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
         region, uses = self.region(frame, i, step)
         box = self.box_for(frame, step, region, slot)
-        if _nobody_reads(frame, region, uses):
+        if nobody_reads(frame, region, uses):
             return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
         shape, _, lanes = slots_below(whole, 0, self.build.profile)
@@ -332,7 +332,7 @@ class Places(Part):
         return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
 
 
-def _nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
+def nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
     """Whether nothing is to be moved because no point reads it.
 
     Points that a cut made of nothing may be read all the same, where their fills fold; unless the region begins where an integer

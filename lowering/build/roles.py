@@ -19,6 +19,7 @@ from tilelang.instruction import BARRIER_BY_BYTES, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
+from tilelang.lowering.build.place import nobody_reads
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Team, Tile, Units
@@ -213,6 +214,10 @@ class RoleLoads(Part):
             return False
         return self._aside or step.on not in (None, self._plan.main.name)
 
+    def on_roles(self, steps: tuple[Step, ...]) -> bool:
+        """Whether some of these steps load on another role than the main one: all roles must walk over them alike."""
+        return self._plan is not None and any(isinstance(s, Place) and s.on not in (None, self._plan.main.name) for s in steps)
+
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
         """The statements of steps i, i+1, ...; of a role that only loads, none below its last load."""
         if self._aside and frame.task is self._main_task and not any(self._is_mine(s) for s in frame.steps[i:]):
@@ -232,6 +237,10 @@ class RoleLoads(Part):
     def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stage; a role that only loads leaves it to the main one."""
         return self.chain(frame, i + 1) if self._aside else super().compute(frame, i, step)
+
+    def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
+        """A stop of results; a role that only loads has none."""
+        return self.chain(frame, i + 1) if self._aside else super().via(frame, i, step)
 
     def load(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A load; on another role than the one that is built it is awaited there."""
@@ -279,8 +288,9 @@ class RoleLoads(Part):
 
     def _slot_of(self, frame: Frame, k: int, step: Place, slot: Expr, moved: bool = False) -> tuple[Residence, ir.Stmt, int]:
         """Where the readers of a load find it, the move that fills it, and how many elements that brings."""
-        region, _ = self.region(frame, k, step)
+        region, uses = self.region(frame, k, step)
         box = self.box_for(frame, step, region, slot)
+        moved = moved and not nobody_reads(frame, region, uses)
         move = self.move(frame, step, region, Target((box,), step.stream)) if moved else ir.seq()
         return box, move, math.prod(a.extent for a in region.spec.axes)
 

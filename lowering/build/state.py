@@ -86,7 +86,8 @@ class States(Pieces, Meetings):
     def _register_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """The scope; on blocks of one thread, in later rounds of walks around it, only where a condition leaves it anything."""
         first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
-        some = wanted(frame) if first is not None and self.build.threads == 1 else None
+        skips = first is not None and self.build.threads == 1 and not self.on_roles(frame.steps[i + 1 :])
+        some = wanted(frame) if skips else None
         if first is None or some is None:
             return self._register_scopes(frame, i, step)
         return ir.If(Binary("or", first, some), self._register_scopes(frame.but(nest=()), i, step), None, step.span)

@@ -17,6 +17,8 @@ from tilelang.machine import load_profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
 
+ROLES = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
+
 
 def matmul(M: int, N: int, K: int, type: Any = tl.float32) -> Any:
     m, n, k = tl.axes(m=M, n=N, k=K)
@@ -244,7 +246,40 @@ def test_producers_that_store_publish_it_before_they_arrive() -> None:
     check(plan, "hopper", "late")
 
 
-@pytest.mark.parametrize("steps", [1, 2, 4, 5, 6])
+def through_shared() -> Schedule:
+    """Results without a reduction, which stop on their way: the role that loads has no part in that."""
+    i, j = tl.axes(i=20, j=37)
+    plan = (
+        tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] + 1, i, j))
+        .units(block=ROLES)
+        .tile(i=8, j=16)
+        .to(tl.block)
+    )
+    return plan.via(tl.shared).load("X", tl.shared, on="producer").tile(j=8).to("consumer")
+
+
+def peeled() -> Schedule:
+    """A main loop and its rest in one role and not in the other would count rounds apart."""
+    plan = tl.schedule(matmul(16, 32, 20)).units(block=ROLES).tile(m=16, n=32).to(tl.block).accumulate(tl.register)
+    return plan.split(k=8, peel=True).load("A", tl.shared, ahead=1, on="producer").tile(m=8).to("consumer")
+
+
+def skipping() -> Schedule:
+    """A lone thread leaves rounds out in which no point exists; not where another role fills a ring for them."""
+    i, j, k = tl.axes(i=11, j=3, k=3)
+    made = tl.define("Y", tl.sum(tl.input("X", tl.float32, j, k, i)[j, k, i], over=(j, k), where=j // 3 == i // 3), i)
+    roles = tl.threads(1).as_role("consumer") + tl.warps(1).as_role("producer")
+    plan = tl.schedule(made).units(block=roles).tile(i=3).to(tl.block).split(j=1).accumulate(tl.register).split(k=1)
+    return plan.load("X", tl.shared, on="producer")
+
+
+@pytest.mark.parametrize("order", ["early", "late", 0])
+@pytest.mark.parametrize("make", [through_shared, peeled, skipping])
+def test_both_roles_walk_over_the_same_rounds(make: Any, order: str | int) -> None:
+    check(make(), "simulated", order)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 5])
 def test_every_prefix_runs(steps: int) -> None:
     """Until a tile says which role computes, the largest that does not load does."""
     check(by_hand(matmul(17, 33, 9), blocks=3).prefix(steps), "simulated", "late")

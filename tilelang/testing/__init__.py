@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from tilelang.computation import Computation
@@ -32,6 +33,7 @@ from tilelang.testing.checking import (
 from tilelang.testing.choice import Drawn, Seeded, Source
 from tilelang.testing.families import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule, tiny_profile
+from tilelang.testing.roles import draw_roles, roles_profile
 from tilelang.testing.script import read_named, schedule_text
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Case", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism", "check_device",
-    "check_prefixes", "check_schedule", "check_simulated", "draw_case", "draw_recipe", "draw_schedule", "lowered",
-    "read_named", "recipes", "run_on_device", "schedule_text", "schedules", "tiny_profile",
+    "check_prefixes", "check_schedule", "check_simulated", "draw_case", "draw_recipe", "draw_roles", "draw_schedule", "lowered",
+    "read_named", "recipes", "role_cases", "roles_profile", "run_on_device", "schedule_text", "schedules", "tiny_profile",
 ]  # fmt: skip
 
 
@@ -59,6 +61,17 @@ def schedules(computation: Computation, profile: Profile | None = None) -> Searc
 def cases(*families: str, profile: Profile | None = None) -> SearchStrategy[Case]:
     """A computation, a schedule and data."""
     found: SearchStrategy[Case] = _composite(lambda source: draw_case(source, families, profile))
+    return found
+
+
+def role_cases(*families: str) -> SearchStrategy[Case]:
+    """Cases with loads on a role where the schedule has a place for one, for the profile `roles_profile()`."""
+
+    def draw(source: Source) -> Case:
+        case = draw_case(source, families, roles_profile())
+        return dataclasses.replace(case, schedule=draw_roles(source, case.schedule))
+
+    found: SearchStrategy[Case] = _composite(draw)
     return found
 
 

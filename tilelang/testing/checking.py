@@ -87,7 +87,7 @@ def check_simulated(program: ir.Program, expected: Expected) -> list[str]:
     """What the simulator reports, and where its results are wrong."""
     faults = []
     inputs = {b.name: stored(expected.arrays[b.name], b) for b in program.buffers if b.role == "input"}
-    asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction)) for k in program.kernels for s in ir.statements(k.body))
+    asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
     for order in ORDERS if asynchronous else ORDERS[:1]:
         report = simulate.run(program, inputs, order=order)
         if report.counts:

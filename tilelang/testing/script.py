@@ -43,6 +43,9 @@ def step_text(step: Step, computation: str = "c") -> str:
             return f".inline({tensor!r})"
         case Units(level, (team,)) if team.role is None:
             return f".units({level}=tl.{team.level}s({team.count}))"
+        case Units(level, teams):
+            made = (f"tl.{t.level}s({t.count}).as_role({t.role!r}, {t.registers})" for t in teams)
+            return f".units({level}=({', '.join(made)}))"
         case Do(instruction, binding):
             return f".do({', '.join([repr(instruction), *(f'{a}={b!r}' for a, b in binding)])})"
         case _:
@@ -58,6 +61,7 @@ def _place_text(step: Place, computation: str) -> str:
     if step.layout is not None:
         words.append(f"layout={layout_text(step.layout)}")
     words += [f"{name}={n}" for name, n in (("ahead", step.ahead), ("behind", step.behind)) if n] + ["stream=True"] * step.stream
+    words += [f"on={step.on!r}"] if step.on else []
     if step.steps is not None:
         words.append(f"steps=tl.move(){''.join(step_text(s) for s in step.steps)}")
     return f".{step.verb}({', '.join(words)})"
