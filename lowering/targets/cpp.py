@@ -1,7 +1,8 @@
 """What the dialects of C++ have in common: a class of vectors, how its values are written, and the words that a kernel must not use.
 
 Compilers of device C++ either have no vector arithmetic or spell it in ways of their own; a class of an array whose operators go lane
-by lane is seen through by all of them: lanes live in registers, and what is aligned is loaded and stored whole. Everything stands in a
+by lane is seen through by all of them: lanes live in registers, and what is aligned is loaded and stored whole. Functions take
+vectors by value: a copy from memory is one wide access, where a reference would be as many as there are lanes. Everything stands in a
 namespace, so that neither the class's types (`float4` and its like) nor functions meet those that a compiler brings along.
 """
 
@@ -47,11 +48,11 @@ $lanes    vec() = default;
         static_assert(2 + sizeof...(rest) == N, "as many items as lanes");
     }
     template <int B, int FULL = sizeof(T) * N>  // what is aligned less becomes what is aligned in full, not the other way round
-    __device__ __forceinline__ vec(const vec<T, N, B>& other, typename aligned<A == FULL>::yes = 0) {
+    __device__ __forceinline__ vec(vec<T, N, B> other, typename aligned<A == FULL>::yes = 0) {
         for (int i = 0; i < N; ++i) lane[i] = other.lane[i];
     }
     template <int B>
-    __device__ __forceinline__ vec& operator=(const vec<T, N, B>& other) {
+    __device__ __forceinline__ vec& operator=(vec<T, N, B> other) {
         for (int i = 0; i < N; ++i) lane[i] = other.lane[i];
         return *this;
     }
@@ -80,7 +81,7 @@ LANES_OF_CLANG = """\
 
 _REINTERPRET = f"""
 template <class To, class From>
-{INLINE} To reinterpret(const From& from) {{
+{INLINE} To reinterpret(From from) {{
     $cast
 }}
 """
@@ -100,23 +101,23 @@ template <> struct wrapping<long> {{ typedef ulong type; }};
 template <> struct wrapping<ushort> {{ typedef uint type; }};
 #define VECTOR_OPERATOR(op, in) \\
     template <class T, int N, int A, int B> \\
-    {INLINE} vec<T, N> operator op(const vec<T, N, A>& a, const vec<T, N, B>& b) {{ \\
+    {INLINE} vec<T, N> operator op(vec<T, N, A> a, vec<T, N, B> b) {{ \\
         typedef typename in<T>::type type; \\
         vec<T, N> r; \\
         for (int i = 0; i < N; ++i) r.lane[i] = static_cast<T>(static_cast<type>(a.lane[i]) op static_cast<type>(b.lane[i])); \\
         return r; \\
     }} \\
     template <class T, int N, int A> \\
-    {INLINE} vec<T, N> operator op(const vec<T, N, A>& a, typename itself<T>::type b) {{ \\
+    {INLINE} vec<T, N> operator op(vec<T, N, A> a, typename itself<T>::type b) {{ \\
         return a op vec<T, N>(b); \\
     }} \\
     template <class T, int N, int B> \\
-    {INLINE} vec<T, N> operator op(typename itself<T>::type a, const vec<T, N, B>& b) {{ \\
+    {INLINE} vec<T, N> operator op(typename itself<T>::type a, vec<T, N, B> b) {{ \\
         return vec<T, N>(a) op b; \\
     }}
 #define VECTOR_COMPARISON(op) \\
     template <class T, int N, int A, int B> \\
-    {INLINE} vec<typename mask_of_bytes<sizeof(T)>::type, N> operator op(const vec<T, N, A>& a, const vec<T, N, B>& b) {{ \\
+    {INLINE} vec<typename mask_of_bytes<sizeof(T)>::type, N> operator op(vec<T, N, A> a, vec<T, N, B> b) {{ \\
         vec<typename mask_of_bytes<sizeof(T)>::type, N> r; \\
         for (int i = 0; i < N; ++i) r.lane[i] = -(a.lane[i] op b.lane[i]); \\
         return r; \\
@@ -136,13 +137,13 @@ VECTOR_COMPARISON(!=)
 VECTOR_COMPARISON(<)
 VECTOR_COMPARISON(<=)
 template <class T, int N, int A>
-{INLINE} vec<T, N> operator-(const vec<T, N, A>& a) {{
+{INLINE} vec<T, N> operator-(vec<T, N, A> a) {{
     vec<T, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = static_cast<T>(-static_cast<typename wrapping<T>::type>(a.lane[i]));
     return r;
 }}
 template <class T, int N, int A>
-{INLINE} vec<T, N> operator~(const vec<T, N, A>& a) {{
+{INLINE} vec<T, N> operator~(vec<T, N, A> a) {{
     vec<T, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = static_cast<T>(~a.lane[i]);
     return r;
@@ -151,7 +152,7 @@ template <class T, int N, int A>
 
 _CHOOSE = f"""
 template <class M, class T, int N, int A, int B, int C>
-{INLINE} vec<T, N> choose(const vec<M, N, A>& mask, const vec<T, N, B>& then, const vec<T, N, C>& otherwise) {{
+{INLINE} vec<T, N> choose(vec<M, N, A> mask, vec<T, N, B> then, vec<T, N, C> otherwise) {{
     vec<T, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = mask.lane[i] ? then.lane[i] : otherwise.lane[i];
     return r;
@@ -160,7 +161,7 @@ template <class M, class T, int N, int A, int B, int C>
 
 _PART = f"""
 template <int FIRST, int COUNT, class T, int N, int A>
-{INLINE} vec<T, COUNT> part(const vec<T, N, A>& v) {{
+{INLINE} vec<T, COUNT> part(vec<T, N, A> v) {{
     vec<T, COUNT> r;
     for (int i = 0; i < COUNT; ++i) r.lane[i] = v.lane[FIRST + i];
     return r;
@@ -181,14 +182,14 @@ template <int NUMBER, class T>
 
 _SET_PART = f"""
 template <int FIRST, class T, int N, int A, int COUNT, int B>
-{INLINE} void set_part(vec<T, N, A>& v, const vec<T, COUNT, B>& part) {{
+{INLINE} void set_part(vec<T, N, A>& v, vec<T, COUNT, B> part) {{
     for (int i = 0; i < COUNT; ++i) v.lane[FIRST + i] = part.lane[i];
 }}
 """
 
 _CONVERT = f"""
 template <class T, class S, int N, int A>
-{INLINE} vec<T, N> convert(const vec<S, N, A>& v) {{
+{INLINE} vec<T, N> convert(vec<S, N, A> v) {{
     vec<T, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = static_cast<T>(v.lane[i]);
     return r;
@@ -202,7 +203,7 @@ template <class T> {INLINE} T max(T a, T b) {{ return a < b ? b : a; }}
 
 _VECTOR_TO_FLOAT = f"""
 template <int N, int A>
-{INLINE} vec<float, N> $1_to_float(const vec<ushort, N, A>& bits) {{
+{INLINE} vec<float, N> $1_to_float(vec<ushort, N, A> bits) {{
     vec<float, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = $1_to_float(bits.lane[i]);
     return r;
@@ -211,7 +212,7 @@ template <int N, int A>
 
 _VECTOR_FROM_FLOAT = f"""
 template <int N, int A>
-{INLINE} vec<ushort, N> float_to_$1(const vec<float, N, A>& x) {{
+{INLINE} vec<ushort, N> float_to_$1(vec<float, N, A> x) {{
     vec<uint, N / 2> pairs;
     for (int i = 0; i < N / 2; ++i) pairs.lane[i] = pair_to_$1(x.lane[2 * i], x.lane[2 * i + 1]);
     return reinterpret<vec<ushort, N>>(pairs);
@@ -258,8 +259,8 @@ RESERVED = frozenset(
     dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq override private
     protected public reinterpret_cast static_assert static_cast template this thread_local throw try typeid typename using virtual
     wchar_t xor xor_eq
-    uchar ushort uint ulong size_t vec aligned mask_of_bytes itself wrapping choose part set_part word word_of_lanes convert reinterpret
-    min max maximum minimum
+    uchar ushort uint ulong size_t vec aligned mask_of_bytes itself wrapping choose part set_part word word_of_lanes convert
+    reinterpret min max maximum minimum
     fast_exp store_streaming prefetch_l2 float16_to_float float_to_float16 pair_to_float16 bfloat16_to_float float_to_bfloat16
     pair_to_bfloat16 tilelang threadIdx blockIdx blockDim gridDim warpSize dim3
     exp exp2 log log2 log1p expm1 sqrt rsqrt sin cos tanh erf floor ceil rint fabs pow fmod copysign fma ldexp frexp

@@ -107,3 +107,20 @@ def test_the_main_loop_of_a_product_by_matrix_instructions(profile: str) -> None
     assert loop.count("LDSM.16.M88.4") == loop.count("LDSM.16.MT88.4") == 2 * 4
     assert loop.count("LDGSTS.E.BYPASS.128") == 8 and loop.count("PRMT") == 0
     assert code.uses.stack_bytes == 0 and not code.uses.spills
+
+
+@pytest.mark.parametrize(
+    ("profile", "wide"), [("ampere", "LDG.E.128 STG.E.128"), ("cdna2", "global_load_dwordx4 global_store_dwordx4")]
+)
+@pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.bfloat16], ids=str)
+def test_work_by_elements_moves_16_bytes_at_a_time(type: tl.DType, profile: str, wide: str) -> None:
+    """Also where what is loaded goes straight into an operator, and where it is taken twice."""
+    lanes = 16 // type.bytes
+    i = tl.axes(i=1 << 16)
+    x = tl.cast(tl.input("X", type, i)[i], tl.float32)
+    for value in (x * 2.0, tl.gelu(x), tl.maximum(x, 0.0) + x):
+        made = tl.schedule(tl.define("Y", tl.cast(value, type), i)).tile(i=256 * lanes).to(tl.block).tile(i=lanes).to(tl.thread)
+        listing = compiled(made.vectorize(i=lanes), profile).listing
+        load, store = wide.split()
+        assert listing.count(load) == listing.count("LDG", "global_load") == 1
+        assert listing.count(store) == listing.count("STG", "global_store") == 1
