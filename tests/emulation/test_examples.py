@@ -84,6 +84,27 @@ def test_the_product_by_warpgroups_is_right(sizes: tuple[int, ...]) -> None:
         assert report, report
 
 
+def matrix_units() -> dict[str, Any]:
+    """The schedules of the example on matrix units, at whole sizes and at odd ones, each with its target."""
+    example = load("15_matrix_units")
+    cuda, hip = tl.target("cuda", profile="ampere"), tl.target("hip", profile="cdna2")
+    return {
+        "gemm_ampere bfloat16": (example.gemm_ampere(example.matmul(100, 136, 72, tl.bfloat16)), cuda),
+        "gemm_cdna": (example.gemm_cdna(example.matmul(128, 128, 64)), hip),
+        "gemm_cdna bfloat16, odd": (example.gemm_cdna(example.matmul(75, 100, 41, tl.bfloat16)), hip),
+        "conv_ampere": (example.conv_ampere(example.convolution(1, 10, 32, 64)), cuda),
+        "conv_ampere, odd": (example.conv_ampere(example.convolution(2, 7, 24, 40, 3, 2, 1)), cuda),
+    }
+
+
+@pytest.mark.parametrize("name", matrix_units())
+def test_matrix_units_are_right(name: str) -> None:
+    kernel = tl.compile(*matrix_units()[name])
+    for how in HOW[:2]:
+        report = emulation.check(kernel, **how)
+        assert report, report
+
+
 # What orders threads, copies and products; of the fences those whose lack can show.
 WAITS = re.compile(
     r"^\s+(?:if \([^{;]*\) )?(?:__syncthreads|__syncwarp|(?:async|wgmma|tensor_store)_(?:wait|wait_read)<\d+>|\w+_commit"
