@@ -171,6 +171,22 @@ class _KernelCheck:
             self.need(role.threads >= 1 and (role.registers is None or role.registers >= 1), "a role of nothing")
             self.statement(role.body, scope, uniform=True)
         self.threads = self.kernel.threads
+        between = _between_roles(roles)
+        for role in roles:
+            self.awaited(role.body, between, False)
+
+    def awaited(self, stmt: ir.Stmt, between: set[str], waited: bool) -> bool:
+        """Whether a phase has been awaited after a statement; whatever several roles share is touched only behind one that was."""
+        if isinstance(stmt, ir.Await):
+            return True
+        inside = waited
+        for part in ir.parts(stmt):
+            inside = self.awaited(part, between, inside if isinstance(stmt, ir.Seq) else waited)
+        names = {buffer.name for buffer, _ in ir.touched(stmt)} & between
+        if names and not waited:
+            self._where = stmt
+            self.fail(f"{', '.join(sorted(names))} is touched by several roles, and no phase is awaited before")
+        return inside if isinstance(stmt, ir.Seq) else waited
 
     def phases(self, buffer: ir.Buffer, index: Expr, scope: _Scope) -> None:
         """A barrier with phases."""
@@ -325,6 +341,21 @@ class _KernelCheck:
             (isinstance(e, Var) and e.name in scope.divergent) or (isinstance(e, ir.Load) and e.buffer.memory == "register")
             for e in unique(expr)
         )
+
+
+def _between_roles(roles: tuple[ir.Role, ...]) -> set[str]:
+    """The shared buffers that one role writes and another one touches; barriers with phases are not among them."""
+    touched = [{(b.name, w) for s in ir.statements(r.body) for b, w in ir.touched(s) if _is_shared(b)} for r in roles]
+    return {
+        name
+        for mine in touched
+        for name, writes in mine
+        if writes and any(name == other for theirs in touched if theirs is not mine for other, _ in theirs)
+    }
+
+
+def _is_shared(buffer: ir.Buffer) -> bool:
+    return buffer.memory == "shared" and buffer.role != "phases"
 
 
 def _problem(e: Expr) -> str | None:

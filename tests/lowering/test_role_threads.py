@@ -96,6 +96,8 @@ def changed(change: Callable[[ir.Role], ir.Role], which: int = 0) -> ir.Program:
 ILLEGAL: dict[str, tuple[ir.Program, str]] = {
     "threads of no role": (changed(lambda r: r.replace(threads=16)), "roles of threads"),
     "one name twice": (changed(lambda r: r.replace(name="consumer")), "roles ['consumer', 'consumer']"),
+    "a reader that awaits nothing": (Pipeline(awaits_full=False).program, "no phase is awaited before"),
+    "a writer that awaits nothing": (Pipeline(awaits_empty=False, copies=False).program, "no phase is awaited before"),
     "an arrival of more than there are": (Pipeline(together=64).program, "64 of 32 threads"),
     "statements after roles": (
         Pipeline().program.replace(
