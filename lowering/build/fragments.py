@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from tilelang.dtype import DType
 from tilelang.expr import Axis, Expr, Read, Var, index, unique
 from tilelang.fragment import Fragment
+from tilelang.instruction import use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, sources
@@ -87,6 +89,11 @@ class Fragments(Places, Shares, States, Leaf):
         held = semantics.fragment(semantics.writes)
         assert held is not None, "a state is in registers"
         return shape, SLOTS, held.slots
+
+    def state_type(self, frame: Frame, type: DType) -> DType:
+        """As for other leaves; an instruction may sum in a narrower type, where the definition gives leave."""
+        step = frame.steps[-1] if frame.steps else None
+        return held_as(step, type) if isinstance(step, Do) else type
 
     def fragments_back(self, frame: Frame, step: Do) -> ir.Stmt:
         """Each lane hands on its slots of one tile, at the coordinates of the map; neighbours along a dimension as a vector."""
@@ -250,6 +257,12 @@ class Fragments(Places, Shares, States, Leaf):
     def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
         """A load of fragments by an instruction of its own."""
         raise NotImplementedError
+
+
+def held_as(step: Do, type: DType) -> DType:
+    """The type in which a state of some type is held between the rounds of an instruction: its own, where that takes a licence."""
+    semantics = use(step.instruction)
+    return semantics.operand(semantics.writes).dtype if "float16_accumulate" in semantics.licences else type
 
 
 def runs(held: Fragment) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.fragments import FragmentShare, open_bounds
+from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions
 from tilelang.lowering.build.leaf import depends, fold, guarded, safe
@@ -200,7 +200,7 @@ class Instructions(PointwiseInstructions):
         target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
         if task.states:
             state = task.states[0]
-            target = (f"the state of {state.tensors[0].name}", state.reduce.combiner.left[0].dtype)
+            target = (f"the state of {state.tensors[0].name}", held_as(step, state.reduce.combiner.left[0].dtype))
         found = seen(task, spec, find, target, made.dims if not task.states and (computed or into == "global") else None)
         if found is None:
             raise refuse(step, "instruction-mismatch", f"`{step}` does not do what is left here",

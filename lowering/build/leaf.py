@@ -274,7 +274,7 @@ class Leaf(Part):
             mine = self.state_indices(frame, lane, points)
             theirs = self.state_at(frame, frame.outer, points)
             stores = [
-                ir.Store(o, theirs, ir.Load(b, mine), None, False, span)
+                ir.Store(o, theirs, stored(ir.Load(b, mine), o), None, False, span)
                 for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
             ]
             again = _combined(self, state.reduce, frame.outer.buffers[s], theirs, frame.state.buffers[s], mine, span)

@@ -139,6 +139,10 @@ class States(Pieces, Meetings):
         """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes."""
         return slots_below(frame, i, self.build.profile)
 
+    def state_type(self, frame: Frame, type: DType) -> DType:
+        """The type of a member of a register state."""
+        return type
+
     def _register_place(self, frame: Frame, i: int) -> StatePlace:
         shape, axis, lanes = self.state_shape(frame, i + 1)
         buffers = []
@@ -146,7 +150,9 @@ class States(Pieces, Meetings):
             members = []
             for tensor, variable in zip(state.tensors, state.reduce.combiner.left, strict=True):
                 full = (*shape, lanes) if axis else (shape or (1,))
-                members.append(self.build.buffer(f"{tensor.name}_state", variable.dtype, full, "register"))
+                members.append(
+                    self.build.buffer(f"{tensor.name}_state", self.state_type(frame, variable.dtype), full, "register")
+                )
             buffers.append(tuple(members))
         reduced = axis in frame.spec.names and frame.spec.axis(axis).reduction
         return StatePlace(tuple(buffers), "register", lanes if reduced else 0, axis)

@@ -158,3 +158,19 @@ def test_copies_in_vectors_want_padding_that_does_not_cut_them(check: Check) -> 
     plan = tl.schedule(y).tile(i=32).to(tl.block).split(k=1)
     plan = plan.load("X", tl.shared, layout=tl.layout("i"), ahead=1, steps=tl.move().vectorize(i=4)).tile(i=1).to(tl.thread)
     check(plan, tl.load_profile("ampere"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_sums_in_float16_under_the_licence(size: tuple[int, int, int], check: Check) -> None:
+    licensed = product(size, tl.float16, allow=("float16_accumulate",))
+    check(plan(licensed, "mma_m16n8k16_float16_sum", 16, ("ldmatrix_x4", "ldmatrix_x2_trans")), HOPPER)
+    check(plan(licensed, "mma_m16n8k8_float16_sum", 8), HOPPER)
+    error = refused(lambda: plan(product(size, tl.float16), "mma_m16n8k16_float16_sum", 16), HOPPER)
+    assert error.code == "licence" and "float16_accumulate" in str(error)
+
+
+def test_sums_in_float16_go_into_an_outer_state_of_float32(check: Check) -> None:
+    c = product((32, 32, 128), tl.float16, allow=("float16_accumulate",))
+    start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.shared).split(k=64).accumulate(tl.register)
+    start = start.load("A", tl.shared).load("B", tl.shared).tile(m=32, n=16).to(tl.warp).split(k=16)
+    check(start.load("A", tl.register).load("B", tl.register).do("mma_m16n8k16_float16_sum", m="m", n="n", k="k"), HOPPER)
