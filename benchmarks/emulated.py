@@ -61,7 +61,7 @@ def kernels(sizes: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Kernel]]:
                     yield f"{name}.{key} {dialect} {profile}", tl.compile(schedule, target)
     for size in PRODUCTS if sizes is LARGE else [(128, 128, 160)]:
         yield f"01_matmul.gemm_ampere {size}", ampere(*size)
-        yield f"01_matmul.gemm_hopper {size}", hopper(size[0], size[1], 2 * size[2])
+        yield f"01_matmul.gemm_hopper {size}", hopper(size[0], 2 * size[1], 2 * size[2])
 
 
 def run_examples(counts: Counter[str]) -> Iterator[str]:
