@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from tilelang.check import advance_on
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import ParseError, Span, TileLangError, collected, meant, together
+from tilelang.errors import MOST_FINDINGS, ParseError, Span, TileLangError, collected, meant, together
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
 from tilelang.grammar.parser import Syntax, parse_parts, remember, uncollected
 from tilelang.grammar.scan import MOST_BYTES, check_size
@@ -50,12 +50,15 @@ class Document:
         self.tree, self.file, self.faults = tree, file, [*faults]
         self.computations: dict[str, list[Entry]] = {}  # all of each name, under different conditions
         self.schedules: list[Entry] = []
+        self._alike: dict[tuple[str, str], list[Entry]] = {}  # schedules by name, those without one by computation
         self._unread = frozenset(word for text in broken for word in re.findall(r"\w+", text))
         self._scope = Scope(file, {})
         self._chosen: dict[Any, Entry | None] = {}  # by what was asked
         for item, under in _items(tree):
             with collected(self.faults):
                 self._enter(item, under)
+            if len(self.faults) > MOST_FINDINGS:
+                break
 
     def _enter(self, item: Any, under: Any) -> None:
         if item.data == "use":
@@ -68,7 +71,9 @@ class Document:
         else:
             names = [name_of(t) for t in item.children if t.data == "name"]
             made = Entry(names[0] if len(names) > 1 else "", item, names[-1], under)
-            self._check_apart(made, [e for e in self.schedules if e.name == made.name and (made.name or e.of == made.of)])
+            alike = self._alike.setdefault((made.name, "" if made.name else made.of), [])
+            self._check_apart(made, alike)
+            alike.append(made)
             self.schedules.append(made)
 
     def _check_apart(self, made: Entry, others: list[Entry]) -> None:

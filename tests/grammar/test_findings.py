@@ -86,6 +86,7 @@ def test_steps_built_in_python_are_refused_together() -> None:
         "computation f {\n" + "".join(f"  output Y{n}[] = = 1.0\n" for n in range(30)) + "}",
         scheduled(*(f"load Z{n} in shared" for n in range(30))),
         "".join(f"computation f{n} {{ input }}\n" for n in range(30)),
+        "".join(f"use Z{n}\n" for n in range(30)),
     ],
 )
 def test_of_many_faults_it_is_said_that_there_are_more(text: str) -> None:
@@ -93,6 +94,11 @@ def test_of_many_faults_it_is_said_that_there_are_more(text: str) -> None:
         parse(text).schedule()
     assert len(each(found.value)) == MOST_FINDINGS
     assert str(found.value).count("there are more") == 1 == str(each(found.value)[-1]).count("there are more")
+
+
+def test_after_many_faults_no_more_are_looked_for() -> None:
+    document = parse("use Zz\n" * 30_000)  # each would be compared with the names of all instructions
+    assert len(document.faults) == MOST_FINDINGS + 1
 
 
 @pytest.mark.parametrize("between", ["\f", "\u2028", "\x85", "\v", "\x1c"])
