@@ -1,5 +1,7 @@
 """All that is wrong with a text is told at once, in its order, at its place; and what depends on a fault is not."""
 
+import sys
+
 import pytest
 
 import tilelang as tl
@@ -103,7 +105,7 @@ def test_after_many_faults_no_more_are_looked_for(monkeypatch: pytest.MonkeyPatc
         asked.append(name)
         raise tl.Refusal("unknown-instruction", f"there is no instruction `{name}`")
 
-    monkeypatch.setattr("tilelang.instruction.use", use)
+    monkeypatch.setattr(sys.modules["tilelang.instruction"], "use", use)
     with pytest.raises(TileLangError):
         parse("use Zz\n" * 1000)
     assert len(asked) == MOST_FINDINGS + 1
