@@ -478,7 +478,10 @@ def seq(*stmts: Stmt | None) -> Stmt:
 
 
 def joined(*stmts: Stmt | None) -> Stmt:
-    """As `seq`, with neighbours under the same condition under one; of conditions that no statement can change."""
+    """As `seq`, with neighbours under the same condition under one; of conditions that no statement can change.
+
+    Lets at the end, which nothing follows, are dropped: alone they would be names of the sequence around.
+    """
     out: list[Stmt] = []
     for s in flattened(*stmts):
         match out[-1] if out else None, s:
@@ -488,6 +491,8 @@ def joined(*stmts: Stmt | None) -> Stmt:
                 out[-1] = last.replace(then=joined(a, c), otherwise=None if b is None else joined(b, d))
             case _:
                 out.append(s)
+    while out and isinstance(out[-1], Let):
+        out.pop()
     return out[0] if len(out) == 1 else Seq(tuple(out))
 
 

@@ -374,9 +374,7 @@ class Nest(Rings):
         pieces = dataclasses.replace(walk, trim=main)
         inner = self.walked(frame, sizes, indices, [pieces])
         kept = tuple(
-            x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and not b.key.startswith(f"{axis}<{a.extent}@")))
-            if x.name == axis
-            else x
+            x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and b.key != walk.makes)) if x.name == axis else x
             for x in inner.spec.axes
         )
         within = [simplify(b.offset + v * size + (size - 1)) < b.limit for b in bounds]

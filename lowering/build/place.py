@@ -182,10 +182,13 @@ class Places(Part):
                                  "name the tensor's own dimensions")  # fmt: skip
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
-        """The steps of a move: as written, or single elements. Where they spread nothing, its pieces go to the frame's units."""
+        """The steps of a move: as written, or single elements. Where they spread nothing, its pieces go to the frame's units.
+
+        A tensor without dimensions is one piece, which one of the units moves.
+        """
         given = steps or ()
         units = frame.spec.units or 1
-        if units == 1 or any(isinstance(s, Tile) for s in given):
+        if units == 1 or not frame.spec.axes or any(isinstance(s, Tile) for s in given):
             return given
         leaf = given[-1] if given and isinstance(given[-1], Vectorize) else None
         sizes = {a.name: 1 for a in frame.spec.axes}

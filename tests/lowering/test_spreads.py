@@ -166,3 +166,12 @@ def test_an_order_fits_the_tiles_of_a_stage(memory: str) -> None:
     c = families.staged(rows=3, columns=11, dtype="float32", first=(), second=(), kind="sum")
     steps = tl.move().tile(j=2).to("thread", order=tl.layout(lambda j: (j % 4, j // 4)))
     assert not faults(tl.schedule(c).tile(i=2).to("block").split(j=3).compute("P", memory, steps=steps))
+
+
+@pytest.mark.parametrize("threads", [1, 12, 64])
+def test_one_thread_moves_what_has_no_dimensions(threads: int) -> None:
+    k = tl.axes(k=34)
+    x, factor = tl.input("X", tl.float32, k), tl.input("F", tl.float32)
+    total = tl.schedule(tl.define("S", tl.sum(x[k] * factor[()], over=k))).units(block=tl.threads(threads))
+    total = total.tile(k=16).to("block").accumulate("shared").load("F", "shared").load("X", "shared")
+    assert not faults(total) and not faults(total.tile(k=4).to("thread").accumulate("register"))

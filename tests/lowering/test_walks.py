@@ -1,0 +1,21 @@
+"""Walks whose last piece is peeled, below walks that are written out and tiles that go beyond them."""
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_shares import faults
+
+
+def doubled(rows: int, columns: int) -> tl.Schedule:
+    """Y = 2 X, a row per block of two warps."""
+    i, j = tl.axes(i=rows, j=columns)
+    x = tl.input("X", tl.float32, i, j)
+    return tl.schedule(tl.define("Y", x[i, j] * 2, i, j)).units(block=tl.warps(2)).tile(i=1).to("block")
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+@pytest.mark.parametrize("columns", [5, 11])
+def test_a_peeled_walk_in_a_tile_as_long_as_the_whole_axis(rows: int, columns: int) -> None:
+    """The bounds of the tile and of the axis have one limit, and the peeled walk takes the place of the first alone."""
+    made = doubled(rows, columns).split(j=4, unroll=True).tile(j=columns).to("warp").split(j=4, peel=True)
+    assert not faults(made.tile(j=1).to("thread", count=8))
