@@ -386,8 +386,12 @@ class Nest(Rings):
         remainder: Expr = index(a.extent)
         for b in bounds:
             remainder = binary("min", remainder, index(b.limit) - b.offset)
-        guard = conjunction([whole * size < remainder, *needs])
-        tail = ir.Seq((ir.Let(last, whole, step.span), self.chain(rest.but(rare=True), i + 1)), step.span)
+        guard, round = conjunction([whole * size < remainder, *needs]), whole
+        if (
+            guard is not None and trim is not None and trim.forced
+        ):  # where no round was whole, this one is the one there always is
+            guard, round = simplify(binary("or", guard, whole <= trim.first)), simplify(binary("max", whole, trim.first))
+        tail = ir.Seq((ir.Let(last, round, step.span), self.chain(rest.but(rare=True), i + 1)), step.span)
         return ir.seq(most, tail if guard is None else ir.If(guard, tail, None, step.span))
 
 
