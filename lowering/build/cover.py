@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
+from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, Share
 from tilelang.lowering.build.leaf import fold
@@ -286,3 +287,14 @@ def axes_of(use: Use) -> tuple[str, ...]:
         if any(v in set(i.walk()) for i in use.indices):
             found[v.name[1:]] = None
     return tuple(found)
+
+
+def nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
+    """Whether nothing is to be moved because no point reads it.
+
+    Points that a cut made of nothing may be read all the same, where their fills fold; unless the region begins where an integer
+    tensor says, which has no element to say so: then nothing is filled, and readers are guarded.
+    """
+    told = any(isinstance(e, ir.Load) for low in region.low for e in low.walk())
+    axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
+    return len(axes) == len(uses) and all(any(a.empty if told else a.extent == 0 for a in of) for of in axes)

@@ -14,7 +14,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.cover import Region, axes_of, held_bounds, sources
+from tilelang.lowering.build.cover import Region, held_bounds, nobody_reads, sources
 from tilelang.lowering.build.frame import (
     Box,
     Frame,
@@ -24,7 +24,7 @@ from tilelang.lowering.build.frame import (
     Target,
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
-from tilelang.lowering.build.regions import Range, Use, hull, uses_below, wanted_bounds
+from tilelang.lowering.build.regions import Range, hull, uses_below, wanted_bounds
 from tilelang.lowering.build.share import dim_share
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction, simplify
@@ -333,14 +333,3 @@ class Places(Part):
         buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
         self._stage_rings[id(step), tensor.name] = buffer
         return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
-
-
-def nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
-    """Whether nothing is to be moved because no point reads it.
-
-    Points that a cut made of nothing may be read all the same, where their fills fold; unless the region begins where an integer
-    tensor says, which has no element to say so: then nothing is filled, and readers are guarded.
-    """
-    told = any(isinstance(e, ir.Load) for low in region.low for e in low.walk())
-    axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
-    return len(axes) == len(uses) and all(any(a.empty if told else a.extent == 0 for a in of) for of in axes)

@@ -18,8 +18,8 @@ from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.instruction import BARRIER_BY_BYTES, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.cover import nobody_reads
 from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
-from tilelang.lowering.build.place import nobody_reads
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Team, Tile, Units

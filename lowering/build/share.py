@@ -13,7 +13,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import Expr, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.cover import Region, sources
+from tilelang.lowering.build.cover import Region, nobody_reads, sources
 from tilelang.lowering.build.frame import (
     DimShare,
     Fixed,
@@ -152,6 +152,8 @@ class Shares(Part):
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
         buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
+        if nobody_reads(frame, region, uses):  # nothing is fetched, but the buffers move on
+            return self._cleared(buffer, step)
         return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=buffer))
 
     def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
@@ -164,14 +166,15 @@ class Shares(Part):
 
     def clear_ring(self, step: Place) -> ir.Stmt:
         """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
-        out = []
-        for b in (b for ring in self.register_rings[id(step)].values() for b in ring):
-            variables = [self.build.variable("r", n) for n in b.shape]
-            body: ir.Stmt = ir.Store(b, tuple(variables), const(0, b.dtype), None, False, step.span)
-            for x, n in zip(reversed(variables), reversed(b.shape), strict=True):
-                body = ir.For(x, index(n), body, "unroll")
-            out.append(body)
-        return ir.seq(*out)
+        return ir.seq(*(self._cleared(b, step) for ring in self.register_rings[id(step)].values() for b in ring))
+
+    def _cleared(self, buffer: ir.Buffer, step: Place) -> ir.Stmt:
+        """0 in every element of a register buffer."""
+        variables = [self.build.variable("r", n) for n in buffer.shape]
+        body: ir.Stmt = ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span)
+        for x, n in zip(reversed(variables), reversed(buffer.shape), strict=True):
+            body = ir.For(x, index(n), body, "unroll")
+        return body
 
     def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
         """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""

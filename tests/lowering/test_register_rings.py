@@ -90,3 +90,15 @@ def test_owners_of_more_than_there_is_have_the_fill(walk: int) -> None:
     made = tl.schedule(matmul(9, 6, 8)).tile(m=2, n=4).to("block").split(k=walk)
     made = made.load("B", "register", ahead=1, steps=tl.move().tile(k=2).to("warp"))
     assert check_schedule(made, arrays(made.computation), profile=POCL, opencl=True) == []
+
+
+@pytest.mark.parametrize("bag", [0, 5])
+def test_rows_of_an_empty_bag_are_not_looked_up(bag: int) -> None:
+    b, t, e = tl.axes(b=7, t=bag, e=17)
+    table = tl.input("table", tl.float32, v=11, e=17)
+    ids = tl.input("ids", tl.int32, b, t, range=(0, 11))
+    plan = (
+        tl.schedule(tl.define("Y", tl.max(table[ids[b, t], e], over=t), b, e))
+        .tile(b=2, e=4).to(tl.block).accumulate(tl.register).split(b=1).load("table", tl.register, ahead=2).vectorize(e=4)
+    )  # fmt: skip
+    assert not check_schedule(plan, arrays(plan.computation, "random", 1), opencl=True)
