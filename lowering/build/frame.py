@@ -101,13 +101,15 @@ class Box(Residence):
 class DimShare:
     """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
 
-    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense).
+    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the offsets of these that a thread has,
+    where a walk or a vector goes beyond its tile; None: all.
     """
 
     unit: Expr
     least: int
     size: int
     strides: tuple[tuple[int, int, int], ...] | None  # (c_k, n_k, slot stride), largest c first
+    own: tuple[int, ...] | None = None
 
     def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
         """The slot of an offset given as terms; None where it has no constant-stride form."""
@@ -121,8 +123,17 @@ class DimShare:
             total = total + atom * strides[c]
         return simplify(total)
 
+    def tests(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, Sequence[int]]]:
+        """(x, values) for an offset that has a slot: the thread has the element where every x is one of its values."""
+        if self.own is None:
+            return [(x, range(n)) for x, n in self.digits(rest, constant)]
+        total: Expr = index(constant)
+        for atom, c in rest:
+            total = total + atom * c
+        return [(simplify(total), self.own)]
+
     def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
-        """(x, n) for an offset that has a slot: the thread has the element where every 0 <= x < n."""
+        """(x, n) for an offset that has a slot, which lies in the share where every 0 <= x < n."""
         if self.strides is None:
             total: Expr = index(constant - self.least)
             for atom, c in rest:
@@ -179,15 +190,16 @@ class Share(Residence):
             return [(simplify(offset), 1)], 0
         return None
 
-    def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, int]]:
-        """(dimension, x, n) for indices that have slots: the thread has the element only where 0 <= x < n, which is not certain."""
+    def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, Sequence[int]]]:
+        """(dimension, x, values) for indices that have slots: the thread has the element only where x is one of the values, which is
+        not certain."""
         found = []
         for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
             terms = self._terms(share, i - low)
-            for x, n in share.digits(*terms) if terms is not None else ():
+            for x, values in share.tests(*terms) if terms is not None else ():
                 first, last = interval(x)
-                if first is None or last is None or first < 0 or last >= n:
-                    found.append((d, x, n))
+                if first is None or last is None or not all(v in values for v in range(first, last + 1)):
+                    found.append((d, x, values))
         return found
 
     def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:

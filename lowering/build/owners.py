@@ -16,7 +16,7 @@ from tilelang.expr import Expr, Var
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import NotOwner, Share
 from tilelang.simplify import interval
-from tilelang.spec import Spec
+from tilelang.spec import Bound, Spec
 from tilelang.steps import Step
 from tilelang.tensor import evaluate
 
@@ -48,13 +48,14 @@ def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
         return None
 
 
-def existing_beyond(beyond: Sequence[tuple[int, Expr, int]], conditions: Sequence[Expr], threads: int) -> int | None:
+def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], conditions: Sequence[Expr], threads: int) -> int | None:
     """The dimension along which a point that exists wants what its thread has not; None where there is no such point.
 
-    beyond: (dimension, x, n), where the thread has only 0 <= x < n. conditions: under which a point exists. Those that others than
-    the thread and the walks in x decide are left out, as if they held; where there are too many points, one may exist.
+    beyond: (dimension, x, values), where the thread has an element only if x is one of the values. conditions: under which a point
+    exists. Those that others than the thread and the walks in x decide are left out, as if they held; where there are too many points,
+    one may exist.
     """
-    for d, x, n in beyond:
+    for d, x, values in beyond:
         walks = {v for v in x.walk() if isinstance(v, Var)}
         told = [c for c in conditions if not (mine := {v for v in c.walk() if isinstance(v, Var)}) or mine & walks]
         told = [c for c in told if all(_is_walked(v) for v in c.walk() if isinstance(v, Var))]
@@ -64,9 +65,16 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, int]], conditions: Sequenc
         if found is None:
             return d
         exists = np.logical_and.reduce([np.ones(found[0].shape, bool), *found[2:]])
-        if (exists & ((found[1] < 0) | (found[1] >= n))).any():
+        if (exists & ~np.isin(found[1], values)).any():
             return d
     return None
+
+
+def offsets_within(offset: Expr, bounds: Sequence[Bound]) -> tuple[int, ...]:
+    """The values of an offset over all rounds of the walks in it, where the bounds hold."""
+    found = coordinates([offset, *(b.holds(_number(0)) for b in bounds)], 1)
+    assert found is not None, "a walk has numbers"
+    return tuple(int(x) for x in np.unique(found[1][np.logical_and.reduce(found[2:])]))
 
 
 def _is_walked(v: Var) -> bool:
@@ -110,12 +118,12 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
     units = coordinates([d.unit for d in share.dims], threads)
     if points is None or units is None:
         return None
-    owned = [np.zeros((threads, d.size), np.int64) for d in share.dims]
+    owned = []
     for d, dim in enumerate(share.dims):
         first = np.zeros(threads, np.int64)
         first[units[0][::-1]] = units[1 + d][::-1]  # in round 0 of what else the unit depends on
-        for slot in range(dim.size):
-            owned[d][:, slot] = first + int(evaluate(dim.offset(_number(slot)), {}))
+        own = [int(evaluate(dim.offset(_number(slot)), {})) for slot in range(dim.size)] if dim.own is None else dim.own
+        owned.append(first[:, None] + np.array(own))
     has = np.ones(points[0].shape, bool)
     for d, mine in enumerate(points[1:]):
         has &= (owned[d][points[0]] == mine[:, None]).any(axis=1)

@@ -25,7 +25,7 @@ from tilelang.lowering.build.frame import (
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
 from tilelang.lowering.build.regions import Range, hull, uses_below, wanted_bounds
-from tilelang.lowering.build.share import dim_share
+from tilelang.lowering.build.share import declared_share
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
@@ -313,8 +313,7 @@ class Places(Part):
         low, ends = tuple(a.base for a in spatial), tuple(a.bounds for a in spatial)
         if step.memory == "register":
             leaf = leaf_points(stage, self.build.profile)
-            offsets = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
-            dims = tuple(dim_share([o], step, step.tensor_name) for o in offsets)
+            dims = tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in spatial)
             shape = tuple(d.size for d in dims if d.size > 1)
             if slot is None:
                 buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")

@@ -42,9 +42,8 @@ class Shares(Part):
     def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
         leaf = leaf_spec(self.move_frame(frame, step, region, Target(())), 0, self.build.profile)
-        offsets = [simplify(leaf.axis(a.name).base - a.base) for a in region.spec.axes]
         name = step.tensor_name
-        share = self._make_share(name, region, [dim_share([o], step, name) for o in offsets])
+        share = self._make_share(name, region, [declared_share(a, leaf.axis(a.name), step, name) for a in region.spec.axes])
         return dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
@@ -198,6 +197,23 @@ class Shares(Part):
 def declares_owners(step: Place) -> bool:
     """Whether a load's own steps say which thread has what."""
     return any(isinstance(s, (Tile, Split)) for s in step.steps or ())
+
+
+def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) -> DimShare:
+    """The share of one dimension from the steps that make it, without what a walk or a vector passes of its thread's tile.
+
+    whole, leaf: the axis before these steps and below them.
+    """
+    offset = simplify(leaf.base - whole.base)
+    share = dim_share([offset], step, name)
+    outside = {b.key for b in whole.bounds}
+    cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent]
+    within = [b for b in cuts if all(is_walk(v) for v in b.offset.walk() if isinstance(v, Var))]
+    if not within:
+        return share
+    from tilelang.lowering.build.owners import offsets_within  # enumerates in NumPy: only where a tile does not divide
+
+    return dataclasses.replace(share, own=offsets_within(simplify(offset - share.unit), within))
 
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:

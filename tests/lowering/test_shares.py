@@ -4,6 +4,8 @@ import pytest
 
 import tilelang as tl
 from tilelang import testing
+from tilelang.errors import Refusal
+from tilelang.expr import Expr
 from tilelang.lowering import ir
 from tilelang.steps import Place
 from tilelang.testing import families
@@ -136,3 +138,23 @@ def test_what_a_load_and_an_accumulator_move_comes_from_their_lines() -> None:
         if isinstance(s, ir.Store) and s.buffer.name in ("A_register", "C")
     }  # fmt: skip
     assert found == {("A_register", spans["load"]), ("C", spans["accumulate"])} and None not in spans.values()
+
+
+@pytest.mark.parametrize("tile, lanes", [(2, 4), (6, 4), (6, 8)])
+@pytest.mark.parametrize("stage", [False, True])
+def test_a_vector_wider_than_a_tile_gives_a_thread_no_elements_of_its_neighbour(stage: bool, tile: int, lanes: int) -> None:
+    """The registers of a thread have room for whole vectors, in which what lies beyond its tile is not there."""
+    i, j = tl.axes(i=4, j=16)
+    x = tl.input("X", tl.float32, i, j)
+    p = tl.define("P", x[i, j] * 3, i, j) if stage else x
+    alone, beside = p[i, j] * 2, p[i, j] + tl.pad(p[i, j - 1], 0)
+
+    def read(value: Expr) -> tl.Schedule:
+        made = tl.schedule(tl.define("Y", value, i, j)).units(block=tl.threads(2)).tile(i=2).to("block")
+        steps = tl.move().tile(j=tile).to("thread").vectorize(j=lanes)
+        made = made.compute("P", "register", steps=steps) if stage else made.load("X", "register", steps=steps)
+        return made.tile(j=tile).to("thread")
+
+    assert not faults(read(alone))
+    with pytest.raises(Refusal, match="stands in another thread's registers"):
+        faults(read(beside))
