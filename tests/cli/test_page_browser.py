@@ -164,9 +164,9 @@ def test_a_browser_shows_what_was_computed_by_hand(browser: Browser, tmp_path: P
     state = "[...document.querySelectorAll('#registers .picture')].find((f) => f.textContent.includes('C_state'))"
     said = "C[37, 50]\nthread 36: warp 1, lane 4, in C_state[1, 1, 1, 2]"
     assert tip_at(browser, state, 37, 50, 64, 64) == said
-    # C: 64 stores of 2 warps, each of 8 rows of 4 floats 16 bytes apart, which lie in 2 transactions of 32 bytes a row.
+    # C: 16 stores of 2 warps, each of 8 rows of 4 times 16 bytes side by side, which lie in 2 transactions of 32 bytes a row.
     stores = "[...document.querySelectorAll('#moves .picture')].find((f) => f.textContent.includes('write C'))"
-    moved, asked = 64 * 2 * 8 * 2, 64 * 2 * 32 * 4 // 32
+    moved, asked = 16 * 2 * 8 * 2, 16 * 2 * 32 * 16 // 32
     assert f"transactions of 32 bytes{moved:,}, at best {asked:,}" in browser.value(f"{stores}.textContent")
     assert browser.complaints == []
 
