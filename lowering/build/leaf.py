@@ -127,13 +127,23 @@ class Leaf(Part):
                 if a.reduction:
                     free = self._fold(frame, s, a.name, b.key)
                 else:
-                    reached = (w for w, r in operands if depends(frame, w, a) and not safe(w, r, b))
+                    filled = {w for w, r in operands if safe(w, r, b) and self._has_slot(frame, w, r, points)}
+                    reached = (w for w, _ in operands if depends(frame, w, a) and w not in filled)
                     free = not self._shared_state(frame) and all(self._stays_inside(frame, w, points) for w in reached)
                 if not free:
                     out.append(b.holds(index(0)))
         if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
             out.append(Binary("==", frame.spec.lane, index(0)))
         return out
+
+    @staticmethod
+    def _has_slot(frame: Frame, whole: Read | Pad, source: Residence, points: dict[str, Expr]) -> bool:
+        """Whether a thread has a register for what it reads, wherever the point lies, if it reads registers of its own."""
+        read = whole.read if isinstance(whole, Pad) else whole
+        if not isinstance(source, Share) or source.points or any(isinstance(e, Read) for i in read.indices for e in unique(i)):
+            return True
+        axes = frame.coordinates(points)
+        return _within(source.at(tuple(simplify(substitute(i, axes)) for i in read.indices)), source.buffer.shape or (1,))
 
     def _stays_inside(self, frame: Frame, whole: Read | Pad, points: dict[str, Expr]) -> bool:
         """Whether a read finds an element of what a move has filled whole, wherever the point lies."""

@@ -158,3 +158,11 @@ def test_a_vector_wider_than_a_tile_gives_a_thread_no_elements_of_its_neighbour(
     assert not faults(read(alone))
     with pytest.raises(Refusal, match="stands in another thread's registers"):
         faults(read(beside))
+
+
+def test_a_walk_in_whose_last_round_a_thread_has_no_registers() -> None:
+    """The fill beyond the tensor's end stands in the other thread's registers: no point exists there, so nobody reads it."""
+    c = families.divided(outer=1, inner=4, dtype="float32", form="join", summed=True)
+    made = tl.schedule(c).tile(j=6).to("block").accumulate("register")
+    made = made.load("X", "register", steps=tl.move().tile(j=3).to("thread"))
+    assert not faults(made.split(j=5).tile(j=3).to("thread"))
