@@ -1,0 +1,156 @@
+"""Buffers, and the expressions that touch them: the leaves of the kernel IR, which ir.py hands on.
+
+Vectors. A value may have several lanes (`lanes(expr)`). A scalar beside a vector is broadcast. `Load`/`Store` of n lanes touch n
+consecutive elements of the last dimension (`stride` 1), or, with `across`, of the whole buffer: they go on in the next row. `count`,
+where given, is how many leading lanes exist: the others are not touched, and a load gives `fill` for them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from tilelang.dtype import DType
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary
+from tilelang.node import Node, interned
+
+# ---------------------------------------------------------------- buffers
+
+
+@interned
+class Buffer(Node):
+    """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
+
+    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards);
+    "phases" (shared: barriers with phases, one an element, which only InitPhases, Arrive and Await touch); "" elsewhere. vector:
+    register buffers only, set by `promote`: the last dimension is kept in vectors of this many lanes; 0: the buffer is a plain private
+    array. offset: shared only, set by `arena`: bytes from the start of the block's shared memory. ring: the first dimension is a ring
+    of this many slots (0: no ring).
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    memory: str
+    role: str = ""
+    vector: int = 0
+    offset: int | None = None
+    ring: int = 0
+
+    @property
+    def elements(self) -> int:
+        total = 1
+        for n in self.shape:
+            total *= n
+        return total
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.dtype.bytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements between neighbours along each dimension."""
+        return _strides(self.shape)
+
+
+@functools.cache
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return tuple(reversed(out))
+
+
+# ---------------------------------------------------------------- expressions
+
+
+@interned
+class Load(Expr):
+    """`lanes` elements of a buffer from `indices` on along the last dimension; `across`: and on in the next row."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    lanes: int = 1
+    count: Expr | None = None
+    fill: Const | None = None
+    across: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    def text(self, go: Any) -> str:
+        tail = f":{self.lanes}{' across' if self.across else ''}" if self.lanes > 1 else ""
+        if self.count is not None:
+            tail += f" first {go(self.count, 0)} else {go(self.fill, 0)}"
+        return f"{self.buffer.name}[{', '.join(go(i, 0) for i in self.indices)}{tail}]"
+
+
+@interned
+class Ramp(Expr):
+    """The vector base, base+1, ... of `lanes` lanes."""
+
+    base: Expr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        return self.base.dtype
+
+    def text(self, go: Any) -> str:
+        return f"ramp({go(self.base, 0)}, {self.lanes})"
+
+
+@interned
+class Pack(Expr):
+    """A vector put together from scalars."""
+
+    items: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.items[0].dtype
+
+    def text(self, go: Any) -> str:
+        return f"pack({', '.join(go(i, 0) for i in self.items)})"
+
+
+_LANES: dict[Expr, int] = {}
+
+
+def lanes(expr: Expr) -> int:
+    """How many lanes a value has; 1 is a scalar."""
+    found = _LANES.get(expr)
+    if found is None:
+        match expr:
+            case Load(lanes=n) | Ramp(lanes=n):
+                found = n
+            case Pack(items):
+                found = len(items)
+            case Binary(_, a, b):
+                found = max(lanes(a), lanes(b))
+            case Unary(_, a) | Cast(a, _):
+                found = lanes(a)
+            case Call(_, args):
+                found = max(lanes(a) for a in args)
+            case Select(c, a, b):
+                found = max(lanes(c), lanes(a), lanes(b))
+            case _:
+                found = 1
+        _LANES[expr] = found
+    return found
+
+
+_LOADS: dict[Expr, tuple[Load, ...]] = {}
+
+
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Every distinct memory read in an expression, outer ones first."""
+    found = _LOADS.get(expr)
+    if found is None:
+        inner = [loads(child) for child in expr.children() if isinstance(child, Expr)]
+        own = (expr,) if isinstance(expr, Load) else ()
+        _LOADS[expr] = found = tuple(dict.fromkeys((*own, *(x for part in inner for x in part)))) if own or any(inner) else ()
+    return found
