@@ -190,9 +190,12 @@ class Document:
     def holding(self, sizes: Parameters, profile: Profile | None = None, name: str | None = None) -> list[Entry]:
         """The schedules, or those of a name, whose conditions hold. Refuses two of one name."""
         found = [e for e in self.schedules if name in (None, e.name) and self.holds(e, sizes, profile)]
-        for k, e in enumerate(found):
-            if e.name and any(e.name == other.name for other in found[:k]):
+        seen: set[str] = set()
+        for e in found:
+            if e.name in seen:
                 raise self._both_hold(e, "schedules")
+            if e.name:
+                seen.add(e.name)
         return found
 
     # ------------------------------------------------------------ inside
