@@ -6,7 +6,7 @@ from typing import Any
 
 from tilelang.computation import Computation
 from tilelang.errors import MOST_FINDINGS, TileLangError, collected
-from tilelang.expr import INDEX, Expr, Read, Var, index, to_text, unique
+from tilelang.expr import INDEX, Expr, Read, Var, index, to_text
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.schedule import Move, can
@@ -181,8 +181,8 @@ class Steps:
     def _reads(self) -> list[Read]:
         from tilelang.check import main_task
 
-        found = [e for d in self.computation.definitions for v in d.values for e in unique(v)]
-        found += [e for v in main_task(self.computation, ()).expressions() for e in unique(v)]
+        found = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+        found += [e for v in main_task(self.computation, ()).expressions() for e in v.walk()]
         return [e for e in dict.fromkeys(found) if isinstance(e, Read)]
 
     def _place(self, verb: str, tree: Any, what: str | Read | None, rest: Any) -> Place:

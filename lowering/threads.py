@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free, unique
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free
 from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
 from tilelang.lowering.copy_queue import CopyQueue, Part
@@ -267,7 +267,7 @@ def _depends_on_geometry_alone(expr: Expr) -> bool:
     """Whether a value is fixed by the numbers of thread and block, and evaluating it cannot go wrong."""
     found = _GEOMETRY_ALONE.get(expr)
     if found is None:
-        found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in unique(expr))
+        found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in expr.walk())
     return found
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from tilelang import dtype as dt
 from tilelang import expr as ex
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index, to_text, unique
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index, to_text
 from tilelang.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
 from tilelang.simplify import interval
@@ -308,7 +308,7 @@ class _KernelCheck:
 
     def value(self, expr: Expr, scope: _Scope) -> None:
         """An expression: its names are defined, and every node of it fits together."""
-        for e in unique(expr):
+        for e in expr.walk():
             if isinstance(e, Var):
                 self.variable(e, scope)
             elif isinstance(e, ir.Load):
@@ -339,7 +339,7 @@ class _KernelCheck:
         """Whether a value may differ between the threads of a block: it sees the thread's number, or its registers."""
         return any(
             (isinstance(e, Var) and e.name in scope.divergent) or (isinstance(e, ir.Load) and e.buffer.memory == "register")
-            for e in unique(expr)
+            for e in expr.walk()
         )
 
 

@@ -13,7 +13,7 @@ from tilelang import functions
 from tilelang.computation import Definition, as_computation, axes, computation, define
 from tilelang.elaborate import free_axes
 from tilelang.errors import ComputationError
-from tilelang.expr import Binary, Cast, Expr, Read, Reduce, Select, unique
+from tilelang.expr import Binary, Cast, Expr, Read, Reduce, Select
 
 
 def matmul(m: int = 4, n: int = 5, k: int = 6, dtype: dt.DType = dt.float32) -> tl.Tensor:
@@ -46,10 +46,10 @@ def assert_invariant(made: Definition) -> None:
     first = made.reduction
     if first is None:
         assert len(made.tensors) == 1
-        assert not any(isinstance(e, Reduce) for e in unique(made.values[0]))
+        assert not any(isinstance(e, Reduce) for e in made.values[0].walk())
     else:
         assert made.values == tuple(first.replace(member=i) for i in range(len(first.values)))
-        assert not any(isinstance(e, Reduce) for v in first.values for e in unique(v))
+        assert not any(isinstance(e, Reduce) for v in first.values for e in v.walk())
     for t, v in zip(made.tensors, made.values, strict=True):
         assert t.dtype == v.dtype and t.dims == made.axes and made.tensors[t.member] is t
         assert free_axes(v) <= set(made.axes)
@@ -479,4 +479,4 @@ def test_an_explicit_cast_is_kept() -> None:
     i = axes(i=4)
     x = tl.input("X", dt.float64, i)
     made = define("y", tl.cast(x[i], dt.float32) * 2, i)
-    assert any(isinstance(e, Cast) for e in unique(definition_of(made).values[0])) and made.dtype == dt.float32
+    assert any(isinstance(e, Cast) for e in definition_of(made).values[0].walk()) and made.dtype == dt.float32

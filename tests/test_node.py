@@ -42,6 +42,12 @@ def test_walk_is_parents_first() -> None:
     assert list(tree.walk()) == [tree, Many((a, b)), a, b, c]
 
 
+def test_walk_visits_what_is_shared_once() -> None:
+    a, b = Leaf(1), Leaf(2)
+    shared = Many((a, b))
+    assert list(Pair(shared, Pair(a, shared)).walk()) == [Pair(shared, Pair(a, shared)), shared, a, b, Pair(a, shared)]
+
+
 def test_map_children_keeps_what_does_not_change() -> None:
     a, b = Leaf(1), Leaf(2)
     tree = Pair(a, b, "x")

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang.errors import ComputationError, Span
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, Unary, Var, rewrite, unique
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, Unary, Var, rewrite
 from tilelang.simplify import interval
 
 _ENUMERATED = 1 << 18  # points
@@ -22,8 +22,8 @@ _ENUMERATED = 1 << 18  # points
 
 def inside_everywhere(expr: Expr) -> bool:
     """Whether intervals alone show every read in an expression, guarded or not, to lie inside its tensor."""
-    padded = {e.read for e in unique(expr) if isinstance(e, Pad)}
-    reads = [e for e in unique(expr) if isinstance(e, Read) and e not in padded]
+    padded = {e.read for e in expr.walk() if isinstance(e, Pad)}
+    reads = [e for e in expr.walk() if isinstance(e, Read) and e not in padded]
     return all(_within(index, dim.extent) for read in reads for index, dim in zip(read.indices, read.tensor.dims, strict=True))
 
 
@@ -69,14 +69,14 @@ def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], sp
 def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...], span: Span | None) -> None:
     tensor = read.tensor
     for index, dim in zip(read.indices, tensor.dims, strict=True):
-        for inner in unique(index):
+        for inner in index.walk():
             if isinstance(inner, Read) and inner.tensor.range is None:
                 message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values could be anything"
                 mend = f'state their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent}))'
                 raise ComputationError("index-range-unknown", message, span=span, mend=mend)
         if any(a.extent == 0 for a in scope) or _within(index, dim.extent):
             continue
-        if any(isinstance(e, (Read, Reduce)) for g in guards for e in unique(g)):
+        if any(isinstance(e, (Read, Reduce)) for g in guards for e in g.walk()):
             continue
         proven, point = _point_outside(index, dim.extent, guards)
         if proven and point is None:
@@ -111,7 +111,7 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
         return e
 
     index = rewrite(index, stand_in)
-    names = sorted({e for part in (index, *guards) for e in unique(part) if isinstance(e, (Axis, Var))}, key=lambda e: e.name)
+    names = sorted({e for part in (index, *guards) for e in part.walk() if isinstance(e, (Axis, Var))}, key=lambda e: e.name)
     spans = [(0, e.extent - 1) if isinstance(e, Axis) else (e.lower or 0, e.upper or 0) for e in names]
     every = math.prod(high - low + 1 for low, high in spans) <= _ENUMERATED
     choices = [

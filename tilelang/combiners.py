@@ -12,7 +12,7 @@ from typing import Any
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Binary, Call, Combiner, Expr, Pad, Read, Reduce, Select, Var, cast, const, rewrite, unique
+from tilelang.expr import Axis, Binary, Call, Combiner, Expr, Pad, Read, Reduce, Select, Var, cast, const, rewrite
 
 SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
 
@@ -52,7 +52,7 @@ def restrict(values: tuple[Expr, ...], condition: Expr | None, combiner: Combine
     A condition on axes stays a condition, of which the lowering makes loop bounds. One that looks at data becomes a choice between
     the value and the identity.
     """
-    if condition is None or not any(isinstance(e, (Read, Reduce, Var)) for e in unique(condition)):
+    if condition is None or not any(isinstance(e, (Read, Reduce, Var)) for e in condition.walk()):
         return values, condition
     chosen = []
     for value, neutral in zip(values, combiner.identity, strict=True):

@@ -20,7 +20,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of, unique
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -157,7 +157,7 @@ class Definition(Node):
     @property
     def reads(self) -> tuple[Tensor, ...]:
         """The tensors that are read, each once, in the order of their first appearance."""
-        return tuple(dict.fromkeys(e.tensor for v in self.values for e in unique(v) if isinstance(e, Read)))
+        return tuple(dict.fromkeys(e.tensor for v in self.values for e in v.walk() if isinstance(e, Read)))
 
 
 # ---------------------------------------------------------------- making

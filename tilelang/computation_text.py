@@ -29,7 +29,6 @@ from tilelang.expr import (
     Unary,
     Var,
     cast,
-    unique,
 )
 from tilelang.words import spelled
 
@@ -85,7 +84,7 @@ def combiner_names(computation: Computation) -> dict[Combiner, str]:
     """A person's combiners, each with a name of its own."""
     values = [v for d in computation.definitions for v in d.written or ()]
     found: dict[Combiner, str] = {}
-    for c in dict.fromkeys(e.combiner for v in values for e in unique(v) if isinstance(e, Reduce)):
+    for c in dict.fromkeys(e.combiner for v in values for e in v.walk() if isinstance(e, Reduce)):
         if c.name not in SHIPPED:
             base, number = "".join(x if x.isalnum() or x == "_" else "_" for x in c.name), 2
             base = name = base if base.isidentifier() else f"combine_{base}"
@@ -256,7 +255,7 @@ def _restored(e: Reduce) -> tuple[tuple[Expr, ...], Expr | None]:
     ]
     if not all(neutral) or any(c.condition is not choices[0].condition for c in choices):
         return e.values, e.condition
-    if not any(isinstance(x, (Read, Reduce)) for x in unique(choices[0].condition)):
+    if not any(isinstance(x, (Read, Reduce)) for x in choices[0].condition.walk()):
         return e.values, e.condition
     return tuple(c.then for c in choices), choices[0].condition
 

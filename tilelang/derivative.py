@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from tilelang.expr import Binary, Call, Cast, Expr, Select, Unary, Var, const, unique
+from tilelang.expr import Binary, Call, Cast, Expr, Select, Unary, Var, const
 
 
 class NotDifferentiable(Exception):
@@ -29,7 +29,7 @@ def derivative(e: Expr, by: Var) -> Expr | None:
     >>> print(derivative(x * x, x))
     x + x
     """
-    if not any(part is by for part in unique(e)):
+    if not any(part is by for part in e.walk()):
         return None
     match e:
         case Var():
@@ -51,7 +51,7 @@ def derivative(e: Expr, by: Var) -> Expr | None:
 
 def choices(e: Expr) -> tuple[Expr, ...]:
     """The conditions on which an expression's value may jump."""
-    return tuple(part.condition for part in unique(e) if isinstance(part, Select))
+    return tuple(part.condition for part in e.walk() if isinstance(part, Select))
 
 
 def _some(found: Expr | None, like: Expr) -> Expr:

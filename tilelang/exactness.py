@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from tilelang import dtype as dt
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.dtype import DType
-from tilelang.expr import COMPARISONS, Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var, unique
+from tilelang.expr import COMPARISONS, Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
 
 AMPLITUDES = (8, 6, 4, 3, 2, 1)
 
@@ -166,7 +166,7 @@ class _Magnitude:
 
 def _only_chooses(e: Expr) -> bool:
     """Whether an expression of a combiner computes nothing new: comparisons, choices, min and max."""
-    for part in unique(e):
+    for part in e.walk():
         if isinstance(part, Binary) and part.op not in (*COMPARISONS, "and", "or", "min", "max"):
             return False
         if isinstance(part, Call) and part.name not in ("isnan", "abs"):

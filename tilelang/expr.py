@@ -396,20 +396,6 @@ def rewrite(expr: Any, rule: Callable[[Any], Any]) -> Any:
     return go(expr)
 
 
-def unique(expr: Node) -> Iterator[Any]:
-    """Every distinct node of an expression, parents first."""
-    seen: set[int] = set()
-    stack: list[Node] = [expr]
-    while stack:
-        current = stack.pop()
-        if id(current) not in seen:
-            seen.add(id(current))
-            yield current
-            below = list(current.children())
-            below.reverse()
-            stack += below
-
-
 _FREE: dict[Expr, frozenset[Any]] = {}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, to_text, unique
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, to_text
 from tilelang.node import Node, node
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class Means(Node):
     @property
     def reduced(self) -> tuple[Axis, ...]:
         kept = frozenset(self.target_axes)
-        return tuple(dict.fromkeys(a for a in unique(self.value) if isinstance(a, Axis) and a not in kept))
+        return tuple(dict.fromkeys(a for a in self.value.walk() if isinstance(a, Axis) and a not in kept))
 
     @property
     def reads(self) -> tuple[Read, ...]:
         """Every distinct read of the value."""
-        return tuple(e for e in unique(self.value) if isinstance(e, Read))
+        return tuple(e for e in self.value.walk() if isinstance(e, Read))
 
     def __str__(self) -> str:
         if self.kind != UPDATE:
@@ -104,13 +104,13 @@ def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
         found = Means(UPDATE, target, as_expr(value, target.dtype), combiner)
     if found.combiner not in COMBINERS:
         raise ComputationError("means-combiner", f"no update by `{found.combiner}`", mend="one of " + ", ".join(COMBINERS))
-    if any(isinstance(e, Reduce) for e in unique(found.value)):
+    if any(isinstance(e, Reduce) for e in found.value.walk()):
         raise ComputationError("means-update", "a reduction inside a reduction", mend="one update is one reduction")
     return found
 
 
 def _no_reduction(means: Means) -> None:
-    if means.reduced or any(isinstance(e, Reduce) for e in unique(means.value)):
+    if means.reduced or any(isinstance(e, Reduce) for e in means.value.walk()):
         names = ", ".join(a.name for a in means.reduced)
         raise ComputationError(
             "means-free-axis", f"`{means}` has axes that its target lacks: {names}", mend="use updates(...) for a reduction"
@@ -124,7 +124,7 @@ def check_bounds(means: Means) -> None:
     """Refuses a read outside its operand, unless it stands in a branch of a `where` or under `pad`."""
     import numpy as np
 
-    guarded = {r for e in unique(means.value) if isinstance(e, (Select, Pad)) for r in unique(e) if isinstance(r, Read)}
+    guarded = {r for e in means.value.walk() if isinstance(e, (Select, Pad)) for r in e.walk() if isinstance(r, Read)}
     grid = _Grid(means.axes, {}, np.float64)
     for read in (means.target, *means.reads):
         dims = read.tensor.dims
@@ -156,7 +156,7 @@ def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
 
     from tilelang import numeric
 
-    doubles = any(isinstance(e, Expr) and e.dtype == dt.float64 for e in unique(means.value))
+    doubles = any(isinstance(e, Expr) and e.dtype == dt.float64 for e in means.value.walk())
     wide = np.float64 if doubles or means.target.dtype == dt.float64 else np.float32
     grid = _Grid(means.axes, arrays, None if means.kind == MOVE else wide)
     value = grid.value(means.value)
@@ -190,7 +190,7 @@ class _Grid:
         """An expression at every point."""
         from tilelang import numeric
 
-        for found in unique(e):
+        for found in e.walk():
             if isinstance(found, Read):
                 self._read(found)
             elif isinstance(found, Pad):

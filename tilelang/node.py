@@ -60,15 +60,18 @@ class Node:
             values[shape.names.index(name)] = value
         return type(self)(*values)
 
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first."""
+    def walk(self) -> Iterator[Any]:
+        """This node and all below it, parents first; what several of them share, once."""
+        seen: set[int] = set()
         stack: list[Node] = [self]
         while stack:
             current = stack.pop()
-            yield current
-            below = list(current.children())
-            below.reverse()
-            stack += below
+            if id(current) not in seen:
+                seen.add(id(current))
+                yield current
+                below = list(current.children())
+                below.reverse()
+                stack += below
 
 
 PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words of annotations that hold no node

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from tilelang.computation import Computation, Definition, Tensor
-from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute, unique
+from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
 from tilelang.node import Node, node
 from tilelang.simplify import conjunction
 from tilelang.steps import Place, Step
@@ -55,7 +55,7 @@ class Task(Node):
 
     def reads(self) -> list[Read]:
         """Every read in them, each once in an expression."""
-        return [e for x in self.expressions() for e in unique(x) if isinstance(e, Read)]
+        return [e for x in self.expressions() for e in x.walk() if isinstance(e, Read)]
 
 
 def reads(expr: Expr) -> list[Read | Pad]:
@@ -69,7 +69,7 @@ def reads(expr: Expr) -> list[Read | Pad]:
     """
     found: list[Read | Pad] = []
     padded: set[Read] = set()
-    for e in unique(expr):
+    for e in expr.walk():
         if isinstance(e, Pad):
             found.append(e)
             padded.add(e.read)

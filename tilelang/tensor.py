@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang.errors import Refusal, caller_span
-from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Unary, Var, as_expr, free, index, substitute, to_text, unique
+from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Unary, Var, as_expr, free, index, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
 
@@ -265,7 +265,7 @@ def _term(value: Any) -> Expr:
     """A term that a layout's function gave. Raises Refusal for what is not whole-number arithmetic on its parameters."""
     number = value.dtype.is_integer if isinstance(value, Expr) else isinstance(value, int) and not isinstance(value, bool)
     fault = None if number else f"`{value}` is no whole number"
-    for part in unique(value) if fault is None and isinstance(value, Expr) else ():
+    for part in value.walk() if fault is None and isinstance(value, Expr) else ():
         if isinstance(part, Axis):
             fault = f"`{value}` names the axis `{part}` of a computation, which is no parameter of the function"
         elif not isinstance(part, (Var, Const)) and getattr(part, "op", None) not in _ARITHMETIC:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tilelang.dtype import DType
 from tilelang.errors import Span
-from tilelang.expr import INDEX, Axis, Call, Cast, Combiner, Const, Expr, Var, substitute, unique
+from tilelang.expr import INDEX, Axis, Call, Cast, Combiner, Const, Expr, Var, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 
@@ -51,7 +51,7 @@ class Combining:
         mapping: dict[Expr, Expr] = {}
         for variable, value in zip((*self.combiner.left, *self.combiner.right), (*left, *right), strict=True):
             value = value if value.dtype == variable.dtype else Cast(value, variable.dtype)
-            dear = any(isinstance(x, Call) or isinstance(x, ir.Load) and x.buffer.memory != "register" for x in unique(value))
+            dear = any(isinstance(x, Call) or isinstance(x, ir.Load) and x.buffer.memory != "register" for x in value.walk())
             if dear and _uses(self.combiner.result, variable) > 1:
                 value = self._hold("value", value, before)
             mapping[variable] = value
@@ -80,13 +80,13 @@ class Combining:
 
 def _uses(results: Sequence[Expr], variable: Expr) -> int:
     """How often a variable is written in expressions that share what is equal."""
-    nodes = {e for r in results for e in unique(r)}
+    nodes = {e for r in results for e in r.walk()}
     return sum(r is variable for r in results) + sum(child is variable for e in nodes for child in e.children())
 
 
 def _common(results: Sequence[Expr]) -> list[Expr]:
     """What several results have in common: the largest such expressions, none inside another."""
-    seen: list[set[Expr]] = [set(unique(r)) for r in results]
+    seen: list[set[Expr]] = [set(r.walk()) for r in results]
     found: dict[Expr, None] = {}
 
     def visit(e: Expr) -> None:

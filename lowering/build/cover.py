@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute, unique
+from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, Share
@@ -133,13 +133,13 @@ class Cover(Part):
     @staticmethod
     def _gather_exists(frame: Frame, indices: list[Expr]) -> Expr | None:
         """The condition under which the elements of integer tensors exist that indices read; None: they do."""
-        read = [i for e in indices for x in unique(e) if isinstance(x, Read) for i in x.indices]
+        read = [i for e in indices for x in e.walk() if isinstance(x, Read) for i in x.indices]
         axes = [a for a in frame.spec.axes if any(mentions(i, a.name) for i in read)]
         return conjunction([b.holds(index(0)) for a in axes for b in a.bounds])
 
     def _gathered(self, frame: Frame, begin: Expr, exists: Expr | None) -> Expr:
         """Where a region begins, with reads of integer tensors as loads; the least value there is where they do not exist."""
-        reads = [e for e in unique(begin) if isinstance(e, Read)]
+        reads = [e for e in begin.walk() if isinstance(e, Read)]
         if not reads:
             return begin
         points = {x.name: x.base for x in frame.spec.axes}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from tilelang.dtype import DType
-from tilelang.expr import Axis, Expr, Read, Var, index, unique
+from tilelang.expr import Axis, Expr, Read, Var, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
 from tilelang.lowering import ir
@@ -192,7 +192,7 @@ class Fragments(Places, Shares, States, Leaf):
     def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
         operand, binding = found.instruction.operand(name), dict(found.binding)
-        mentioned = [{a.name for a in unique(i) if isinstance(a, Axis)} for i in read.indices]
+        mentioned = [{a.name for a in i.walk() if isinstance(a, Axis)} for i in read.indices]
         along = tuple(next((p for p, names in enumerate(mentioned) if binding[d.name] in names), -1) for d in operand.dims)
         if -1 in along:
             axis = binding[operand.dims[along.index(-1)].name]

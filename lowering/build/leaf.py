@@ -27,7 +27,6 @@ from tilelang.expr import (
     const,
     index,
     substitute,
-    unique,
 )
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
@@ -140,7 +139,7 @@ class Leaf(Part):
     def _has_slot(frame: Frame, whole: Read | Pad, source: Residence, points: dict[str, Expr]) -> bool:
         """Whether a thread has a register for what it reads, wherever the point lies, if it reads registers of its own."""
         read = whole.read if isinstance(whole, Pad) else whole
-        if not isinstance(source, Share) or source.points or any(isinstance(e, Read) for i in read.indices for e in unique(i)):
+        if not isinstance(source, Share) or source.points or any(isinstance(e, Read) for i in read.indices for e in i.walk()):
             return True
         axes = frame.coordinates(points)
         return _within(source.at(tuple(simplify(substitute(i, axes)) for i in read.indices)), source.buffer.shape or (1,))
@@ -149,7 +148,7 @@ class Leaf(Part):
         """Whether a read finds an element of what a move has filled whole, wherever the point lies."""
         source = self.residence_of(frame, whole)
         read = whole.read if isinstance(whole, Pad) else whole
-        if not source.outside or source.points or any(isinstance(e, Read) for i in read.indices for e in unique(i)):
+        if not source.outside or source.points or any(isinstance(e, Read) for i in read.indices for e in i.walk()):
             return False
         axes = frame.coordinates(points)
         indices = tuple(simplify(substitute(i, axes)) for i in read.indices)

@@ -13,7 +13,7 @@ from tilelang import matching
 from tilelang.check import advance
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute, unique
+from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute
 from tilelang.lowering.build.frame import Box, Residence
 from tilelang.meaning import MOVE, POINTWISE, UPDATE, Means
 from tilelang.simplify import interval, simplify
@@ -92,7 +92,7 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
         if found.residence is not None:
             used = [axes[p.name[1:]] for p in found.residence.points]
         else:
-            mentioned = {e for i in indices for e in unique(i) if isinstance(e, Axis)}
+            mentioned = {e for i in indices for e in i.walk() if isinstance(e, Axis)}
             used = [a for a in axes.values() if a in mentioned]
         return Read(Tensor(read.tensor.name, read.dtype, tuple(used)), tuple(used))
     made = Read(read.tensor, indices)

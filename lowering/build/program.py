@@ -12,7 +12,7 @@ from tilelang.check import advance, advance_all, axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal, at_step
 from tilelang.explain import Chain
-from tilelang.expr import Axis, Call, Expr, Read, Reduce, index, unique
+from tilelang.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.cover import Cover
@@ -296,7 +296,7 @@ def _check_types(computation: Computation) -> None:
     """Refuses types that are not lowered yet: of a tensor, or of a part of what a definition says."""
     written = [(t, e) for d in computation.definitions for t, e in zip(d.tensors, d.written or (), strict=False)]
     held = [(t, f"{t.name} is", t.dtype) for t in (*computation.inputs, *(t for t, _ in written))]
-    held += [(t, f"a part of {t.name} is", e.dtype) for t, value in written for e in unique(value) if isinstance(e, Expr)]
+    held += [(t, f"a part of {t.name} is", e.dtype) for t, value in written for e in value.walk() if isinstance(e, Expr)]
     for t, what, dtype in held:
         if dtype.later:
             raise Refusal("not-lowered-yet", f"{what} {dtype}, which is accepted by the language, not lowered yet", span=t.span,
@@ -324,7 +324,7 @@ def _check_sizes(tasks: Sequence[Task]) -> None:
 def _licensed(computation: Computation) -> tuple[str, ...]:
     """The functions that may be computed less exactly: those of which every definition that calls them allows it."""
     calls = [
-        d for d in computation.definitions if any(isinstance(e, Call) and e.name == "exp" for v in d.values for e in unique(v))
+        d for d in computation.definitions if any(isinstance(e, Call) and e.name == "exp" for v in d.values for e in v.walk())
     ]
     return ("exp",) if calls and all("fast_exp" in d.allow for d in calls) else ()
 

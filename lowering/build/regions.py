@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from tilelang.errors import Refusal
-from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute, unique
+from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.simplify import linear, simplify
 from tilelang.spec import Bound, point
@@ -74,9 +74,9 @@ def _atom_range(atom: Expr, ranges: Mapping[Expr, Range]) -> Range:
                 return simplify(low // divisor), (n - 1 + (0 if aligned else divisor - 1)) // divisor + 1
             return (index(0), n) if aligned and n <= divisor else (index(0), divisor)
         case _:
-            if any(ranges[e][1] > 1 for e in unique(atom) if isinstance(e, Var) and e in ranges):
+            if any(ranges[e][1] > 1 for e in atom.walk() if isinstance(e, Var) and e in ranges):
                 raise NotABox
-            begin = {e: ranges[e][0] for e in unique(atom) if isinstance(e, Var) and e in ranges}
+            begin = {e: ranges[e][0] for e in atom.walk() if isinstance(e, Var) and e in ranges}
             return simplify(substitute(atom, begin)), 1
 
 
@@ -212,4 +212,4 @@ def is_plain_axis(e: Expr) -> tuple[str, int] | None:
 
 def mentions(e: Expr, name: str) -> bool:
     """Whether an index depends on an axis of the spec."""
-    return any(isinstance(v, Var) and v.name == "@" + name for v in unique(e))
+    return any(isinstance(v, Var) and v.name == "@" + name for v in e.walk())

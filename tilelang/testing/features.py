@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilelang.computation import Computation
-from tilelang.expr import Binary, Expr, Pad, Read, Reduce, Select, unique
+from tilelang.expr import Binary, Expr, Pad, Read, Reduce, Select
 from tilelang.schedule import Schedule
 from tilelang.spec import Spec
 from tilelang.steps import Place, Split, Step, Tile, Units, Vectorize
@@ -37,7 +37,7 @@ def _of_computation(computation: Computation) -> Iterator[Feature]:
         yield "shape", "several stages"
     for definition in computation.definitions:
         for value in definition.values:
-            for e in unique(value):
+            for e in value.walk():
                 yield from _of_expression(e)
 
 
@@ -57,7 +57,7 @@ def _of_expression(e: Expr) -> Iterator[Feature]:
             yield "index", "chosen"
         case Read(_, indices):
             for i in indices:
-                for part in unique(i):
+                for part in i.walk():
                     if isinstance(part, Binary) and part.op in ("//", "%", "*"):
                         yield "index", {"//": "quotient", "%": "remainder", "*": "strided"}[part.op]
                     elif isinstance(part, Read):
@@ -101,7 +101,7 @@ def _of_place(step: Place) -> Iterator[Feature]:
         yield "form", "layout"
         if step.layout.padding:
             yield "form", "layout with padding"
-        operators = {e.op for t in step.layout.terms for e in unique(t) if isinstance(e, Binary)}
+        operators = {e.op for t in step.layout.terms for e in t.walk() if isinstance(e, Binary)}
         if operators:
             yield "form", "layout with xor" if "^" in operators else "layout with quotients"
     if step.ahead:

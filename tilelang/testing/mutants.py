@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute, unique
+from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute
 from tilelang.lowering import ir, printer
 from tilelang.lowering.passes.loop_ends import REASON
 from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
@@ -120,7 +120,7 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
             pass
     for expr in dict.fromkeys(ir.expressions(stmt)):
         whole = isinstance(stmt, ir.Store) and expr is stmt.value and stmt.buffer.memory != "global"
-        for node in unique(expr):
+        for node in expr.walk():
             for kind, how, other, worse in _other(node, fills=not (whole and node is expr)):
                 yield _Change(kind, f"{how}: {text}", _put(stmt, node, other), _put(stmt, node, worse))
 
@@ -248,7 +248,7 @@ def _chain(op: str, operands: list[Expr]) -> Expr:
 
 def _is_position(condition: Expr) -> bool:
     """Whether a condition asks where a point lies, not what the data are."""
-    nodes = list(unique(condition))
+    nodes = list(condition.walk())
     return any(isinstance(n, Binary) for n in nodes) and not any(isinstance(n, (ir.Load, Read)) for n in nodes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilelang.check import main_task
 from tilelang.computation import Computation
-from tilelang.expr import Read, to_text, unique
+from tilelang.expr import Read, to_text
 from tilelang.schedule import Schedule
 from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.tensor import Layout
@@ -18,7 +18,7 @@ def schedule_text(schedule: Schedule, computation: str = "c") -> str:
 def read_named(computation: Computation, text: str) -> Read:
     """The read that prints as `text`, for scripts: of a definition as it was written, or of the main task where nothing is placed."""
     expressions = [v for d in computation.definitions for v in d.values] + [*main_task(computation, ()).expressions()]
-    found = {str(e): e for v in expressions for e in unique(v) if isinstance(e, Read)}
+    found = {str(e): e for v in expressions for e in v.walk() if isinstance(e, Read)}
     return found[text]
 
 
