@@ -1,0 +1,220 @@
+"""A schedule as loops: how often each runs, and which box of which tensor comes to lie where inside them.
+
+What the model counts and what construction builds meet here. `loops_of` reads steps as the checks do, so that every schedule, written
+by hand or made, is estimated by the same rules. A stage (`compute`) has loops of its own, inside the place where it stands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+
+from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
+from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
+from tilelang.computation import Computation
+from tilelang.expr import Expr, Read
+from tilelang.machine import Profile, l1, l2
+from tilelang.schedule import Schedule
+from tilelang.spec import root_spec
+from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Unfuse, Vectorize
+from tilelang.steps import Tile as Spread
+from tilelang.task import Task, make_task, placed_names, plan
+from tilelang.tensor import Layout
+
+WALK = "walk"
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
+    many units, which take several rounds each (None: a unit for each)."""
+
+    rounds: tuple[tuple[str, int], ...]
+    level: str = WALK
+    unroll: bool = False
+    count: int | None = None
+
+    @property
+    def total(self) -> int:
+        return math.prod(n for _, n in self.rounds)
+
+    @property
+    def units(self) -> int:
+        """How many work at once; 1 for a walk."""
+        return 1 if self.level == WALK else self.total if self.count is None else min(self.total, self.count)
+
+    def __str__(self) -> str:
+        count = f" over {self.count}" if self.count is not None else ""
+        return f"{self.level} " + " ".join(f"{a}:{n}" for a, n in self.rounds) + count + " unroll" * self.unroll
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Placed:
+    """A tensor (or, with access None, the state of reductions) in a memory, inside the first `depth` loops; tile: the extents there.
+
+    source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
+    (None: they go by elements). stage: the loops that make it, where it is computed.
+    """
+
+    verb: str
+    access: Access | None
+    memory: str
+    depth: int
+    tile: Tile
+    source: str
+    layout: Layout | None = None
+    vector: tuple[str, int] | None = None
+    instruction: str | None = None
+    ahead: int = 0
+    stream: bool = False
+    stage: Loops | None = None
+
+    @functools.cached_property
+    def box_bytes(self) -> int:
+        """Bytes of the box that the place holds; 0 for a state."""
+        return 0 if self.access is None else self.access.footprint_bytes(self.tile)
+
+    def __str__(self) -> str:
+        what = self.access.name if self.access is not None else "state"
+        by = f" by {self.vector[1]}" if self.vector else ""
+        return f"{self.verb} {what} in {self.memory} from {self.source}, {self.box_bytes} bytes{by}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loops:
+    """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
+
+    tiles: the extents outside the first loop, and inside each.
+    """
+
+    nest: Nest
+    loops: tuple[Loop, ...]
+    tiles: tuple[Tile, ...]
+    places: tuple[Placed, ...]
+    vector: tuple[str, int] | None = None
+    instruction: str | None = None
+
+    def rounds(self, depth: int | None = None) -> int:
+        """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
+        return math.prod(loop.total for loop in self.loops[:depth])
+
+    def units(self, level: str) -> int:
+        """How many units of a level the schedule spreads over: blocks in a kernel, threads in a block."""
+        return math.prod(loop.units for loop in self.loops if loop.level == level)
+
+    def __str__(self) -> str:
+        lines = []
+        for depth, tile in enumerate(self.tiles):
+            lines += [str(self.loops[depth - 1])] if depth else []
+            lines += [f"  {p}" for p in self.places if p.depth == depth]
+            lines.append("  " + " ".join(f"{a}:{n}" for a, n in tile.items()))
+        return "\n".join(lines + ([f"vector {self.vector[0]}:{self.vector[1]}"] if self.vector else []))
+
+
+def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops, ...]:
+    """The loops of each kernel of a schedule in launch order; tasks that no step refines have none.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=64, j=100)
+    >>> Y = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    >>> print(loops_of(tl.schedule(Y).tile(i=8).to(tl.block).split(j=16).vectorize(j=16))[0])
+      i:64 j:100
+    block i:8
+      i:8 j:100
+    walk j:7
+      i:8 j:16
+    vector j:16
+    """
+    computation = schedule.computation
+    steps = resolve_when(schedule.steps, axis_extents(computation), profile)
+    placed = placed_names(computation, steps)
+    tasks = plan(computation, placed)
+    caches = {m.name for m in profile.memories if m.cache} if profile is not None else {l1.name, l2.name}
+    return tuple(
+        _Reading(task, computation, placed, caches).read(steps if task is tasks[-1] else ())
+        for task in tasks
+        if task is tasks[-1] or task.name not in placed
+    )
+
+
+class _Reading:
+    """Walks over the steps of one task, noting every cut and every place."""
+
+    def __init__(self, task: Task, computation: Computation, placed: set[str], caches: set[str]) -> None:
+        self.task, self.computation, self.placed, self.caches = task, computation, placed, caches
+        self.kinds: Mapping[str, str] = tensor_kinds(computation)
+        self.spec = root_spec(task)
+        self.nest = nest_of(task, self.spec)
+        self.loops: list[Loop] = []
+        self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
+        self.places: list[Placed] = []
+        self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
+        self.vector: tuple[str, int] | None = None
+        self.instruction: str | None = None
+
+    def read(self, steps: tuple[Step, ...]) -> Loops:
+        for step in steps:
+            self.add(step)
+        return Loops(self.nest, tuple(self.loops), tuple(self.tiles), tuple(self.places), self.vector, self.instruction)
+
+    def add(self, step: Step) -> None:
+        match step:
+            case Fuse() | Unfuse():
+                self.spec = advance(self.spec, step, self.task, self.kinds)
+                self.nest = nest_of(self.task, self.spec)
+                self.tiles[-1] = {a.name: self.tiles[-1].get(a.name, a.extent) for a in self.nest.axes}
+            case Spread(sizes, level, count):
+                self.cut(sizes, level, False, count if isinstance(count, int) else None)
+            case Split(sizes=sizes, unroll=unroll):
+                self.cut(sizes, WALK, unroll, None)
+            case Vectorize(axis, lanes) if isinstance(lanes, int):
+                self.vector = (axis, lanes)
+            case Do(instruction):
+                self.instruction = instruction
+            case Place():
+                self.place(step)
+            case _:
+                pass  # units, inline: nothing is cut; holes: nothing is known
+
+    def cut(self, sizes: Sizes, level: str, unroll: bool, count: int | None) -> None:
+        tile, rounds = dict(self.tiles[-1]), []
+        for axis, size in sizes:
+            if isinstance(size, int):
+                rounds.append((axis, -(-tile[axis] // size)))
+                tile[axis] = min(size, tile[axis])
+        self.loops.append(Loop(tuple(rounds), level, unroll, count))
+        self.tiles.append(tile)
+
+    def place(self, step: Place) -> None:
+        inner = step.steps or ()
+        placed = Placed(
+            step.verb, self.placed_access(step), step.memory, len(self.loops), self.tiles[-1], "global", step.layout,
+            next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
+            next((s.instruction for s in inner if isinstance(s, Do)), None),
+            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
+        )  # fmt: skip
+        if step.verb == "via":
+            self.places.append(placed)
+            return
+        key = (placed.access.name, placed.access.written) if placed.access is not None else ("", ())
+        self.places.append(dataclasses.replace(placed, source=self.memory_of.get(key, "global")))
+        if step.memory not in self.caches:
+            self.memory_of[key] = step.memory
+
+    def placed_access(self, step: Place) -> Access | None:
+        """The read that a place is of: the one that it names, or the first of its tensor."""
+        if step.verb in ("accumulate", "via"):
+            return None
+        written = step.what.indices if isinstance(step.what, Read) else None
+        of_tensor = [a for a in self.nest.reads if a.name == step.tensor_name]
+        return next((a for a in of_tensor if written in (None, a.written)), None)
+
+    def stage(self, step: Place) -> Loops:
+        """The loops of what makes a placed definition."""
+        tensor = self.computation.tensor(step.tensor_name)
+        assert tensor.definition is not None
+        group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+        task = make_task(group, lambda t: t not in group and t.name in self.placed)
+        return _Reading(task, self.computation, self.placed, self.caches).read(step.steps or ())

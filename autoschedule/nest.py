@@ -1,0 +1,286 @@
+"""A task as the scheduler sees it: its axes, the box of a tensor that a tile touches, the operations of one point.
+
+Everything is read off the task's expressions by propagating extents through its indices; nothing here knows an operator. Axes are
+those of the spec that a schedule's first steps leave: fused ones stand for several.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from tilelang.computation import Tensor
+from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, Var, substitute, unique
+from tilelang.simplify import linear
+from tilelang.spec import Spec, root_spec
+from tilelang.task import Task, reads
+
+Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
+
+
+def span(index: Expr, tile: Tile) -> int | None:
+    """From the least to the greatest value of an index while each axis runs over its extent in an aligned tile; None: memory decides.
+
+    A remainder that begins anew counts as if it went on: as many values, not the gap between them.
+
+    >>> from tilelang.expr import Axis
+    >>> i, r = Axis("i", 56), Axis("r", 3)
+    >>> span(i * 2 + r - 1, {"i": 8, "r": 3}), span(i // 4, {"i": 8}), span(i % 4, {"i": 8})
+    (17, 2, 4)
+    """
+    total = 1
+    for atom, factor in linear(index)[0]:
+        inner = _atom_span(atom, tile)
+        if inner is None:
+            return None
+        total += abs(factor) * (inner - 1)
+    return total
+
+
+def _atom_span(atom: Expr, tile: Tile) -> int | None:
+    match atom:
+        case Var(name=name):
+            return tile.get(name.removeprefix("@"), 1)
+        case Axis(name=name):
+            return tile.get(name, 1)
+        case Binary("//", left, Const(value=c)) if (inner := span(left, tile)) is not None:
+            divisor = int(c)
+            aligned = inner % divisor == 0 or divisor % inner == 0
+            return -(-inner // divisor) + (not aligned)
+        case Binary("%", left, Const(value=c)) if (inner := span(left, tile)) is not None:
+            return min(inner, int(c))
+        case _:
+            return None
+
+
+def _value(index: Expr, at: Tile) -> int | None:
+    """The value of an index where every axis has a value (0 where none is said); None where memory decides."""
+    total = linear(index)[1]
+    for atom, factor in linear(index)[0]:
+        match atom:
+            case Var(name=name):
+                inner: int | None = at.get(name.removeprefix("@"), 0)
+            case Axis(name=name):
+                inner = at.get(name, 0)
+            case Binary("//" | "%" as op, left, Const(value=c)):
+                whole = _value(left, at)
+                inner = None if whole is None else whole // int(c) if op == "//" else whole % int(c)
+            case _:
+                inner = None
+        if inner is None:
+            return None
+        total += factor * inner
+    return total
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Access:
+    """One read, or the write, of a tensor at indices over the nest's axes. written: the same over the task's own axes, as a schedule
+    names a read; padded: a read outside the tensor gives a constant."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    written: tuple[Expr, ...] = ()
+    store: bool = False
+    padded: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @property
+    def element_bytes(self) -> int:
+        return self.tensor.dtype.bytes
+
+    @functools.cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes on which it depends."""
+        leaves = (e for i in self.indices for e in unique(i))
+        return frozenset(e.name.removeprefix("@") for e in leaves if isinstance(e, (Axis, Var)))
+
+    @functools.cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index of a dimension to the next, row-major."""
+        shape = self.tensor.shape
+        return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+    def box(self, tile: Tile) -> tuple[int, ...]:
+        """How far the region that a tile touches reaches along each dimension, at most all of it."""
+        found = (span(i, tile) for i in self.indices)
+        return tuple(d if n is None else min(n, d) for n, d in zip(found, self.tensor.shape, strict=True))
+
+    def footprint_bytes(self, tile: Tile) -> int:
+        """Bytes of that region."""
+        return math.prod(self.box(tile)) * self.element_bytes
+
+    def stride(self, axis: str) -> int | None:
+        """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
+        first = self._offset({})
+        second = self._offset({axis: 1})
+        return None if first is None or second is None else second - first
+
+    def run(self, axis: str, extent: int) -> int:
+        """How many points of an axis, from its beginning, lie one after another in memory without a gap; 1 where none do.
+
+        >>> import tilelang as tl
+        >>> n, k = tl.axes(n=6, k=4)
+        >>> Access(tl.input("B", tl.float32, k, n), (k, n)).run("n", 6)
+        6
+        """
+        if self.stride(axis) != 1:
+            return 1
+        return self.regular(axis, extent)
+
+    def regular(self, axis: str, extent: int) -> int:
+        """How many points of an axis, from its beginning, lie at its stride: all of them but where a fused axis ends a row."""
+        step, low, high = self.stride(axis), 1, extent
+        if step is None or extent < 2:
+            return 1
+        first = self._offset({}) or 0
+        while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self._offset({axis: middle - 1}) == first + (middle - 1) * step else (low, middle - 1)
+        return low
+
+    def _offset(self, at: Tile) -> int | None:
+        found = [_value(i, at) for i in self.indices]
+        if any(v is None for v in found):
+            return None
+        return sum(v * s for v, s in zip(found, self.strides, strict=True) if v is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class NestAxis:
+    """An axis of a nest."""
+
+    name: str
+    extent: int
+    reduction: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nest:
+    """A task over the axes of a spec. accesses: its reads, then its writes. inner: the operations of one point, by name ("+", "*",
+    "exp", ...), its reduction's combination included; outer: those of one element of the output once its reduction is whole."""
+
+    task: Task
+    spec: Spec
+    axes: tuple[NestAxis, ...]
+    accesses: tuple[Access, ...]
+    inner: Mapping[str, int]
+    outer: Mapping[str, int]
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        return tuple(a for a in self.accesses if not a.store)
+
+    @property
+    def writes(self) -> tuple[Access, ...]:
+        return tuple(a for a in self.accesses if a.store)
+
+    @property
+    def spatial(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if not a.reduction)
+
+    @property
+    def reduced(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if a.reduction)
+
+    def axis(self, name: str) -> NestAxis:
+        """The axis of a name; KeyError where there is none."""
+        return {a.name: a for a in self.axes}[name]
+
+    @functools.cached_property
+    def extents(self) -> dict[str, int]:
+        return {a.name: a.extent for a in self.axes}
+
+    @property
+    def points(self) -> int:
+        return math.prod(self.extents.values())
+
+    @property
+    def outputs(self) -> int:
+        """Elements of one output."""
+        return math.prod(a.extent for a in self.spatial)
+
+    @functools.cached_property
+    def flops(self) -> int:
+        """Operations of the whole nest; a multiply-add is two."""
+        return sum(self.inner.values()) * self.points + sum(self.outer.values()) * self.outputs
+
+    @functools.cached_property
+    def compulsory_bytes(self) -> int:
+        """What must move once between memory and the device: of every tensor the part that is touched, read and written apart."""
+        whole: dict[tuple[str, bool], int] = {}
+        for a in self.accesses:
+            key = (a.name, a.store)
+            whole[key] = max(whole.get(key, 0), a.footprint_bytes(self.extents))
+        return sum(whole.values())
+
+    def fuse(self, name: str, parts: Sequence[str]) -> Nest:
+        """The nest with one axis in place of several, the last of them fastest.
+
+        >>> import tilelang as tl
+        >>> from tilelang.task import make_task
+        >>> p, q = tl.axes(p=3, q=4)
+        >>> Y = tl.define("Y", tl.input("X", tl.float32, p, q)[p, q] * 2, p, q)
+        >>> print(nest_of(make_task((Y,), lambda t: False)).fuse("pq", ("p", "q")).reads[0].run("pq", 12))
+        12
+        """
+        return nest_of(self.task, self.spec.fuse(name, tuple(parts)))
+
+
+def nest_of(task: Task, spec: Spec | None = None) -> Nest:
+    """The nest of a task over the axes of a spec (None: its own)."""
+    spec = root_spec(task) if spec is None else spec
+    by_name = {a.name: a for a in (*task.axes, *task.reduction_axes)}
+    there = {by_name[n]: value for n, value in spec.coordinates}
+    states = {t for s in task.states for t in s.tensors}
+    found: dict[tuple[Tensor, tuple[Expr, ...]], Access] = {}
+    for whole in (r for e in task.expressions() for r in reads(e)):
+        read = whole.read if isinstance(whole, Pad) else whole
+        if read.tensor not in states:
+            indices = tuple(substitute(i, there) for i in read.indices)
+            found.setdefault((read.tensor, indices), Access(read.tensor, indices, read.indices, False, isinstance(whole, Pad)))
+    writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
+    inner, outer = Counter[str](), Counter[str]()
+    for state in task.states:
+        for e in (*state.reduce.values, *state.reduce.combiner.result):
+            inner += operations(e)
+    for value in task.values:
+        (outer if task.states else inner).update(operations(value))
+    axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
+    return Nest(task, spec, axes, (*found.values(), *writes), dict(inner), dict(outer))
+
+
+def operations(expr: Expr) -> Counter[str]:
+    """How often each operation on values stands in an expression, each shared part once; indices are not counted.
+
+    >>> from tilelang import axes, exp, float32, input
+    >>> i = axes(i=4)
+    >>> X = input("X", float32, i)
+    >>> sorted(operations(exp(X[i]) * X[i] + 1).items())
+    [('*', 1), ('+', 1), ('exp', 1)]
+    """
+    found, seen, stack = Counter[str](), set[Expr](), [expr]
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        match e:
+            case Read() | Pad():
+                continue
+            case Binary(op=op) | Unary(op=op):
+                found[op] += 1
+            case Call(name=name):
+                found[name] += 1
+            case Select() | Cast():
+                found[type(e).__name__.lower()] += 1
+            case _:
+                pass
+        stack += [c for c in e.children() if isinstance(c, Expr)]
+    return found

@@ -1,0 +1,71 @@
+"""A schedule as loops: rounds, boxes, and where what comes from."""
+
+import tilelang as tl
+from tilelang.autoschedule.loops import Loops, loops_of
+
+PRODUCT = """
+computation C(M = 1000, N = 96, K = 64) {
+  input A: float32[m: M, k: K]
+  input B: float32[k: K, n: N]
+  output C[m, n] = sum[k] A[m, k] * B[k, n]
+}
+schedule cpu for C {
+  tile m=128 n=96 -> block
+  accumulate in shared
+  split k=16
+  load B in shared layout (n / 48, k, n % 48) { vectorize n=16 }
+  load A in shared
+  split n=48 m=8
+  accumulate in register
+  split k=1
+  load B in register
+  split m=1 unroll
+  vectorize n=16
+}
+schedule threads for C {
+  tile m=64 n=32 -> block
+  load A in l1 ahead 2
+  tile m=4 n=4 -> thread 64
+}
+"""
+
+
+def read(name: str) -> Loops:
+    (found,) = loops_of(tl.parse(PRODUCT).schedule(name))
+    return found
+
+
+def test_rounds_boxes_and_sources() -> None:
+    loops = read("cpu")
+    assert [str(x) for x in loops.loops] == ["block m:8 n:1", "walk k:4", "walk n:2 m:16", "walk k:16", "walk m:8 unroll"]
+    assert (loops.units("block"), loops.rounds(2), loops.rounds()) == (8, 32, 8 * 4 * 32 * 16 * 8)
+    assert [str(p) for p in loops.places] == [
+        "accumulate state in shared from global, 0 bytes",
+        "load B in shared from global, 6144 bytes by 16",
+        "load A in shared from global, 8192 bytes",
+        "accumulate state in register from shared, 0 bytes",
+        "load B in register from shared, 192 bytes",
+    ]
+    assert loops.vector == ("n", 16) and loops.tiles[-1] == {"m": 1, "n": 48, "k": 1}
+
+
+def test_units_that_take_several_rounds_and_caches() -> None:
+    loops = read("threads")
+    assert (loops.units("thread"), loops.loops[1].total, loops.units("block")) == (64, 128, 48)
+    assert [(p.memory, p.source, p.ahead) for p in loops.places] == [("l1", "global", 2)]
+
+
+def test_stages_have_loops_of_their_own() -> None:
+    document = tl.parse("""
+    computation Y(M = 8, N = 100) {
+      input X: float32[i: M, j: N]
+      peak[i] = max[j] X[i, j]
+      output Y[i, j] = X[i, j] - peak[i]
+    }
+    schedule rows for Y { tile i=2 -> block; compute peak in register { split j=16; vectorize j=16 }; vectorize j=4 }
+    schedule apart for Y { tile i=2 -> block }
+    """)
+    (rows,) = loops_of(document.schedule("rows"))
+    (stage,) = [p.stage for p in rows.places]
+    assert stage is not None and [str(x) for x in stage.loops] == ["walk j:7"] and stage.vector == ("j", 16)
+    assert [x.nest.task.name for x in loops_of(document.schedule("apart"))] == ["peak", "Y"]
