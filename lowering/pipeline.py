@@ -20,6 +20,7 @@ from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
 from tilelang.lowering.passes.fences import publish_shared
+from tilelang.lowering.passes.flight import keep_in_flight
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.passes.loop_ends import end_loops
@@ -41,6 +42,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     capacity = profile.memory("shared").capacity_bytes
     return (
         ("groups", close_groups),
+        ("flight", keep_in_flight),
         ("fuse", fuse),
         ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),

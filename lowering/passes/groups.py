@@ -39,7 +39,7 @@ def _closed(stmt: Any) -> Any:
     leaves = [s for s in ir.statements(stmt) if not ir.parts(s) and not isinstance(s, (ir.Let, ir.Seq))]
     families = {_family(s) for s in leaves}
     if len(families) != 1 or families == {""}:
-        return stmt.map_children(_closed)
+        return ir.seq(*map(_closed, stmt.body)) if isinstance(stmt, ir.Seq) else stmt.map_children(_closed)
     (family,) = families
     span = leaves[0].span  # type: ignore[attr-defined]
     return ir.seq(ir.Fence(family, "register", span), stmt, ir.Commit(span, family), ir.Wait(0, span, family))

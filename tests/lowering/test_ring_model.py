@@ -3,7 +3,8 @@
 The protocol that the lowering follows. A ring of n slots has 2n barriers: `full` counts one arrival of the producer and the bytes of
 the slot's copies, `empty` one arrival of each consumer. All roles count the rounds alike, through all tiles of a persistent block:
 round r is in slot r % n. The producer awaits parity 1 - r // n % 2 of empty, which holds at once in the first n rounds; a consumer
-awaits parity r // n % 2 of full, and arrives at empty when its read is over.
+awaits parity r // n % 2 of full, and arrives at empty when its read is over. Where its reads go on by themselves, one of them may: it
+then ends, and its slot is given back, in the round after its own.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Ring:
     restarts: bool = False  # every tile counts its rounds from 0
     drains: bool = False  # the producer waits at the end of a tile until all is read
     copies: bool = True  # else the producer writes by itself
+    in_flight: int = 0  # how many reads go on while a consumer begins the next
 
     def number(self, tile: int, round: int) -> int:
         return round if self.restarts else tile * self.rounds + round
@@ -65,15 +67,23 @@ class Ring:
     def consumer(self) -> list[Event]:
         events: list[Event] = []
         for tile in range(self.tiles):
-            for round in range(self.rounds):
-                slot, pair, use = self.place(self.number(tile, round))
+            reads = [self.place(self.number(tile, round)) for round in range(self.rounds)]
+            for round, (slot, pair, use) in enumerate(reads):
                 events.append(Await(f"full{pair}", (self.first_full + use) % 2))
-                names = [f"{t}[{slot}]" for t in "AB"[: self.tensors]]
-                events += [Begin(name, tile * self.rounds + round) for name in names]
-                ends: list[Event] = [End(name) for name in names]
-                arrival = [Arrive(f"empty{pair}")] if self.awaits_empty else []
-                events += [*ends, *arrival] if self.arrives_after_read else [*arrival, *ends]
+                events += [Begin(name, tile * self.rounds + round) for name in self.names(slot)]
+                events += self.released(*reads[round - self.in_flight][:2]) if round >= self.in_flight else []
+            for slot, pair, _ in reads[max(0, self.rounds - self.in_flight) :] if self.in_flight else ():
+                events += self.released(slot, pair)
         return events
+
+    def names(self, slot: int) -> list[str]:
+        return [f"{t}[{slot}]" for t in "AB"[: self.tensors]]
+
+    def released(self, slot: int, pair: int) -> list[Event]:
+        """A read ends, and its slot is given back."""
+        ends: list[Event] = [End(name) for name in self.names(slot)]
+        arrival = [Arrive(f"empty{pair}")] if self.awaits_empty else []
+        return [*ends, *arrival] if self.arrives_after_read else [*arrival, *ends]
 
     def explored(self) -> tuple[int, Fault | None]:
         pairs = self.slots if self.barriers is None else self.barriers
@@ -94,6 +104,21 @@ def test_the_protocol_is_right_in_every_interleaving(slots: int, tiles: int, rou
 
 
 @pytest.mark.parametrize("slots", [2, 3, 4])
+@pytest.mark.parametrize(("tiles", "rounds"), [(1, 3), (2, 3), (1, 5), (3, 1)])
+def test_a_read_may_go_on_in_the_next_round_where_there_are_two_slots(slots: int, tiles: int, rounds: int) -> None:
+    for consumers, tensors in ((1, 1), (2, 1), (1, 2)):
+        _, fault = Ring(slots, rounds, tiles, consumers, tensors, in_flight=1).explored()
+        assert fault is None, str(fault)
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3])
+def test_as_many_reads_in_flight_as_slots_stop_both_roles(in_flight: int) -> None:
+    _, fault = Ring(in_flight, rounds=in_flight + 1, in_flight=in_flight).explored()
+    assert fault is not None and fault.kind == "deadlock", str(fault)
+    assert Ring(in_flight + 1, rounds=in_flight + 1, in_flight=in_flight).explored()[1] is None
+
+
+@pytest.mark.parametrize("slots", [2, 3, 4])
 def test_a_ring_may_drain_between_tiles_where_the_count_goes_on(slots: int) -> None:
     _, fault = Ring(slots, tiles=2, consumers=2, drains=True).explored()
     assert fault is None, str(fault)
@@ -109,6 +134,10 @@ WRONG: dict[str, tuple[Callable[[int], Ring], str]] = {
     "the producer awaits the wrong phase": (lambda n: Ring(n, first_empty=0), "deadlock"),
     "consumers await the wrong phase": (lambda n: Ring(n, first_full=1), "wrong value"),
     "an arrival before the read is over": (lambda n: Ring(n, rounds=n + 1, arrives_after_read=False), "overwritten"),
+    "an arrival before a read in flight is over": (
+        lambda n: Ring(n, rounds=n + 2, arrives_after_read=False, in_flight=1),
+        "overwritten",
+    ),
     "a ring of n with ahead n": (lambda n: Ring(n, rounds=n + 1, barriers=n + 1), "overwritten"),
     "an arrival of one consumer of two": (lambda n: Ring(n, rounds=n + 1, consumers=2, empty_arrivals=1), ""),
     "more arrivals than consumers": (lambda n: Ring(n, rounds=n + 1, empty_arrivals=2), "deadlock"),

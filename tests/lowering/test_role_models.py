@@ -11,6 +11,7 @@ import pytest
 from tests.lowering.ring_model import Arrive, Await, Begin, Copy, End, Event, Fault, Write, explore
 from tests.lowering.test_roles import by_boxes, by_hand, linear, lowered, matmul
 from tilelang.expr import Expr, Var
+from tilelang.instruction import IN_ORDER_GROUP
 from tilelang.lowering import ir
 from tilelang.tensor import evaluate
 
@@ -23,6 +24,7 @@ class Unfolding:
         self.fills: Counter[str] = Counter()  # how often a slot was filled by this role, or taken by it
         self.reading: dict[str, None] = {}
         self.written: dict[str, None] = {}
+        self.groups: list[list[str]] = [[]]  # what instructions read that complete later: of each group, the open one last
         self.events: list[Event] = list(self.statement(role.body))
 
     def number(self, e: Expr) -> int:
@@ -48,6 +50,13 @@ class Unfolding:
                     yield from self.statement(then) if self.number(condition) else ()
             case ir.Await(phases, index, parity):
                 yield Await(self.at(phases, index), self.number(parity))
+            case ir.Commit(queue=str(queue)) if queue:
+                self.groups.append([])
+            case ir.Wait(pending, queue=str(queue)) if queue:
+                while len(self.groups) > pending + 1:
+                    for slot in self.groups.pop(0):
+                        yield End(slot)
+                        self.fills[slot] += 1
             case ir.Arrive(phases, index, _, bytes):
                 yield from self.ended()
                 yield Arrive(self.at(phases, index), bytes)
@@ -68,11 +77,22 @@ class Unfolding:
                 yield Write(slot, self.fills[slot])
         places = [(load.buffer, load.indices) for e in ir.expressions(stmt) for load in ir.loads(e)]
         if isinstance(stmt, ir.Instruction):
-            places += [(b, at) for name, b, at in stmt.operands if name in stmt.semantics.reads]
+            read = [(b, at) for name, b, at in stmt.operands if name in stmt.semantics.reads]
+            if stmt.semantics.completes == IN_ORDER_GROUP:
+                yield from self.begun(read)
+            else:
+                places += read
         for buffer, indices in places:
             slot = self.at(buffer, indices[0]) if buffer.ring else ""
             if slot and slot not in self.reading:
                 self.reading[slot] = None
+                yield Begin(slot, self.fills[slot])
+
+    def begun(self, places: list[tuple[ir.Buffer, tuple[Expr, ...]]]) -> Iterator[Event]:
+        """What an instruction reads until the wait for its group."""
+        for slot in [self.at(buffer, indices[0]) for buffer, indices in places if buffer.ring]:
+            if slot not in self.groups[-1]:
+                self.groups[-1].append(slot)
                 yield Begin(slot, self.fills[slot])
 
     def ended(self) -> Iterator[Event]:
@@ -120,6 +140,8 @@ PLANS: dict[str, Any] = {
     "by hand, without a ring": (by_hand(matmul(16, 32, 24), 0), "simulated"),
     "boxes": (by_boxes(linear(128, 64, 320), 64, None, ahead=2, back="registers"), "hopper"),
     "boxes, persistent": (by_boxes(linear(128, 192, 128), 64, 1, ahead=2, back="registers"), "hopper"),
+    "boxes, two slots": (by_boxes(linear(128, 128, 192), 64, 1, ahead=1, back="registers"), "hopper"),
+    "boxes, one slot": (by_boxes(linear(128, 64, 192), 64, None, ahead=0, back="registers"), "hopper"),
 }
 
 
@@ -144,3 +166,18 @@ def test_nothing_of_it_is_superfluous(what: str, kind: type[ir.Stmt]) -> None:
     for role in kernel.roles:
         broken = kernel.with_roles(go(r.body) if r is role else r.body for r in kernel.roles)
         assert model(broken)[1] is not None, role.name
+
+
+@pytest.mark.parametrize("what", ["boxes", "boxes, persistent", "boxes, two slots"])
+def test_a_slot_is_given_back_when_the_products_that_read_it_have_ended(what: str) -> None:
+    """With a group more in flight it would be filled anew while they read it."""
+    plan, profile = PLANS[what]
+    (kernel,) = lowered(plan, profile).kernels
+
+    def go(s: Any) -> Any:
+        if isinstance(s, ir.Wait) and s.pending:
+            return s.replace(pending=s.pending + 1)
+        return s.map_children(go) if isinstance(s, ir.Stmt) else s
+
+    _, fault = model(kernel.with_roles(go(r.body) for r in kernel.roles))
+    assert fault is not None and fault.kind == "overwritten", str(fault)

@@ -142,8 +142,13 @@ def test_boxes_announce_their_bytes_and_products_stand_in_groups() -> None:
         f"    do wgmma_m64n64k16(C=acc_sum_state[0], {product}, B=B_shared[k, B_n, k_1 * 2 + B_k // 8 ^ B_n % 8, B_k % 8])"
         " by 128 threads",
         "  commit wgmma",
-        "  wait 0 wgmma",
-        "  arrive A_B_empty[k] by 32 threads",
+        "  wait 1 wgmma",
+        "  if 0 < k:",
+    ]
+    assert lines[start + 8 : start + 11] == [
+        "    arrive A_B_empty[k - 1] by 32 threads",
+        "wait 0 wgmma",
+        "arrive A_B_empty[2] by 32 threads",
     ]
     assert lines[-6:] == [
         "fence shared for tensor_store",

@@ -33,12 +33,12 @@ struct Matrix {  // a descriptor of rows along k
 
 template <class E, uint32_t SLOTS>
 struct WarpgroupProduct : Operation {
-    float *c[SLOTS], before[SLOTS];
+    float *c[SLOTS], before[SLOTS];  // before: when this product begins to change them, which is known when the one before it has landed
     uint64_t a, b;
     uint32_t lane;
-    bool first;  // of those under way that change these accumulators
 
     void land() override {
+        WarpgroupProduct* following = of_the_same(next, c[0]);
         const Matrix left(a), right(b);
         const uint32_t group = lane % 32 / 4, place = lane % 4;
         double rows[2][16], column[16];
@@ -51,12 +51,18 @@ struct WarpgroupProduct : Operation {
                 column[k] = E::of(right.eight(number, k / 8, k % 8 == 0 && group == (n / 2 + k / 8) % 8)[k % 8]);
             for (uint32_t down = 0; down < 2; ++down) {
                 const uint32_t i = 4 * (n / 2) + 2 * down + n % 2;
-                double sum = double(first ? before[i] : *c[i]);
+                double sum = double(before[i]);
                 for (uint32_t k = 0; k < 16; ++k)
                     sum += rows[down][k] * column[k];
-                *c[i] = float(sum);
+                (following ? following->before[i] : *c[i]) = float(sum);
             }
         }
+    }
+    // The next product under way, from `operation` on, that changes these accumulators.
+    static WarpgroupProduct* of_the_same(Operation* operation, const float* accumulator) {
+        while (operation && static_cast<WarpgroupProduct*>(operation)->c[0] != accumulator)
+            operation = operation->next;
+        return static_cast<WarpgroupProduct*>(operation);
     }
 };
 
@@ -70,14 +76,12 @@ void warpgroup_product(const char* name, float** c, uint64_t a, uint64_t b) {
     });
     using Product = WarpgroupProduct<E, SLOTS>;
     Product* made = new Product;
-    made->a = a, made->b = b, made->lane = current->number % 128, made->first = true;
-    for (Operation* other = current->products.first; other; other = other->next)
-        made->first = made->first && static_cast<Product*>(other)->c[0] != c[0];
+    made->a = a, made->b = b, made->lane = current->number % 128;
     for (uint32_t i = 0; i < SLOTS; ++i) {
         made->c[i] = c[i];
         made->before[i] = *c[i];
     }
-    if (lands_now() && made->first && !current->products.first) {
+    if (lands_now() && !current->products.first) {
         made->land();
         delete made;
         return;
