@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tilelang.computation import Tensor
-from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, Var, substitute, unique
+from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, Var, substitute
 from tilelang.simplify import linear
 from tilelang.spec import Spec, root_spec
 from tilelang.task import Task, reads
@@ -98,7 +98,7 @@ class Access:
     @functools.cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which it depends."""
-        leaves = (e for i in self.indices for e in unique(i))
+        leaves = (e for i in self.indices for e in i.walk())
         return frozenset(e.name.removeprefix("@") for e in leaves if isinstance(e, (Axis, Var)))
 
     @functools.cached_property
