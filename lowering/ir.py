@@ -275,7 +275,7 @@ class Kernel(Node):
     grid[d] is the extent of Var `block_x|y|z`; thread numbers are the Var named `thread`. `buffers` lists every buffer used, in a
     fixed order, arguments first. index_bits: width of index arithmetic (32 or 64). fast_math: functions for which the licence to be
     less exact is given (`exp` by fast_exp). notes: what the schedule left to the device, and
-    what came of it.
+    what came of it. cluster: how many neighbours along x make a cluster of blocks; the grid has whole ones.
     """
 
     name: str
@@ -287,6 +287,7 @@ class Kernel(Node):
     contract: bool = True  # a*b+c may be one rounding
     fast_math: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    cluster: int = 1
 
     @property
     def arguments(self) -> tuple[Buffer, ...]:

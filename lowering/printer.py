@@ -58,7 +58,8 @@ def _kernel(kernel: ir.Kernel, spans: bool) -> Iterator[str]:
         options.append("no contraction")
     if kernel.fast_math:
         options.append("fast " + " ".join(kernel.fast_math))
-    yield f"kernel {kernel.name}: {grid} blocks of {kernel.threads} threads, {', '.join(options)}"
+    grid += f" blocks in clusters of {kernel.cluster}, each" if kernel.cluster > 1 else " blocks"
+    yield f"kernel {kernel.name}: {grid} of {kernel.threads} threads, {', '.join(options)}"
     for buffer in kernel.buffers:
         yield INDENT + buffer_text(buffer)
     yield from _nested(kernel.body, spans)

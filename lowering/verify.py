@@ -90,6 +90,8 @@ class _KernelCheck:
     def run(self) -> None:
         kernel = self.kernel
         self.need(kernel.threads >= 1 and all(n >= 0 for n in kernel.grid), "threads and grid must be positive")
+        whole = kernel.cluster >= 1 and kernel.grid[0] % kernel.cluster == 0
+        self.need(whole, f"{kernel.grid[0]} blocks are no whole clusters of {kernel.cluster}")
         self.need(kernel.index_bits in (32, 64), f"index_bits is {kernel.index_bits}")
         for b in kernel.buffers:
             self.buffer(b)

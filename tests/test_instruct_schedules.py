@@ -115,7 +115,7 @@ def test_ampere_is_lowered_for_its_own_device() -> None:
 def test_hopper_is_refused_for_its_roles_where_no_barrier_has_phases() -> None:
     assert refusal(HOPPER, "pocl") == (
         "error[not-lowered-yet]: `units block = 1 warpgroup as producer (40 registers) + 2 warpgroup as consumer (232 registers)`:"
-        " roles, register budgets and clusters are accepted by the language, not lowered yet for this target\n"
+        " roles and register budgets are accepted by the language, not lowered yet for this target\n"
         "  = help: units block = N warp"
     )
 

@@ -74,12 +74,11 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
                     raise refuse_step(
                         step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
                     )
-            if level == "block" and any(r.startswith(f"{spec.title}:") for r in spec.residences):
+            above = spec.level == "kernel" and level in ("cluster", "block")
+            if above and any(r.startswith(f"{spec.title}:") for r in spec.residences):
                 raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: a state that blocks share is accepted by"
                               " the language, not lowered yet for this target", "accumulate below the blocks")  # fmt: skip
-            if level == "cluster":
-                later(step, "a cluster of blocks")
-            if level == "block":
+            if above:
                 _check_above_blocks(spec, step)
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):

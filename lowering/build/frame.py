@@ -405,12 +405,14 @@ class Frame:
 class Build:
     """The buffers and names of one kernel under construction."""
 
-    def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
+                 cluster: int = 1) -> None:  # fmt: skip
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
+        self.cluster = cluster  # how many blocks make one
         self.notes: dict[str, None] = {}
         self.chains: dict[int, Chain] = {}  # by the id of the steps
         self.thread = self.thread_of(threads)

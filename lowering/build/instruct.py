@@ -17,6 +17,7 @@ from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.clusters import no_clusters
 from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions
@@ -74,11 +75,22 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
 
 def _check_units(step: Units, profile: Profile) -> None:
     """Refuses what a block is made of where the device, or no target, can tell its threads apart like that."""
+    if step.level == "cluster":
+        _check_cluster(step, profile)
+        return
     named = any(team.role for team in step.teams)
     plain = len(step.teams) == 1 and step.teams[0].role is None and step.teams[0].registers is None
     if step.level != "block" or not plain and not (named and profile.can("phased_barriers")):
-        raise refuse(step, "not-lowered-yet", f"`{step}`: roles, register budgets and clusters are accepted by the language,"
+        raise refuse(step, "not-lowered-yet", f"`{step}`: roles and register budgets are accepted by the language,"
                      " not lowered yet for this target", "units block = N warp")  # fmt: skip
+
+
+def _check_cluster(step: Units, profile: Profile) -> None:
+    if not profile.has_level("cluster"):
+        raise no_clusters(step, profile)
+    if [(team.level, team.role, team.registers) for team in step.teams] != [("block", None, None)]:
+        raise refuse(step, "not-lowered-yet", f"`{step}`: a cluster of roles, or of other units than blocks, is accepted by the"
+                     " language, not lowered yet for this target", "units cluster = N block")  # fmt: skip
 
 
 def _hole(step: Step, mend: str) -> Refusal:

@@ -14,6 +14,7 @@ from tilelang.check import advance, later
 from tilelang.expr import INDEX, Const, Expr, Var, binary, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.clusters import rank_of
 from tilelang.lowering.build.conditions import holding, needed, rounds, stated
 from tilelang.lowering.build.frame import Frame, Trim, Walk, is_move, is_thread_part
 from tilelang.lowering.build.leaf import depends, written_at
@@ -43,7 +44,9 @@ class Nest(Rings):
         if isinstance(step, (Tile, Split, Fuse, Unfuse, Vectorize, Do)) and step.span is not None and step.span not in frame.cuts:
             frame = frame.but(cuts=(*frame.cuts, step.span))
         match step:
-            case Tile(level="block"):
+            case Tile(level="block") if frame.spec.level == "cluster":
+                return self.spread(frame, i, step)
+            case Tile(level="cluster" | "block"):
                 return self.blocks(frame, i, step)
             case Tile():
                 return self.spread(frame, i, step)
@@ -73,7 +76,8 @@ class Nest(Rings):
     # ------------------------------------------------------------ spreads
 
     def blocks(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-        """Tiles to blocks: the grid. Up to three axes get a grid dimension each; an order, a count or more axes number them in one."""
+        """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count or more
+        axes number them in one."""
         sizes = numbers(step)
         rounds = {a: max(1, -(-frame.spec.axis(a).extent // t)) for a, t in sizes.items()}
         empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
@@ -84,43 +88,56 @@ class Nest(Rings):
             )
         order = step.order if all(frame.spec.axis(a).extent for a in sizes) else None  # any order is good for no tiles
         if step.count is None and order is None and len(wide) <= 3:
-            names = list(reversed(wide))
-            self.build.grid = [0 if empty else rounds[a] for a in names] or [0 if empty else 1]
-            found = {a: Var(f"block_{'xyz'[d]}", INDEX, 0, rounds[a] - 1) for d, a in enumerate(names)}
+            names = list(reversed(wide)) or list(sizes)[-1:]
+            found = dict(zip(names, self._grid([rounds[a] for a in names], step.level, empty), strict=True))
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
-            return self.chain(self._entered(frame, sizes, indices, "block"), i + 1)
+            return self.chain(self._entered(frame, sizes, indices, step.level), i + 1)
         total = units_numbered(order, rounds)
         count = total if step.count is None else min(int(whole_number(step, step.count)), total)
-        self.build.grid = [0 if empty else count]
-        block = Var("block_x", INDEX, 0, count - 1)
+        (block,) = self._grid([count], step.level, empty)
+        whole = count if step.level == "cluster" else -(-count // self.build.cluster) * self.build.cluster
         if count == total:
-            return self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, block), "block"), i + 1)
+            return self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, block), step.level), i + 1)
         again = self.build.variable("round", -(-total // count))
         tile = Var(self.build.name("tile"), INDEX, 0, total - 1)
         # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
-        mine = simplify((index(total + count - 1) - block) // count)
+        mine = simplify((index(total + whole - 1) - block) // whole)
         walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
-        entered = self._entered(frame, sizes, tile_numbered(order, rounds, tile), "block")
+        entered = self._entered(frame, sizes, tile_numbered(order, rounds, tile), step.level)
         inner = self.chain(entered.but(rounds=(*frame.rounds, walk)), i + 1)
-        body = ir.Seq((ir.Let(tile, again * count + block, step.span), inner), step.span)
+        body = ir.Seq((ir.Let(tile, again * whole + block, step.span), inner), step.span)
         return ir.For(again, mine, body, "serial", step.span)
 
+    def _grid(self, extents: list[int], level: str, empty: bool) -> list[Expr]:
+        """The number of a block's unit along each dimension of the grid, which gets whole clusters: some blocks may have no tile."""
+        n = self.build.cluster
+        first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
+        blocks = [
+            Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0)
+            for d, count in enumerate((first, *extents[1:]))
+        ]
+        self.build.grid = [0] if empty else [first, *extents[1:]]
+        return [simplify(blocks[0] // n) if level == "cluster" else blocks[0], *blocks[1:]]
+
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-        """Tiles to units below the block: one each, or in rounds where there are more tiles than units."""
-        spec = frame.spec
-        units = spec.units or 1
+        """Tiles to units below the block, or to blocks of a cluster: one each, or in rounds where there are more tiles than units."""
+        spec, among = frame.spec, step.level == "block"
+        units, lane = (self.build.cluster, rank_of(self.build)) if among else (spec.units or 1, spec.lane)
         extents = {a.name: a.extent for a in spec.axes}
         reduced = frozenset(a.name for a in spec.axes if a.reduction)
         plan = plan_spread(self.build.profile, step, extents, units, is_move(frame), reduced)
         walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # else its rounds are over
         again = {a: self.build.variable(f"{a}_round", n) for a, n in walked}
         current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
-        inner = self._entered(frame, dict(plan.sizes), plan.indices(spec.lane, current), step.level)
-        idle = [d for d, *_ in plan.reduced_digits(reduced, spec.lane, units)] if frame.finishing else []
-        present = spec.present if frame.finishing else (*spec.present, *plan.present(spec.lane, units))
-        below = inner.spec.replace(units=plan.per, lane=simplify(spec.lane % plan.per), present=present)
-        inner = inner.but(spec=below, idle=(*frame.idle, *idle))
+        inner = self._entered(frame, dict(plan.sizes), plan.indices(lane, current), step.level)
+        idle = [d for d, *_ in plan.reduced_digits(reduced, lane, units)] if frame.finishing else []
+        present = spec.present if frame.finishing else (*spec.present, *plan.present(lane, units))
+        if not among:
+            inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
+        inner = inner.but(idle=(*frame.idle, *idle))
         if again:
+            rounds = [Walk(a, v, v, n, None, "", len(frame.residences)) for (a, n), v in zip(walked, again.values(), strict=True)]
+            inner = inner.but(rounds=(*frame.rounds, *rounds)) if among else inner
             slots, walks = ([v for a, v in again.items() if (a in reduced) is kind] for kind in (False, True))
             inner = inner.but(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())
         body = self.chain(inner, i + 1)

@@ -15,6 +15,7 @@ from tilelang.explain import Chain
 from tilelang.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
+from tilelang.lowering.build.clusters import plan_clusters
 from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
@@ -66,7 +67,8 @@ class _Assembly:
             advance_all(computation, chosen)
         steps = with_stops(chosen)
         check_lowered(steps, profile)
-        first_block = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "block"), len(steps))
+        spread = (k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block"))
+        first_block = next(spread, len(steps))
         head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
         self.repacked = [s for s in head if s.verb == "load"]
@@ -110,7 +112,8 @@ class _Assembly:
             head = self.heads.get(task.name)
             chosen = head.steps if head is not None and head.steps is not None else default_steps(task, self.profile)
             self._kernels(task, chosen)
-        self._kernels(tasks[-1], self.steps)
+        clusters = plan_clusters(tasks[-1], self.steps, self.profile)
+        self._kernels(tasks[-1], clusters.steps, clusters.blocks)
         return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
 
     def _global(self, t: Tensor, role: str) -> None:
@@ -148,11 +151,11 @@ class _Assembly:
 
     # ------------------------------------------------------------ kernels
 
-    def _kernels(self, task: Task, steps: tuple[Step, ...]) -> None:
-        """One kernel, or two where a reduction is spread over blocks."""
+    def _kernels(self, task: Task, steps: tuple[Step, ...], cluster: int = 1) -> None:
+        """One kernel, or two where a reduction is spread over blocks. cluster: how many of its blocks make one."""
         parts = _parts(task, steps)
         if not parts:
-            self._kernel(task, steps, Target(tuple(self.places[t] for t in task.outputs)))
+            self._kernel(task, steps, Target(tuple(self.places[t] for t in task.outputs)), cluster)
             return
         self._split_kernels(task, steps, parts)
 
@@ -178,13 +181,14 @@ class _Assembly:
         second = Task(f"{task.name}_combine", task.outputs, task.axes, task.values, tuple(states))
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
-    def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target) -> None:
+    def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1) -> None:
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
         roles = plan_roles(steps, self.profile)
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes}, roles)
         steps = roles.steps if roles is not None else steps
-        build = Build(self.profile, threads if roles is None else roles.main.threads, self._task_of, self.tensors)
+        mine = threads if roles is None else roles.main.threads
+        build = Build(self.profile, mine, self._task_of, self.tensors, cluster)
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
@@ -201,12 +205,13 @@ class _Assembly:
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
         used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
-        mine = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
+        held = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
         largest = max((b.elements for b in self.buffers.values()), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         body = _plain_roles(body)
         width = 64 if largest >= 2**30 else 32
-        kernel = ir.Kernel(name, grid, threads, tuple(mine), body, width, fast_math=self.fast_math, notes=tuple(build.notes))  # type: ignore[arg-type]
+        kernel = ir.Kernel(name, grid, threads, tuple(held), body, width, fast_math=self.fast_math, notes=tuple(build.notes),  # type: ignore[arg-type]
+                           cluster=cluster)  # fmt: skip
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
 
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -233,7 +238,7 @@ class _Assembly:
         """Threads of a block: as `units` says, else the product of the spreads below block."""
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         for s in steps:
-            if isinstance(s, Tile) and s.level != "block" and (roles is None or s.level != roles.main.name):
+            if isinstance(s, Tile) and s.level not in ("cluster", "block") and (roles is None or s.level != roles.main.name):
                 self._check_level(s)
         if roles is not None:
             count = roles.threads
@@ -273,7 +278,7 @@ class _Assembly:
                 rounds = {a: max(1, -(-sizes[a] // t)) for a, t in cut.items() if a in sizes}
                 tiles = units_numbered(s.order, rounds) if len(rounds) == len(cut) else 1
                 sizes.update(cut)
-                if s.level == "block":
+                if s.level in ("cluster", "block"):
                     continue
                 per = self.profile.level(s.level).threads or 1
                 units = s.count if isinstance(s.count, int) else tiles

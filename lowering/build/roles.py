@@ -100,7 +100,7 @@ def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) ->
     """Refuses what stands on a role and is no load of the main chain, above what gives tiles to the main role's units."""
     spread: Tile | None = None
     for step in steps:
-        if isinstance(step, Tile) and step.level != "block":
+        if isinstance(step, Tile) and step.level not in ("cluster", "block"):
             spread = spread or step
         if not isinstance(step, Place):
             continue

@@ -82,19 +82,21 @@ class Vectors:
 class Dialect:
     """One language of the C family.
 
-    spaces: qualifier of pointers into each memory; shared: of shared arrays. kernel: head of a kernel function, with {threads} and
-    {name}. block_number, thread_number: expressions. fences: flag of a barrier per memory; barrier: the statement, with {flags}.
-    prefetch: the statement, with {pointer}. no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function
-    whose products are never contracted. reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a
-    header, in place of a function or helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that
-    c_functions.py defines because the builtin is slow, loose or missing; missing: functions of 64-bit floats that do not exist. ulps:
-    stated error of the builtins of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each
-    text that its groups $1, $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether
-    the builtins of x86 may be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond
-    it shared memory is one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers:
-    what stands before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes,
-    with {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
-    once). roles: how it writes roles of units (None: it has none). tensor_map: the declaration of a kernel argument {name} that is one.
+    spaces: qualifier of pointers into each memory; shared: of shared arrays. kernel: head of a kernel function, with {threads},
+    {name} and {cluster}: the text cluster, with {blocks}, where that many make one. block_number, thread_number: expressions.
+    fences: flag of a barrier per memory; barrier: the statement, with {flags}. prefetch: the statement, with {pointer}.
+    no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function whose products are never contracted.
+    reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a header, in place of a function or
+    helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that c_functions.py defines because
+    the builtin is slow, loose or missing; missing: functions of 64-bit floats that do not exist. ulps: stated error of the builtins
+    of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each text that its groups $1,
+    $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether the builtins of x86 may
+    be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond it shared memory is
+    one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers: what stands
+    before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with
+    {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
+    once). roles: how it writes roles of units (None: it has none). tensor_map: the declaration of a kernel argument {name} that is
+    one.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Dialect:
     restrict: str = "restrict"
     roles: RoleTexts | None = None
     tensor_map: str = ""
+    cluster: str = ""
     vectors: Vectors = Vectors()
     inline: str = "static inline"
     closing: str = ""

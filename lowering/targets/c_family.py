@@ -166,7 +166,8 @@ class _KernelEmitter(Stores, Instructions):
         kernel = self.kernel
         for buffer in kernel.buffers:
             self._name_buffer(buffer)
-        head = self.dialect.kernel.format(threads=kernel.threads, name=self.name)
+        cluster = self.dialect.cluster.format(blocks=kernel.cluster) if kernel.cluster > 1 else ""
+        head = self.dialect.kernel.format(threads=kernel.threads, name=self.name, cluster=cluster)
         written: set[ir.Buffer] = set()
         for s in ir.statements(kernel.body):
             match s:
@@ -184,7 +185,8 @@ class _KernelEmitter(Stores, Instructions):
         self._registers()
         self.block(kernel.body)
         grid = " x ".join(str(n) for n in kernel.grid)
-        about = f"// {grid} blocks of {kernel.threads} thread{'s' * (kernel.threads > 1)}, {kernel.shared_bytes} bytes of shared memory"
+        grid += f" blocks in clusters of {kernel.cluster}, each" if kernel.cluster > 1 else " blocks"
+        about = f"// {grid} of {kernel.threads} thread{'s' * (kernel.threads > 1)}, {kernel.shared_bytes} bytes of shared memory"
         self.head = f"{about}\n{head}(\n{arguments})\n{{\n"
         return "\n".join([self.head + "\n".join(self.lines), "}\n"]) if self.lines else self.head + "}\n"
 

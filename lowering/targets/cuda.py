@@ -175,7 +175,7 @@ DIALECT = Dialect(
     name="cuda",
     spaces={"global": "", "shared": "", "register": ""},
     shared="__shared__",
-    kernel='extern "C" __global__ void __launch_bounds__({threads})\n{name}',
+    kernel='extern "C" __global__ void {cluster}__launch_bounds__({threads})\n{name}',
     block_number=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
     thread_number="threadIdx.x",
     fences={},
@@ -201,5 +201,6 @@ DIALECT = Dialect(
     commit="async_commit();",
     wait="async_wait<{pending}>();",
     roles=ROLES,
+    cluster="__cluster_dims__({blocks}, 1, 1) ",
     tensor_map="const __grid_constant__ TensorMap {name}",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tilelang as tl
+from tests.lowering.test_clusters import PLANS, product
 from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
 from tilelang.reference import compare, random_arrays
 from tilelang.runtime import Kernel
@@ -82,6 +83,13 @@ def test_the_product_by_warpgroups_is_right(sizes: tuple[int, ...]) -> None:
     for how in HOW:
         report = emulation.check(kernel, **how)
         assert report, report
+
+
+@pytest.mark.parametrize("plan", ["rounds", "idle rounds", "an order of persistent clusters"])
+def test_products_of_clusters_are_right(plan: str) -> None:
+    kernel = tl.compile(product(**PLANS[plan]), tl.target("cuda", profile="hopper"))
+    report = emulation.check(kernel)
+    assert report, report
 
 
 def matrix_units() -> dict[str, Any]:

@@ -10,6 +10,10 @@ def unknown_dialect() -> None:
     tl.target("metal")
 
 
+def no_clusters() -> None:
+    tl.schedule(matmul()).units(cluster=tl.blocks(2)).tile(m=16, n=16).to(tl.block).check("ampere")
+
+
 def unknown_profile() -> None:
     tl.target(profile="simulate")
 

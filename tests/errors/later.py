@@ -9,12 +9,17 @@ def roles() -> None:
     tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("pocl")
 
 
-def clusters() -> None:
-    tl.schedule(matmul()).units(cluster=tl.blocks(2)).tile(m=16, n=16).to(tl.block).check("simulated")
+def clusters_of_warps() -> None:
+    tl.schedule(matmul()).units(cluster=tl.warps(2)).tile(m=16, n=16).to(tl.block).check("simulated")
 
 
-def tile_to_a_cluster() -> None:
-    tl.schedule(matmul()).tile(m=32, n=32).to(tl.cluster).tile(m=16, n=16).to(tl.block).check("simulated")
+def state_that_blocks_of_a_cluster_share() -> None:
+    start = tl.schedule(matmul()).tile(m=32, n=32).to(tl.cluster).accumulate(tl.shared)
+    start.tile(m=16, n=16).to(tl.block).check("simulated")
+
+
+def reduction_among_the_blocks_of_a_cluster() -> None:
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.cluster).tile(k=8).to(tl.block).check("simulated")
 
 
 def far_behind() -> None:

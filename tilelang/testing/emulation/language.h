@@ -12,6 +12,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __shared__ static __attribute__((section("emulated_shared")))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
 

@@ -18,7 +18,9 @@ _COMMENT = re.compile(r"//[^\n]*")
 _DEVICE_ONLY = re.compile(r"\basm\b|\b__asm__\b|\b__builtin_amdgcn_\w+|\b__builtin_nvvm_\w+")
 _NAMESPACE = re.compile(r"\bnamespace\s+(\w+)\s*$")
 _NAME = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-_NO_FUNCTION = frozenset("__attribute__ __declspec __launch_bounds__ __align__ alignas asm decltype sizeof".split())
+_NO_FUNCTION = frozenset(
+    "__attribute__ __declspec __launch_bounds__ __cluster_dims__ __align__ alignas asm decltype sizeof".split()
+)
 _DYNAMIC_SHARED = re.compile(r"\bextern\s+__shared__\s+([^;\[]*?)\b(\w+)\s*\[\s*\]([^;]*);")
 
 
