@@ -74,21 +74,25 @@ def conv_ampere(z: tl.Tensor) -> tl.Schedule:
     )  # fmt: skip
 
 
-def gemm_cdna(c: tl.Tensor) -> tl.Schedule:
-    """`mfma` of 32 x 32 x 8: 64 x 64 sums a wave; the next tiles wait in registers meanwhile, B turned so that its rows run along k."""
+def gemm_cdna(c: tl.Tensor, product: str = "mfma_32x32x8") -> tl.Schedule:
+    """`mfma`, 64 x 64 sums a wave; the next tiles wait in registers meanwhile, where threads turn pieces of B so that k runs along its
+    rows. Runs of four stand where neither 16 rows of one nor the pieces that threads bring want a bank of shared memory twice."""
     of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
+    store = tl.move().via(tl.shared, layout=tl.layout(lambda m, n: (m, (n // 8) ^ (m // 4 % 8 * 2), n % 8)))
     return (
         tl.schedule(c)
         .tile(m=128, n=128).to(tl.block, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
-        .accumulate(tl.register)
+        .accumulate(tl.register, steps=store.tile(m=1, n=8).to(tl.thread).vectorize(n=8))
         .split(k=32)
-        .load("A", tl.shared, layout=tl.layout("m", "k").pad(4), ahead=1, steps=tl.move().tile(m=1, k=8).to(tl.thread).vectorize(k=4))
-        .load("B", tl.shared, layout=tl.layout("n", "k").pad(4), ahead=1, steps=tl.move().tile(k=1, n=8).to(tl.thread).vectorize(n=8))
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m // 2, (m + m // 16) % 2, (k // 4) ^ ((m // 2 + m // 32) % 8), k % 4)),
+              ahead=1, steps=tl.move().tile(m=1, k=8).to(tl.thread).vectorize(k=4))
+        .load("B", tl.shared, layout=tl.layout(lambda n, k: (n // 2, (n + n // 16) % 2, (k // 4) ^ ((n // 2 + n // 32) % 8), k % 4)),
+              ahead=1, steps=tl.move().tile(k=4, n=4).to(tl.thread).vectorize(k=4))
         .tile(m=64, n=64).to(tl.warp)
-        .split(k=8)
+        .split(k=tl.use(product).shape["k"])
         .load("A", tl.register, steps=tl.move().vectorize(k=4))
         .load("B", tl.register, steps=tl.move().vectorize(k=4))
-        .do(f"mfma_32x32x8{of}", m="m", n="n", k="k")
+        .do(f"{product}{of}", m="m", n="n", k="k")
     )  # fmt: skip
 
 
@@ -97,6 +101,7 @@ def units() -> dict[str, tuple[str, str, tl.Schedule]]:
     return {
         "gemm_ampere": ("cuda", "ampere", gemm_ampere(matmul(128, 256, 96))),
         "gemm_cdna": ("hip", "cdna2", gemm_cdna(matmul(128, 128, 64))),
+        "gemm_mi300": ("hip", "cdna3", gemm_cdna(matmul(128, 128, 64), "mfma_16x16x16")),
         "conv_ampere": ("cuda", "ampere", conv_ampere(convolution(1, 10, 32, 64))),
     }
 

@@ -26,6 +26,7 @@ Array = npt.NDArray[Any]
 
 
 PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # how many access patterns are remembered, and of what size
+WIDE_BYTES = 16  # of the reads that wide_read_lanes is about
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Device:
     banks: int
     bank_bytes: int
     transaction_bytes: int
+    wide_read_lanes: tuple[int, ...] = ()
 
 
 class Mask:
@@ -356,12 +358,12 @@ class Memory:
         """Adds what an access costs the memory."""
         if buffer.memory == "register" or not touch.element.size:
             return
-        requests, cost = self.cost(buffer, touch)
+        requests, cost = self.cost(buffer, touch, writes=writes)
         (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)
         if self.recorder.watch is not None:
             self.recorder.watch(Watched(self, buffer, touch, site, writes, requests, cost))
 
-    def cost(self, buffer: ir.Buffer, touch: Touch) -> tuple[int, int]:
+    def cost(self, buffer: ir.Buffer, touch: Touch, *, writes: bool) -> tuple[int, int]:
         """The warps that issue an access, and its transactions (global) or extra phases by bank conflicts (shared).
 
         Patterns that come again, shifted, are looked up.
@@ -373,28 +375,31 @@ class Memory:
             if first >= period
             else touch.address * buffer.dtype.bytes
         )
-        key = (buffer.memory, buffer.dtype.bytes, offset.tobytes(), touch.thread.tobytes())
+        key = (buffer.memory, buffer.dtype.bytes, writes, offset.tobytes(), touch.thread.tobytes())
         cost = self.recorder.patterns.get(key)
         if cost is None:
-            cost = (self._transactions if buffer.memory == "global" else self._conflicts)(buffer, touch, offset)
+            if buffer.memory == "global":
+                cost = count_transactions(offset, self.batch.warp[touch.thread], self.device.transaction_bytes)
+            else:
+                cost = self._conflicts(buffer, touch, offset, writes)
             if offset.size <= PATTERN_ELEMENTS and len(self.recorder.patterns) < PATTERNS:
                 self.recorder.patterns[key] = cost
         return cost
 
-    def _transactions(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
-        return count_transactions(offset, self.batch.warp[touch.thread], self.device.transaction_bytes)
-
-    def _conflicts(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[int, int]:
-        word, group, ideal = self.words(buffer, touch, offset)
+    def _conflicts(self, buffer: ir.Buffer, touch: Touch, offset: Array, writes: bool) -> tuple[int, int]:
+        word, group, ideal = self.words(buffer, touch, offset, writes=writes)
         return np.unique(self.batch.warp[touch.thread]).size, count_conflicts(word, group, self.device.banks, ideal)
 
-    def words(self, buffer: ir.Buffer, touch: Touch, offset: Array) -> tuple[Array, Array, int]:
+    def words(self, buffer: ir.Buffer, touch: Touch, offset: Array, *, writes: bool) -> tuple[Array, Array, int]:
         """The words of shared memory that an access at these bytes wants, the group of threads served together that wants each, and
         how many of one bank a group may want without waiting."""
-        device, warp = self.device, self.batch.warp[touch.thread]
+        device, warp, lane = self.device, self.batch.warp[touch.thread], self.batch.lane[touch.thread]
         words = max(1, (int(touch.lane.max()) + 1) * buffer.dtype.bytes // device.bank_bytes)
-        served = max(1, device.warp // words)  # threads whose wide accesses are served together
-        group = warp * device.warp + self.batch.lane[touch.thread] // served
+        served = max(1, device.banks // words)  # threads whose accesses are served together
+        if device.wide_read_lanes and words * device.bank_bytes == WIDE_BYTES and not writes:
+            turn, period = np.argsort(device.wide_read_lanes), len(device.wide_read_lanes)
+            lane = lane // period * period + turn[lane % period]
+        group = warp * device.warp + lane // served
         word = offset // device.bank_bytes
         pieces = buffer.dtype.bytes // device.bank_bytes
         if pieces > 1:

@@ -60,6 +60,7 @@ def run(
     banks: int = 32,
     bank_bytes: int = 4,
     transaction_bytes: int = 128,
+    wide_read_lanes: tuple[int, ...] = (),
     order: str | int = "early",
     watch: Callable[[Watched], None] | None = None,
 ) -> Report:
@@ -72,7 +73,7 @@ def run(
     """
     if order not in ("early", "late") and not isinstance(order, int):
         raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
-    device = Device(warp, banks, bank_bytes, transaction_bytes)
+    device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
     recorder = Recorder(watch)
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
     owners = {b.name: np.full(b.elements, int(b.role == "input"), np.int16) for b in program.buffers}
@@ -99,6 +100,7 @@ def device_numbers(profile: Profile) -> dict[str, Any]:
         "banks": shared.banks or 32,
         "bank_bytes": shared.bank_bytes,
         "transaction_bytes": memory.transaction_bytes or 128,
+        "wide_read_lanes": shared.wide_read_lanes,
     }
 
 

@@ -137,7 +137,7 @@ def test_wrong_files_are_refused() -> None:
         ("threads = 32", "threads = 0"), ("threads = 32", f"threads = {1 << 70}"), ("vector_bytes = [1,", 'vector_bytes = ["1",'),
         ("vector_bytes = [1,", "vector_bytes = [-1,"), ("vector_bytes = [1,", "rates = 3\nvector_bytes = [1,"),
         ("vector_bytes = [1,", 'rates = { a_ns = "x" }\nvector_bytes = [1,'), ("grid_max = [", "grid_max = [1, "),
-        ('name = "shared"', 'name = "shared"\nbank_bytes = 0'),
+        ('name = "shared"', 'name = "shared"\nbank_bytes = 0'), ('name = "shared"', 'name = "shared"\nwide_read_lanes = [0, 2]'),
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(before: str, after: str) -> None:

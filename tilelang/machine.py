@@ -73,8 +73,9 @@ class LevelFacts:
 class MemoryFacts:
     """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
 
-    banks of bank_bytes each (0: none). line_bytes: what one access brings near; transaction_bytes: the least that moves.
-    cache: a memory without addresses; a load into it is a prefetch.
+    banks of bank_bytes each (0: none), which serve as many lanes at once as their accesses fill; wide_read_lanes: the lanes of a read
+    of 16 bytes in the order in which they are served, over and over (empty: in their own order). line_bytes: what one access brings
+    near; transaction_bytes: the least that moves. cache: a memory without addresses; a load into it is a prefetch.
     """
 
     name: str
@@ -82,6 +83,7 @@ class MemoryFacts:
     capacity_bytes: int | None = None
     banks: int = 0
     bank_bytes: int = 4
+    wide_read_lanes: tuple[int, ...] = ()
     line_bytes: int = 0
     transaction_bytes: int = 0
     cache: bool = False
@@ -420,6 +422,8 @@ def _validate(profile: Profile, origin: str) -> None:
             raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", _near(memory.owner, names))
         if not memory.bank_bytes:
             raise refuse(f"the banks of the memory `{memory.name}` are 0 bytes wide", "leave an unknown number out")
+        if sorted(memory.wide_read_lanes) != list(range(len(memory.wide_read_lanes))):
+            raise refuse(f"wide_read_lanes of the memory `{memory.name}` is not each lane once", "as many numbers from 0 on")
     if not profile.level("block").max_threads:
         raise refuse("the level `block` has no `max_threads`", "add the most threads that can meet at a barrier")
     sizes = [f.threads for f in profile.levels if f.threads is not None]

@@ -21,7 +21,7 @@ from tilelang.errors import Span
 from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.scalar_semantics import BINARY
-from tilelang.simplify import simplify
+from tilelang.simplify import linear, simplify
 
 Array = npt.NDArray[Any]
 
@@ -229,6 +229,8 @@ class Prover:
         return self._meets(a, b, guarded=True) if a.guards or b.guards else True
 
     def _meets(self, a: Access, b: Access, guarded: bool) -> bool:
+        if a.buffer.name == b.buffer.name:
+            a, b = _less_what_both_add(a, b)
         beside = [] if a.buffer.name != b.buffer.name else enumerate(zip(a.indices, b.indices, strict=True))
         dimensions = [d for d, (i, j) in beside if not is_opaque(i) and not is_opaque(j)]
         pairs = [(a.indices[d], b.indices[d]) for d in dimensions]
@@ -297,6 +299,20 @@ class Prover:
             keep = keep & evaluate(g, values)
         *table, thread = [c[keep] for c in columns]
         return table, thread
+
+
+def _less_what_both_add(a: Access, b: Access) -> tuple[Access, Access]:
+    """Two accesses of one buffer, shifted alike: without what the indices of both add that only shared variables decide."""
+    own = a.bound | b.bound
+    left, right = list(a.indices), list(b.indices)
+    for d, (i, j) in enumerate(zip(a.indices, b.indices, strict=True)):
+        if is_opaque(i) or is_opaque(j):
+            continue
+        other = dict(linear(simplify(j))[0])
+        for term, factor in linear(simplify(i))[0]:
+            if other.get(term) == factor and not any(v in own or is_thread(v) for v in free(term)):
+                left[d], right[d] = (simplify(e - term * factor) for e in (left[d], right[d]))
+    return dataclasses.replace(a, indices=tuple(left)), dataclasses.replace(b, indices=tuple(right))
 
 
 def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -> bool:

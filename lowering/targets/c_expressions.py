@@ -69,6 +69,12 @@ class Expressions(Places):
                     return self._spread(literal(e, bits=True), "ushort", 1, n)
                 case Load() if e.buffer.dtype == dtype and lanes(e) == n:
                     return self.raw(e)
+                case Pack(items) if n > 1 and _is_moved(e, dtype):
+                    return self.dialect.vector_of(vector("ushort", n), [self.stored(i, dtype, 1) for i in items])
+                case Select(condition, then, otherwise) if _is_moved(e, dtype):
+                    kept, other = (f"({self.stored(branch, dtype, n)})" for branch in (then, otherwise))
+                    value = self.dialect.vector_of(vector("ushort", n), [kept]) if n > 1 else f"(ushort){kept}"
+                    return f"({self.condition(condition, 2)} ? {value} : {other})"
                 case Cast(operand, type) if type == dtype and operand.dtype == dt.float32:
                     e = operand
             helper = self.library.convert_bits(dtype.name, False, n)
@@ -374,6 +380,21 @@ class Expressions(Places):
         if isinstance(e, Ramp) and (base := self.index(e.base)) != "0":
             return bracket(self._ramp(type, base, n), 10, level)
         return bracket(self.dialect.vector_of(type, [self.index(lane(e, i)) for i in range(n)]), UNARY, level)
+
+
+def _is_moved(e: Expr, dtype: DType) -> bool:
+    """Whether a value of a 16-bit float type is made of what memory holds and of constants, so that its bits need no conversion."""
+    match e:
+        case Const():
+            return True
+        case Load():
+            return e.buffer.dtype == dtype
+        case Pack(items):
+            return all(_is_moved(item, dtype) for item in items)
+        case Select(condition, then, otherwise):
+            return lanes(condition) == 1 and _is_moved(then, dtype) and _is_moved(otherwise, dtype)
+        case _:
+            return False
 
 
 def _shift_is_defined(amount: Expr, bits: int) -> bool:

@@ -100,6 +100,7 @@ def matrix_units() -> dict[str, Any]:
         "gemm_ampere bfloat16": (example.gemm_ampere(example.matmul(100, 136, 72, tl.bfloat16)), cuda),
         "gemm_cdna": (example.gemm_cdna(example.matmul(128, 128, 64)), hip),
         "gemm_cdna bfloat16, odd": (example.gemm_cdna(example.matmul(75, 100, 41, tl.bfloat16)), hip),
+        "gemm_mi300": (example.gemm_cdna(example.matmul(128, 128, 64), "mfma_16x16x16"), hip),
         "conv_ampere": (example.conv_ampere(example.convolution(1, 10, 32, 64)), cuda),
         "conv_ampere, odd": (example.conv_ampere(example.convolution(2, 7, 24, 40, 3, 2, 1)), cuda),
     }

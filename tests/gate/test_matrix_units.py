@@ -43,16 +43,24 @@ def test_conv_ampere() -> None:
     assert multiply_adds(loop) == 0 and loop.count("LDG.", "STS") == 0
 
 
+@pytest.mark.parametrize(("product", "count"), [("mfma_32x32x8", 4 * 2 * 2), ("mfma_16x16x16", 2 * 4 * 4)])
 @pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
 @pytest.mark.parametrize("profile", ["cdna2", "cdna3"])
-def test_gemm_cdna(type: Any, profile: str) -> None:
-    """A round of 32: four steps of 2 x 2 products, written out."""
-    loop = compiled(EXAMPLE.gemm_cdna(EXAMPLE.matmul(4096, 4096, 4096, type)), "hip", profile).listing.main_loop("v_mfma")
-    assert loop.count("v_mfma_f32_32x32x8") == loop.count("v_mfma") == 4 * 2 * 2
-    assert multiply_adds(loop) == 0 and loop.count("scratch", "buffer_load", "buffer_store") == 0
+def test_gemm_cdna(product: str, count: int, type: Any, profile: str) -> None:
+    """A round of 32, written out: every access to memory is a vector, rows of B are turned in registers."""
+    loop = compiled(EXAMPLE.gemm_cdna(EXAMPLE.matmul(4096, 4096, 4096, type), product), "hip", profile).listing.main_loop(
+        "v_mfma"
+    )
+    assert loop.count(f"v_mfma_f32_{product.removeprefix('mfma_')}") == loop.count("v_mfma") == count
+    assert multiply_adds(loop) == 0 and loop.count("scratch", "buffer_load", "buffer_store", "flat_") == 0
+    assert (loop.count("global_load_dwordx4"), loop.count("global_load_dwordx2"), loop.count("global_load")) == (2, 4, 6)
+    assert (
+        loop.count("v_perm_b32") == 8
+        and loop.count("ds_read_u", "ds_read_b32", "ds_write_b16", "ds_write_b32", "ds_write_b8") == 0
+    )
 
 
-@pytest.mark.parametrize("name", ["gemm_ampere", "conv_ampere"])
+@pytest.mark.parametrize("name", EXAMPLE.units())
 def test_no_bank_conflicts(name: str) -> None:
     dialect, profile, schedule = EXAMPLE.units()[name]
     report = tl.simulate(tl.compile(schedule, target=tl.target(dialect, profile=profile)))
@@ -63,6 +71,7 @@ def test_no_bank_conflicts(name: str) -> None:
 SIZES: dict[str, list[tuple[int, ...]]] = {
     "gemm_ampere": [(128, 128, 64), (72, 40, 40)],
     "gemm_cdna": [(128, 128, 32), (70, 33, 20)],
+    "gemm_mi300": [(128, 128, 64), (70, 33, 20)],
     "conv_ampere": [(1, 10, 32, 64), (2, 7, 40, 24, 3, 2, 1)],
 }
 
@@ -72,7 +81,8 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
 def test_simulator_and_text_are_right(name: str, sizes: tuple[int, ...]) -> None:
     dialect, profile, _ = EXAMPLE.units()[name]
     c = (EXAMPLE.convolution if name.startswith("conv") else EXAMPLE.matmul)(*sizes)
-    kernel = tl.compile(getattr(EXAMPLE, name)(c), target=tl.target(dialect, profile=profile))
+    schedule = EXAMPLE.gemm_cdna(c, "mfma_16x16x16") if name == "gemm_mi300" else getattr(EXAMPLE, name)(c)
+    kernel = tl.compile(schedule, target=tl.target(dialect, profile=profile))
     assert kernel.computation.check(lambda arrays: tl.simulate(kernel, order="late", **arrays).outputs)
     report = emulation.check(kernel)
     assert report, report

@@ -93,6 +93,15 @@ def test_the_threads_of_one_warp_meet_like_any_others() -> None:
     assert inserted(kernel(put(S, lane), get(S, lane), threads=32)) == "wr"
 
 
+def test_blocks_that_both_rounds_add_are_not_enumerated() -> None:
+    """Too many blocks to try each, and none of them decides whether two rounds meet."""
+    block, r = Var("block_x", INDEX, 0, 1023), var("r", 128)
+    large = ir.Buffer("D", dt.float32, (1 << 24,), "global", "output")
+    place = block // 8 % 32 * 8192 + block // 256 * (1 << 20)
+    assert inserted(kernel(ir.For(r, index(128), put(large, place + r * 64 + T)), buffers=(large,))) == "[r]"
+    assert "|" in inserted(kernel(ir.For(r, index(128), put(large, place + r * 32 + T)), buffers=(large,)))
+
+
 def test_one_thread_needs_none() -> None:
     k = kernel(put(S, T), get(S, 63 - T), threads=1)
     assert insert_barriers(k) is k

@@ -22,9 +22,23 @@ from tests.lowering.c_family_cases import (
     together,
 )
 from tilelang import dtype as dt
-from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES, Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
+from tilelang.expr import (
+    ANY_FUNCTIONS,
+    FLOAT_FUNCTIONS,
+    INDEX,
+    PREDICATES,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Select,
+    Unary,
+    Var,
+    index,
+)
 from tilelang.lowering import scalar_semantics
-from tilelang.lowering.ir import Buffer, For, Kernel, Load, Ramp, Store
+from tilelang.lowering.ir import Buffer, For, Kernel, Load, Pack, Ramp, Store
 from tilelang.lowering.targets import cuda, hip
 from tilelang.lowering.targets.c_dialect import Dialect
 from tilelang.testing import emulation
@@ -138,6 +152,20 @@ def test_negative_numbers_are_cast_too() -> None:
         same(found["cut"], np.trunc(inputs["f"]).astype(np.int32))
         same(found["wide"], inputs["i"].astype(np.int64))
         same(found["wrapped"], inputs["i"].astype(np.uint32))
+
+
+@pytest.mark.parametrize("type", ["float16", "bfloat16"])
+def test_16_bit_floats_that_are_gathered_are_not_converted(type: str) -> None:
+    """Bits of NaN too: elements of several rows in one vector, where they exist."""
+    t = dt.dtype(type)
+    x, y, i = Buffer("x", t, (4, 64), "global", "input"), Buffer("y", t, (64, 4), "global", "output"), Var("thread", INDEX, 0, 63)
+    column = Pack(tuple(Load(x, (index(row), i)) for row in range(4)))
+    body = Store(y, (i, index(0)), Select(Binary("<", i, index(60)), column, Const(0.0, t)))
+    bits = np.random.default_rng(0).integers(0, 1 << 16, (4, 64), np.uint16)
+    arrays = {"x": bits.view(t.numpy), "y": np.zeros((64, 4), t.numpy)}
+    source = run(Kernel("one", (1, 1, 1), 64, (x, y), body), arrays)
+    assert np.array_equal(arrays["y"].view(np.uint16), np.where(np.arange(64)[:, None] < 60, bits.T, 0))
+    assert "float_to_" not in source
 
 
 @pytest.mark.parametrize("type", ["float16", "bfloat16"])

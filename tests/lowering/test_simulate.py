@@ -388,6 +388,33 @@ def test_transactions(stride: int, lanes: int, expected: int) -> None:
     assert (load.requests, load.total, load.buffer, load.span) == (1, expected, "x", at(9))
 
 
+LANE_64 = Var("thread", dt.int64, 0, 63)
+HALVES_OF_FOUR = tuple(
+    lane for first in (0, 4, 8, 12) for lane in (*range(first, first + 4), *range((first ^ 4) + 16, (first ^ 4) + 20))
+)
+
+
+@pytest.mark.parametrize(
+    ("place", "lanes", "order", "extra"),
+    [
+        (LANE_64, 1, (), 0), (LANE_64 * 2, 1, (), 2), (LANE_64 * 2, 2, (), 0), (LANE_64 * 4, 2, (), 4), (LANE_64 * 4, 4, (), 0),
+        (LANE_64 * 4, 4, HALVES_OF_FOUR, 0), (LANE_64 * 8, 4, HALVES_OF_FOUR, 8),
+        (LANE_64 * 32 + LANE_64 % 4 * 4 + LANE_64 // 16 % 2 * 16, 4, (), 8),
+        (LANE_64 * 32 + LANE_64 % 4 * 4 + LANE_64 // 16 % 2 * 16, 4, HALVES_OF_FOUR, 0),
+    ],
+)  # fmt: skip
+def test_lanes_of_a_wave_are_served_as_many_at_once_as_banks_allow(
+    place: Expr, lanes: int, order: tuple[int, ...], extra: int
+) -> None:
+    """64 lanes at 32 banks: halves, quarters or eighths of a wave; those of a wide read in the order of the device."""
+    x, out, i = shared("x", 2112), array("out", 64 * lanes, role="output"), Var("i", dt.int64, 0, 32)
+    fill = ir.For(i, index(33), ir.Store(x, (i * 64 + LANE_64,), Const(0.0, dt.float32)))
+    body = ir.seq(fill, ir.Barrier(("shared",)), ir.Store(out, (LANE_64 * lanes,), ir.Load(x, (place,), lanes)))
+    report = run(program(body, x, out, threads=64), {}, warp=64, wide_read_lanes=order)
+    store, load = report.conflicts
+    assert not report.findings and (store.total, load.requests, load.total) == (0, 1, extra)
+
+
 @pytest.mark.parametrize(
     ("stride", "lanes", "type", "extra"),
     [

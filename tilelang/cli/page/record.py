@@ -99,6 +99,7 @@ class Record:
     banks: int
     bank_bytes: int
     transaction_bytes: int
+    wide_read_lanes: tuple[int, ...]
 
 
 def record(kernel: Kernel) -> Record:
@@ -207,7 +208,7 @@ class _Moves:
     def _request(self, move: Move, seen: Watched, number: int, of: Array, least: int, at: int) -> Request:
         touch, size = seen.touch, seen.buffer.dtype.bytes
         part = Touch(touch.thread[of], touch.lane[of], touch.element[of], touch.address[of], False)
-        _, cost = seen.memory.cost(seen.buffer, part)
+        _, cost = seen.memory.cost(seen.buffer, part, writes=seen.writes)
         runs: list[list[int]] = []
         for thread, element in zip(part.thread.tolist(), part.element.tolist(), strict=True):
             if runs and runs[-1][0] == thread and runs[-1][1] + runs[-1][2] == element:
@@ -216,7 +217,7 @@ class _Moves:
                 runs.append([thread, element, 1])
         crowded: tuple[int, ...] = ()
         if seen.buffer.memory == "shared" and cost:
-            word, group, ideal = seen.memory.words(seen.buffer, part, part.address * size)
+            word, group, ideal = seen.memory.words(seen.buffer, part, part.address * size, writes=seen.writes)
             crowded = _crowded(
                 word, group, seen.memory.device.banks, ideal, np.repeat(part.element, word.size // part.element.size)
             )
