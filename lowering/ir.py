@@ -91,6 +91,11 @@ class Store(Stmt):
     across: bool = False
     behind: int = 0
 
+    @property
+    def kept_from(self) -> Expr | None:
+        """The lane from which on what stands there is kept; None: no lane, or nobody reads them, as of a temporary register."""
+        return None if self.buffer.role == "temporary" else self.count
+
 
 @node
 class Barrier(Stmt):

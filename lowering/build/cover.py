@@ -199,7 +199,8 @@ class Cover(Part):
             if not set(wide) <= named <= set(axes):
                 raise self._layout_names(step, use, axes, wide)
             wide = tuple(a for a in axes if a in named)
-        staged = {p.name[1:] for p in self.residence_of(frame, use.whole).points}
+        wholes = (use.whole, *(w for i in use.read.indices for w in reads(i)))
+        staged = {p.name[1:] for w in wholes for p in self.residence_of(frame, w).points}
         axes = tuple(a for a in axes if a in wide or a in staged or frame.spec.axis(a).bounds) or axes[-1:]
         states = tuple(frame.spec.axis(a) for a in axes)
         used = (*frame.task.axes, *frame.task.reduction_axes)

@@ -194,9 +194,7 @@ class _Widening:
             stmt = stmt.replace(across=found is ACROSS)
             if self.count is None:
                 return stmt.replace(indices=at, value=value)
-            if stmt.buffer.role == "temporary":  # read under the same count only
-                return stmt.replace(indices=at, value=value)
-            if stmt.buffer.memory == "register":
+            if stmt.buffer.memory == "register" and stmt.buffer.role != "temporary":
                 exists = Binary("<", ir.Ramp(index(0), self.width), self.count)
                 return stmt.replace(indices=at, value=Select(exists, value, ir.Load(stmt.buffer, at, self.width)))
             return stmt.replace(indices=at, value=value, count=self.count)

@@ -114,9 +114,9 @@ class _Walk:
                 self.statement(then, self.inner(block))
                 if otherwise is not None:
                     self.statement(otherwise, self.inner(block))
-            case Store(buffer=buffer, indices=indices, value=value, count=count) if buffer.vector:
+            case Store(buffer=buffer, indices=indices, value=value) if buffer.vector:
                 for name, _, n in self.expressions.pieces(buffer, indices, lanes(value)):
-                    self.event(name, buffer, n == buffer.vector and count is None, number, block)
+                    self.event(name, buffer, n == buffer.vector and stmt.kept_from is None, number, block)
             case Instruction(operands=operands):
                 for _, buffer, _ in operands:
                     for name in registers(buffer, self.expressions) if buffer.vector else ():

@@ -43,13 +43,13 @@ class Stores:
             self._register_store(store, n, declared)
             return
         text = x.stored(value, buffer.dtype, n)
-        if store.count is not None:
+        if store.kept_from is not None:
             if n == 1:
-                inside = x.condition(Binary("<", index(0), store.count))
+                inside = x.condition(Binary("<", index(0), store.kept_from))
                 self.put(f"if ({inside}) {x.element(buffer, store.indices)} = {text};")
             else:
                 helper = self.library.store_first(scalar, n, buffer.memory, x.known_alignment(buffer, store.indices))
-                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.count)});")
+                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.kept_from)});")
         elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
             self._store_streaming(store, text)
         elif n == 1:
@@ -86,8 +86,8 @@ class Stores:
 
     def _register_store(self, store: Store, n: int, declared: tuple[str, ...]) -> None:
         x, buffer, value = self.expressions, store.buffer, store.value
-        if store.count is not None:  # keep the lanes that are not written
-            inside = Binary("<", Ramp(index(0), n) if n > 1 else index(0), store.count)
+        if store.kept_from is not None:  # keep the lanes that are not written
+            inside = Binary("<", Ramp(index(0), n) if n > 1 else index(0), store.kept_from)
             value = Select(inside, value, Load(buffer, store.indices, n))
         pieces = x.pieces(buffer, store.indices, n)
         scalar = memory_type(buffer.dtype)

@@ -24,8 +24,8 @@ def rows(count: int = 13, width: int = 24) -> tl.Tensor:
     return tl.define("Y", table[ids[b], e] * 2, b, e)
 
 
-def bag() -> tl.Tensor:
-    b, e, t = tl.axes(b=13, e=24, t=5)
+def bag(rows: int = 13) -> tl.Tensor:
+    b, e, t = tl.axes(b=rows, e=24, t=5)
     ids, table = tl.input("ids", tl.int32, b, t, range=(0, 50)), tl.input("table", tl.float32, v=50, e=24)
     return tl.define("Y", tl.sum(table[ids[b, t], e], over=t), b, e)
 
@@ -133,3 +133,13 @@ def test_a_read_that_a_condition_keeps_inside_is_staged_inside(memory: str, fuse
     made = made.load(left, memory, layout=layout)
     made = made.tile(ij=1).to("thread") if fused else made.tile(i=1, j=1).to("thread")
     assert check_schedule(made, arrays(made.computation), opencl=True) == []
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+@pytest.mark.parametrize("again", [False, True])
+def test_rows_named_by_a_table_that_stands_by_its_points(memory: str, again: bool) -> None:
+    """The ids stand by the parts of b, of which a block sees one only and a walk takes the other piece by piece."""
+    made = tl.schedule(bag(15)).unfuse(b={"b1": 5, "b2": 3}).tile(b2=1, e=8).to("block").accumulate("register")
+    made = made.load("ids", memory).split(b1=1).load("table", "register")
+    made = made.load("ids", "register") if again else made
+    assert not check_schedule(made, arrays(made.computation, "integers"), opencl=True, exactly=True)

@@ -166,3 +166,10 @@ def test_a_walk_in_whose_last_round_a_thread_has_no_registers() -> None:
     made = tl.schedule(c).tile(j=6).to("block").accumulate("register")
     made = made.load("X", "register", steps=tl.move().tile(j=3).to("thread"))
     assert not faults(made.split(j=5).tile(j=3).to("thread"))
+
+
+def test_the_last_vector_of_a_comparison_compares_no_register_beyond_a_share() -> None:
+    """The least square and where it stands: what both rest on waits in a register, which is as wide as the vector."""
+    made = families.reduction("argmin", (), (13, 3), "int32", "square", "none", (), True)
+    plan = tl.schedule(made).units(block=tl.threads(2)).tile(j=4).to("block").accumulate("register")
+    assert not faults(plan.load("X", "register", steps=tl.move().tile(j=1).to("thread")).vectorize(k=2))
