@@ -88,7 +88,7 @@ class Dialect:
     no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function whose products are never contracted.
     reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a header, in place of a function or
     helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that c_functions.py defines because
-    the builtin is slow, loose or missing; missing: functions of 64-bit floats that do not exist. ulps: stated error of the builtins
+    the builtin is slow, loose or missing. ulps: stated error of the builtins
     of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each text that its groups $1,
     $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether the builtins of x86 may
     be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond it shared memory is
@@ -123,7 +123,6 @@ class Dialect:
     closing: str = ""
     rounded_product: str = ""
     fast_functions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    missing: frozenset[str] = frozenset()
     masked_access: bool = False
     argument_alignment: int = 1
     static_shared_bytes: int | None = None

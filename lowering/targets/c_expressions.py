@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
-from tilelang.errors import DeviceError
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
 from tilelang.lowering.ir import Load, Pack, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import (
@@ -196,13 +195,7 @@ class Expressions(Places):
             return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
         if isinstance(exponent, Const) and exponent.value == 2 and isinstance(base, (Var, Load)):
             return bracket(f"{self.value(base, 11)} * {self.value(base, 12)}", 11, level)
-        self._refuse_missing("pow", t)
         return self._apply(self.dialect.functions.get("pow", "pow"), t, n, self.broadcast(base, n), self.broadcast(exponent, n))
-
-    def _refuse_missing(self, name: str, t: DType) -> None:
-        if t.bits == 64 and name in self.dialect.missing:
-            message = f"there is no `{name}` of float64 in {self.dialect.name}"
-            raise DeviceError("no-function", message, mend="compute it in float32, or on another target")
 
     def _call(self, e: Call, n: int, level: int) -> str:
         argument, t = e.args[0], e.args[0].dtype
@@ -217,7 +210,6 @@ class Expressions(Places):
             one, small = Const(1.0, t), Call("exp", (Unary("-", Call("abs", (argument,))),))
             right = Binary("/", one, Binary("+", one, small))
             return self.value(Select(Binary("<=", Const(0.0, t), argument), right, Binary("*", small, right)), level)
-        self._refuse_missing(e.name, t)
         fast = self.dialect.fast_functions.get(e.name) if e.name in self.fast_math and value_type(t) == "float" else None
         return self._apply(fast or self.dialect.functions.get(e.name, e.name), t, n, self.value(argument))
 

@@ -101,11 +101,14 @@ DIALECT = Dialect(
     barrier="__syncthreads();",
     prefetch="prefetch_l2({pointer});",
     no_contraction="#pragma clang fp contract(off)",
-    reserved=cpp.RESERVED | frozenset("exp_of_parts quarter_turns sine_of cosine_of as_int as_float".split()),
+    reserved=cpp.RESERVED
+    | frozenset(
+        """exp_of_parts log_of_parts quarter_turns far_quarter_turns sine_of cosine_of sine_of_parts cosine_of_parts
+        as_int as_float""".split()
+    ),
     functions=cpp.SHARED_FUNCTIONS,
     fast_functions={"exp": "fast_exp"},
     own=frozenset({"sin", "cos", "tanh", "erf", "sigmoid"}),
-    missing=hip_functions.MISSING,
     ulps=hip_functions.ULPS,
     headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,

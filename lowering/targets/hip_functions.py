@@ -1,13 +1,13 @@
 """Functions for AMD's GPUs that need no device library: what clang's back end computes itself, and what is made of that.
 
-They are overloads of one name for float and double. 64-bit ones are those of fdlibm (Sun Microsystems, 1993) or a Taylor series, within
-an ulp or two; 32-bit ones without a machine instruction go through them, so their result is the rounded exact one nearly always.
-tests/lowering/test_hip_functions.py measures them on a CPU.
+They are overloads of one name for float and double. 64-bit ones are those of fdlibm (Sun Microsystems, 1993), a Taylor series, or those
+of hip_doubles.py, within an ulp or two; 32-bit ones without a machine instruction go through them, so their result is the rounded
+exact one nearly always. tests/lowering/test_hip_functions.py measures them on a CPU.
 """
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpp
+from tilelang.lowering.targets import cpp, hip_doubles
 
 _OF_THE_BACK_END = f"""
 {cpp.INLINE} float $1(float x) {{ return __builtin_$1f(x); }}
@@ -171,7 +171,7 @@ HEADERS = (
     (r"\b(exp|exp2|log|log2)\(", _FLOAT_OF_THE_BACK_END),
     (r"\b(fmod|copysign)\(", _OF_TWO),
     (r"\brsqrt\(", _RECIPROCAL_ROOT),
-    (_of_doubles("exp|exp2"), _EXP),
+    (_of_doubles("exp|exp2|exp_of_parts"), _EXP),
     (_of_doubles("log|log2"), _LOG),
     (r"\blog1p\(", _LOG1P),
     (r"\bexpm1\(", _EXPM1),
@@ -180,9 +180,12 @@ HEADERS = (
     (r"\b(?:sin|cos)\(", _TURNS),
     (r"\bsin\(", _SIN),
     (r"\bcos\(", _COS),
+    (_of_doubles("pow"), hip_doubles.POW),
+    (_of_doubles("erf"), hip_doubles.ERF),
+    (_of_doubles("sin|cos"), hip_doubles.TURNS),
+    (_of_doubles("sin"), hip_doubles.SIN),
+    (_of_doubles("cos"), hip_doubles.COS),
 )
-
-MISSING = frozenset({"sin", "cos", "erf", "pow"})  # of 64-bit floats
 
 # In ulps of 32-bit floats. Of the back end: HIP documentation 6.3, "HIP math API", half an ulp added for the rounding of what it
 # compares with; those that go through 64 bits are measured.

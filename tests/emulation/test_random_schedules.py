@@ -8,7 +8,6 @@ from hypothesis import given
 
 from tests.test_properties import accepted
 from tilelang import testing
-from tilelang.errors import DeviceError
 from tilelang.testing import Case, Expected, emulation, lowered
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
@@ -21,10 +20,6 @@ def test_text_and_reference_agree(dialect: str, case: Case) -> None:
     accepted(case)
     arrays = case.arrays()
     expected = Expected(case.computation, arrays, case.exact, case.schedule.error_ulps)
-    try:
-        found = emulation.run_program(lowered(case.schedule), dialect, arrays, turns=1)
-    except DeviceError as error:
-        hypothesis.assume(error.code != "no-function")  # of 64-bit floats
-        raise
+    found = emulation.run_program(lowered(case.schedule), dialect, arrays, turns=1)
     faults = expected.faults(found, dialect)
     assert not faults, "\n".join(faults)

@@ -42,7 +42,6 @@ from tilelang.lowering.ir import Buffer, For, Kernel, Load, Pack, Ramp, Store
 from tilelang.lowering.targets import cuda, hip
 from tilelang.lowering.targets.c_dialect import Dialect
 from tilelang.testing import emulation
-from tilelang.testing.checking import connect
 
 
 @pytest.fixture(params=[None, cuda.DIALECT, hip.DIALECT], ids=["device", "cuda", "hip"], autouse=True)
@@ -55,15 +54,6 @@ def emulated(request: pytest.FixtureRequest) -> Iterator[Dialect | None]:
         yield request.param
 
 
-def missing(dialect: Dialect | None, type: str) -> frozenset[str]:
-    """The functions of a type that a dialect (None: that of the device here) does not have."""
-    known = connect()[1] if dialect is None else dialect
-    return known.missing if type == "float64" else frozenset()
-
-
-# ---------------------------------------------------------------- functions
-
-
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("type", ["float32", "float64", "float16"])
 def test_functions_agree_with_numpy(lanes: int, type: str, emulated: Dialect | None) -> None:
@@ -71,7 +61,7 @@ def test_functions_agree_with_numpy(lanes: int, type: str, emulated: Dialect | N
     x = np.where(np.abs(x) > 1000, x.dtype.type(3), x) if type != "float16" else x
     (v,) = loads({"x": x}, lanes)
     result = dt.float64 if type == "float64" else dt.float32
-    names = sorted({*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES} - missing(emulated, type))
+    names = sorted({*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES})
     found = together({f"{n}_of_x": Cast(Call(n, (v,)), dt.bool_ if n in PREDICATES else result) for n in names}, {"x": x}, lanes)
     wide = scalar_semantics.widen(x, dt.dtype(type))
     for name in names:
@@ -97,7 +87,7 @@ WORDS = {
 def test_operators_of_floats(type: str, lanes: int, emulated: Dialect | None) -> None:
     t, inputs = dt.dtype(type), {"a": floats(1, type=type), "b": floats(2, type=type)}
     x, y = loads(inputs, lanes)
-    ops = [op for op in ("+", "-", "*", "/", "//", "%", "min", "max", "pow", *COMPARED) if op not in missing(emulated, type)]
+    ops = ("+", "-", "*", "/", "//", "%", "min", "max", "pow", *COMPARED)
     result = dt.compute_type(t)
     found = together({WORDS[op]: Cast(Binary(op, x, y), dt.bool_ if op in COMPARED else result) for op in ops}, inputs, lanes)
     for op in ops:
