@@ -1,9 +1,9 @@
 """What the scalar operators of kernel expressions do, in NumPy and in a device's real types.
 
 The simulator's arithmetic, apart from the reference's (numeric.py) on purpose: a slip in one table is found by the other. Values are
-NumPy arrays or scalars of the type that pointwise work is done in (`compute_numpy`): 16-bit floats are computed in float32 and rounded
-where they are stored or cast. Integers wrap in their type, `//` and `%` round towards minus infinity, `min` and `max` hand NaN on.
-Callers silence NumPy's floating-point warnings: idle threads compute garbage.
+NumPy arrays or scalars of the type that pointwise work is done in (`compute_numpy`): floats of 8 and 16 bits are computed in float32
+and rounded where they are stored or cast. Integers wrap in their type, `//` and `%` round towards minus infinity, `min` and `max` hand
+NaN on. Callers silence NumPy's floating-point warnings: idle threads compute garbage.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def zero(t: DType) -> Value:
 
 
 def cast(values: Value, source: DType, target: DType) -> Value:
-    """Conversion from one nominal type to another: floats to integers truncate, to bool is `!= 0`, 16-bit floats round."""
+    """Conversion from one nominal type to another: floats to integers truncate, to bool is `!= 0`, floats of 8 and 16 bits round."""
     if target.kind == "bool":
         return values != 0
     if source.is_float and target.is_integer:

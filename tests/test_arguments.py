@@ -214,7 +214,9 @@ def test_a_scalar_output() -> None:
     assert result == x.sum()
 
 
-@pytest.mark.parametrize("dtype", [tl.float16, tl.bfloat16, tl.float64, tl.int8, tl.uint32, tl.int64, tl.bool])
+@pytest.mark.parametrize(
+    "dtype", [tl.float16, tl.bfloat16, tl.float8_e4m3, tl.float8_e5m2, tl.float64, tl.int8, tl.uint32, tl.int64, tl.bool]
+)
 def test_types(dtype: tl.DType) -> None:
     x = small(4, 8).astype(dtype.numpy)
     result = tl.compile(copy(4, 8, dtype))(x)
@@ -222,6 +224,20 @@ def test_types(dtype: tl.DType) -> None:
     np.testing.assert_array_equal(result, x)
     if dtype is tl.bfloat16:
         assert result.dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
+def test_floats_of_8_bits_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    i = tl.axes(i=9)
+    of_torch = {"float8_e4m3": torch.float8_e4m3fn, "float8_e5m2": torch.float8_e5m2}[name]
+    doubled = tl.compile(tl.define("Y", tl.input("X", getattr(tl, name), i)[i] * 2, i))(torch.arange(9).to(of_torch))
+    np.testing.assert_array_equal(doubled.astype(np.float32), np.arange(9, dtype=np.float32) * 2)
+
+
+def test_bytes_are_no_floats_of_8_bits() -> None:
+    with pytest.raises(ComputationError, match="has type uint8, the input is float8_e4m3"):
+        tl.compile(copy(4, 8, tl.float8_e4m3))(np.zeros((4, 8), np.uint8))
 
 
 # ---------------------------------------------------------------- arrays on the device

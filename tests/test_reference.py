@@ -102,7 +102,7 @@ def _reads(value: Any, tensor: tl.Tensor) -> bool:
 
 
 @pytest.mark.parametrize("name", ["sum", "max", "min", "prod"])
-@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.bfloat16, dt.float64, dt.int32, dt.int8, dt.uint16])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16, dt.bfloat16, dt.float8_e4m3, dt.float64, dt.int32, dt.int8, dt.uint16])
 def test_reductions(name: str, dtype: dt.DType) -> None:
     i, j, x = matrix(5, 7, dtype)
     made = define("y", getattr(tl, name)(x[i, j], over=j), i)

@@ -10,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilelang.computation import Computation, Tensor
-from tilelang.dtype import bfloat16
+from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
 from tilelang.errors import ComputationError
+
+# Types of PyTorch's that NumPy does not know, with the type of PyTorch's that has as many bits.
+_BY_BITS = {
+    "torch.bfloat16": (bfloat16, "int16"), "torch.float8_e4m3fn": (float8_e4m3, "uint8"), "torch.float8_e5m2": (float8_e5m2, "uint8"),
+}  # fmt: skip
 
 
 def array_type(t: Tensor) -> Any:
@@ -50,7 +55,7 @@ def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, 
 
 
 def as_array(name: str, value: Any) -> Any:
-    """An argument as a NumPy array: arrays as they are, anything else by NumPy, PyTorch's bfloat16 tensors by their bits.
+    """An argument as a NumPy array: arrays as they are, anything else by NumPy, tensors of PyTorch's types that it lacks by their bits.
 
     Raises ComputationError where NumPy makes no array of it, and for masked arrays, whose masks a kernel would not see.
     """
@@ -61,10 +66,11 @@ def as_array(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     try:
-        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # which NumPy does not know
+        by_bits = _BY_BITS.get(str(getattr(value, "dtype", "")))
+        if by_bits is not None:
             import torch
 
-            return value.detach().view(torch.int16).numpy().view(bfloat16.numpy)
+            return value.detach().view(getattr(torch, by_bits[1])).numpy().view(by_bits[0].numpy)
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise wrong(name, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None

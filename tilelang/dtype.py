@@ -1,7 +1,8 @@
 """Element types: their names, sizes, NumPy types, promotion and accumulation types.
 
 The table below is the documentation: promotion and accumulation are looked up in it, nowhere else.
-Types that NumPy lacks come from `ml_dtypes`. Types marked later are in the data model and refused by the lowering.
+Types that NumPy lacks come from `ml_dtypes`. Types marked later are in the data model and refused by the lowering. Floats of 8 bits
+are those of the Open Compute Project's specification: e5m2 has infinities; e4m3 has none, and what is beyond its range becomes NaN.
 """
 
 from __future__ import annotations
@@ -52,21 +53,21 @@ class DType:
 
     @property
     def lowest(self) -> float | int:
-        """The least value: -inf for floats."""
+        """The least value: -inf for floats that have it."""
         if self.is_float:
-            return float("-inf")
+            return -self.highest
         return -(1 << (self.bits - 1)) if self.kind == "int" else 0
 
     @property
     def highest(self) -> float | int:
-        """The greatest value: inf for floats."""
+        """The greatest value: inf for floats that have it."""
         if self.is_float:
-            return float("inf")
+            return 448.0 if self.name == "float8_e4m3" else float("inf")
         return (1 << (self.bits - (self.kind == "int"))) - 1
 
     def holds(self, value: float) -> bool:
         """Whether a number stays that number in this type: in range, whole for an integer. A float may round it, but neither to 0
-        nor to infinity."""
+        nor to infinity (NaN where there is none)."""
         if self.is_float:
             zero, infinite = _FLOAT_RANGES[self.name]
             return value != value or value in (0, self.lowest, self.highest) or zero < abs(value) < infinite
@@ -79,7 +80,7 @@ _FLOAT_RANGES: dict[str, tuple[float, float]] = {
     "bfloat16": (2.0**-134, 2.0**128 - 2.0**119),
     "float32": (2.0**-150, 2.0**128 - 2.0**103),
     "float64": (0.0, 2**1024 - 2**970),
-    "float8_e4m3": (2.0**-10, 464),
+    "float8_e4m3": (2.0**-10, 464 + 2.0**-15),  # 464 rounds to 448, and so does what float32 rounds to it
     "float8_e5m2": (2.0**-17, 61440),
 }
 
@@ -107,8 +108,8 @@ uint16 = DType("uint16", "uint", 16)
 uint32 = DType("uint32", "uint", 32)
 uint64 = DType("uint64", "uint", 64)
 bool_ = DType("bool", "bool", 1)
-float8_e4m3 = DType("float8_e4m3", "float", 8, later=True)
-float8_e5m2 = DType("float8_e5m2", "float", 8, later=True)
+float8_e4m3 = DType("float8_e4m3", "float", 8)
+float8_e5m2 = DType("float8_e5m2", "float", 8)
 int4 = DType("int4", "int", 4, later=True)
 uint4 = DType("uint4", "uint", 4, later=True)
 
@@ -171,5 +172,5 @@ def accumulator(t: DType) -> DType:
 
 
 def compute_type(t: DType) -> DType:
-    """The type in which pointwise work on t is done: 16-bit floats in float32 (rounded at each definition), else itself."""
+    """The type in which pointwise work on t is done: 8- and 16-bit floats in float32 (rounded at each definition), else itself."""
     return float32 if t.is_float and t.bits < 32 else t

@@ -142,7 +142,7 @@ class _Magnitude:
             return 1
         if source.is_float and target.is_float and target.bits < source.bits:
             # A whole number rounds the same way everywhere, to a whole number; only beyond the type's range not.
-            if size > (65504 if target.name == "float16" else 2**100):
+            if size > {"float16": 65504, "float8_e4m3": 448, "float8_e5m2": 57344}.get(target.name, 2**100):
                 raise Inexact(f"`{e}` may overflow")
             return size if size <= 2**target.mantissa_bits else 2 * size
         return _held(size, target, e)

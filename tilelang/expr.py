@@ -263,7 +263,8 @@ def literal(value: bool | int | float, type: DType, held_in: DType | None = None
         return const(value, type)
     shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and value.bit_length() > 128 else str(value)
     if holder.is_float:
-        message = f"{shown} would become {'infinity' if abs(value) > 1 else '0'} in {holder}"
+        beyond = "infinity" if holder.highest == float("inf") else "NaN"
+        message = f"{shown} would become {beyond if abs(value) > 1 else '0'} in {holder}"
     else:
         message = f"{shown} is no {holder}, which holds the whole numbers {holder.lowest} to {holder.highest}"
     wider = [t for t in dt.ALL.values() if t.kind == type.kind or type.kind == "uint" and t.kind == "int"]

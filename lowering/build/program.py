@@ -305,7 +305,7 @@ def _check_types(computation: Computation) -> None:
     for t, what, dtype in held:
         if dtype.later:
             raise Refusal("not-lowered-yet", f"{what} {dtype}, which is accepted by the language, not lowered yet", span=t.span,
-                          mend="use float16, bfloat16, float32, float64, an integer type of 8 bits or more, or bool")  # fmt: skip
+                          mend="use a float type, an integer type of 8 bits or more, or bool")  # fmt: skip
 
 
 def _check_sizes(tasks: Sequence[Task]) -> None:

@@ -14,13 +14,14 @@ import sys
 from typing import Any
 
 from tilelang.arguments import wrong
-from tilelang.dtype import bfloat16
+from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
 from tilelang.errors import DeviceError
 
 # DLPack's numbers of devices, and of kinds of element types.
 CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
 _KINDS = {0: "int", 1: "uint", 2: "float"}
-_BFLOAT, _BOOL = 4, 6
+_BEYOND_NUMPY = {(4, 16): bfloat16, (10, 8): float8_e4m3, (12, 8): float8_e5m2}  # by kind and bits
+_BOOL = 6
 
 
 class _Tensor(ctypes.Structure):
@@ -105,8 +106,8 @@ def _dtype(code: int, bits: int, lanes: int) -> Any:
 
     if lanes == 1 and code == _BOOL and bits == 8:
         return np.dtype(np.bool_)
-    if lanes == 1 and code == _BFLOAT and bits == 16:
-        return np.dtype(bfloat16.numpy)
+    if lanes == 1 and (code, bits) in _BEYOND_NUMPY:
+        return np.dtype(_BEYOND_NUMPY[code, bits].numpy)
     if lanes != 1 or code not in _KINDS:
         raise TypeError(f"its element type, DLPack's {code} of {bits} bits, is not known here")
     return np.dtype(f"{_KINDS[code]}{bits}")

@@ -17,6 +17,7 @@ MAP_BYTES = 128
 _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _TYPES = {
     "float16": "FLOAT16", "bfloat16": "BFLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "uint8": "UINT8", "int8": "UINT8",
+    "float8_e4m3": "UINT8", "float8_e5m2": "UINT8",
     "uint16": "UINT16", "int16": "UINT16", "uint32": "UINT32", "int32": "INT32", "uint64": "UINT64", "int64": "INT64",
 }  # fmt: skip
 

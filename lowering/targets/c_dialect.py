@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 
 from tilelang.dtype import DType
 
-# Types of values while they are computed with. 16-bit floats are computed in float and kept in memory as their bits.
+# Types of values while they are computed with. Floats of 8 and 16 bits are computed in float and kept in memory as their bits.
 _VALUES = {
-    "float16": "float", "bfloat16": "float", "float32": "float", "float64": "double", "int8": "char", "int16": "short",
+    "float8_e4m3": "float", "float8_e5m2": "float", "float16": "float", "bfloat16": "float",
+    "float32": "float", "float64": "double", "int8": "char", "int16": "short",
     "int32": "int", "int64": "long", "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong", "bool": "int",
 }  # fmt: skip
-_IN_MEMORY = {"float16": "ushort", "bfloat16": "ushort", "bool": "uchar"}
+_IN_MEMORY = {"float8_e4m3": "uchar", "float8_e5m2": "uchar", "float16": "ushort", "bfloat16": "ushort", "bool": "uchar"}
 
 SIGNED_OF_BITS = {8: "char", 16: "short", 32: "int", 64: "long"}
 UNSIGNED_OF_BITS = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
@@ -163,7 +164,7 @@ def value_type(dtype: DType, lanes: int = 1) -> str:
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
-    """The C type that elements have in memory: bits for 16-bit floats, a byte for conditions."""
+    """The C type that elements have in memory: bits for floats of 8 and 16 bits, a byte for conditions."""
     return vector(_IN_MEMORY.get(dtype.name, _VALUES[dtype.name]), lanes)
 
 
@@ -179,4 +180,4 @@ def vector(scalar: str, lanes: int) -> str:
 
 def is_bits(dtype: DType) -> bool:
     """Whether elements are kept as bits that must be unpacked before they can be computed with."""
-    return dtype.is_float and dtype.bits == 16
+    return dtype.is_float and dtype.bits < 32

@@ -4,8 +4,8 @@ Three forms of printing. `value` computes in an expression's own type. `index` c
 form of what it is given, so that constants stand together. `condition` gives an int that is 0 or 1. Conditions of several lanes are
 masks of 0 and -1, as wide as what they choose between (`mask`).
 
-Values of 16-bit floats are floats; `stored` gives the bits that memory takes. Every method takes the precedence that the place of
-the text asks for and adds brackets where C needs them.
+Values of floats of 8 and 16 bits are floats; `stored` gives the bits that memory takes. Every method takes the precedence that the
+place of the text asks for and adds brackets where C needs them.
 """
 
 from __future__ import annotations
@@ -63,18 +63,19 @@ class Expressions(Places):
         if isinstance(e, Pack) and len(set(e.items)) == 1:
             e = e.items[0]  # one item for every lane
         if is_bits(dtype):
+            type = memory_type(dtype)
             match e:
                 case Const():
-                    return self._spread(literal(e, bits=True), "ushort", 1, n)
+                    return self._spread(literal(e, bits=True), type, 1, n)
                 case Load() if e.buffer.dtype == dtype and lanes(e) == n:
                     return self.raw(e)
                 case Pack(items) if n > 1 and _is_moved(e, dtype):
-                    return self.dialect.vector_of(vector("ushort", n), [self.stored(i, dtype, 1) for i in items])
+                    return self.dialect.vector_of(vector(type, n), [self.stored(i, dtype, 1) for i in items])
                 case Select(condition, then, otherwise) if _is_moved(e, dtype):
                     kept, other = (f"({self.stored(branch, dtype, n)})" for branch in (then, otherwise))
-                    value = self.dialect.vector_of(vector("ushort", n), [kept]) if n > 1 else f"(ushort){kept}"
+                    value = self.dialect.vector_of(vector(type, n), [kept]) if n > 1 else f"({type}){kept}"
                     return f"({self.condition(condition, 2)} ? {value} : {other})"
-                case Cast(operand, type) if type == dtype and operand.dtype == dt.float32:
+                case Cast(operand, target) if target == dtype and operand.dtype == dt.float32:
                     e = operand
             helper = self.library.convert_bits(dtype.name, False, n)
             return f"{helper}({self.broadcast(e, n)})"

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from string import Template
 
-from tilelang.lowering.targets.c_dialect import LANE_DIGITS, SIGNED_OF_BITS, STREAMED_BYTES, UNSIGNED_OF_BITS, Dialect, vector
+from tilelang import dtype as dt
+from tilelang.lowering.targets.c_dialect import (
+    LANE_DIGITS,
+    SIGNED_OF_BITS,
+    STREAMED_BYTES,
+    UNSIGNED_OF_BITS,
+    Dialect,
+    memory_type,
+    vector,
+)
+from tilelang.lowering.targets.c_float8 import NAMES, conversion
 from tilelang.lowering.targets.c_functions import FAST, FUNCTIONS, fields
 
 BITS = {
@@ -249,17 +259,19 @@ class Library:
         return self._add(f"power_{scalar}", _INTEGER_POWER, T=scalar, negative="" if scalar[0] == "u" else negative)
 
     def convert_bits(self, dtype_name: str, to_float: bool, lanes: int) -> str:
-        """Between a 16-bit float's bits and float."""
+        """Between float and the bits of a float of 8 or 16 bits."""
         own = f"{dtype_name}_to_float" if to_float else f"float_to_{dtype_name}"
         if own in self.dialect.functions:
             return self.dialect.functions[own]
-        wide, narrow = vector("float", lanes), vector("ushort", lanes)
+        wide, narrow, bits = (vector(scalar, lanes) for scalar in ("float", memory_type(dt.dtype(dtype_name)), "uint"))
         table = {
+            **{(each, way): conversion(each, way) for each in NAMES for way in (True, False)},
             ("bfloat16", True): _FROM_BFLOAT16, ("bfloat16", False): _TO_BFLOAT16,
             ("float16", True): _FROM_FLOAT16, ("float16", False): _TO_FLOAT16,
         }  # fmt: skip
         name = f"{dtype_name}_to_{wide}" if to_float else f"{wide}_to_{dtype_name}_{narrow}"
-        return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=vector("uint", lanes))
+        functions = {"as_F": f"as_{wide}", "as_U": f"as_{bits}", "wide": f"convert_{bits}", "narrow": f"convert_{narrow}"}
+        return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=bits, **functions)
 
     def load_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
         """A load of the first elements of a vector, from a place known to be aligned to so many bytes."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
+from tilelang.dtype import DType
 from tilelang.expr import Const
-from tilelang.lowering.targets.c_dialect import value_type
+from tilelang.lowering.targets.c_dialect import memory_type, value_type
 
 
 def literal(const: Const, bits: bool = False) -> str:
-    """A literal in the C type of its values; `bits`: a 16-bit float as its bits."""
+    """A literal in the C type of its values; `bits`: a float of 8 or 16 bits as these."""
     t, v = const.type, const.value
     if t.kind == "bool":
         return "1" if v else "0"
     if t.is_float:
         x = float(v)
-        if t.bits == 16:
-            pattern = float16_bits(x) if t.name == "float16" else bfloat16_bits(x)
+        if t.bits < 32:
+            rounded = _rounded(x, t)
             if bits:
-                return f"(ushort)0x{pattern:04x}"
-            x = struct.unpack("<e", struct.pack("<H", pattern))[0] if t.name == "float16" else _from_bits32(pattern << 16)
+                return f"({memory_type(t)})0x{int(rounded.view(f'u{t.bytes}')):0{2 * t.bytes}x}"
+            x = float(rounded)
         return _double(x) if t.bits == 64 else _float(x)
     number = int(v) & (2**t.bits - 1)
     if t.kind == "int" and number >= 2 ** (t.bits - 1):
@@ -44,23 +46,12 @@ def _bits32(x: float) -> int:
     return found
 
 
-def float16_bits(x: float) -> int:
-    """The nearest float16, ties to even."""
-    if math.isnan(x):
-        return 0x7E00
-    try:
-        found: int = struct.unpack("<H", struct.pack("<e", x))[0]
-    except OverflowError:
-        return 0x7C00 if x > 0 else 0xFC00
-    return found
+def _rounded(x: float, t: DType) -> Any:
+    """A number in a NumPy type."""
+    import numpy as np
 
-
-def bfloat16_bits(x: float) -> int:
-    """The nearest bfloat16 of the nearest float32, ties to even."""
-    if math.isnan(x):
-        return 0x7FC0
-    pattern = _bits32(x)
-    return (pattern + 0x7FFF + (pattern >> 16 & 1)) >> 16
+    with np.errstate(all="ignore"):
+        return np.float64(x).astype(t.numpy)
 
 
 def _special(x: float) -> str | None:

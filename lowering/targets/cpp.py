@@ -8,6 +8,9 @@ namespace, so that neither the class's types (`float4` and its like) nor functio
 
 from __future__ import annotations
 
+from string import Template
+
+from tilelang.lowering.targets import c_float8
 from tilelang.lowering.targets.c_dialect import Vectors
 
 _TYPES = "u?char|u?short|u?int|u?long|float|double"
@@ -203,7 +206,7 @@ template <class T> {INLINE} T max(T a, T b) {{ return a < b ? b : a; }}
 
 _VECTOR_TO_FLOAT = f"""
 template <int N, int A>
-{INLINE} vec<float, N> $1_to_float(vec<ushort, N, A> bits) {{
+{INLINE} vec<float, N> $1_to_float(vec<$bits, N, A> bits) {{
     vec<float, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = $1_to_float(bits.lane[i]);
     return r;
@@ -212,12 +215,34 @@ template <int N, int A>
 
 _VECTOR_FROM_FLOAT = f"""
 template <int N, int A>
-{INLINE} vec<ushort, N> float_to_$1(vec<float, N, A> x) {{
-    vec<uint, N / 2> pairs;
+{INLINE} vec<$bits, N> float_to_$1(vec<float, N, A> x) {{
+    vec<$pair, N / 2> pairs;
     for (int i = 0; i < N / 2; ++i) pairs.lane[i] = pair_to_$1(x.lane[2 * i], x.lane[2 * i + 1]);
-    return reinterpret<vec<ushort, N>>(pairs);
+    return reinterpret<vec<$bits, N>>(pairs);
 }}
 """
+
+
+def _narrow(header: str, bits: str, pair: str) -> str:
+    """A header of conversions, for the type in which a float's bits are kept and the one that takes two of them."""
+    return header.replace("$bits", bits).replace("$pair", pair)
+
+
+def float8(name: str, by_device: str = "") -> tuple[str, str]:
+    """The header of the conversions of a float of 8 bits. by_device: text that has the device's own in front of the others."""
+    types = {"inline": INLINE, "F": "float", "U": "uint", "H": "uchar"}
+    functions = {"as_F": "__uint_as_float", "as_U": "__float_as_uint", "wide": "uint", "narrow": "uchar"}
+    both = ((f"{name}_to_float", True), (f"float_to_{name}", False))
+    text = "".join(
+        Template(c_float8.conversion(name, way)).substitute(types, name=function, **functions) for function, way in both
+    )
+    text += f"""\
+{INLINE} uint pair_to_{name}(float low, float high) {{
+    return float_to_{name}(low) | (uint)float_to_{name}(high) << 8;
+}}
+"""
+    return rf"\b(?:{name}_to_float|float_to_{name})\b", f"{by_device}#else{text}#endif\n" if by_device else text
+
 
 OPEN = (r"__global__", "namespace tilelang {\n")
 CLOSING = "}  // namespace tilelang\n"
@@ -241,8 +266,10 @@ def headers(lanes: str, cast: str) -> tuple[tuple[str, str], ...]:
 
 # Behind the functions of a device: what is made of them, and the names of types.
 TYPE_HEADERS = (
-    (r"\b(b?float16)_to_float\b", _VECTOR_TO_FLOAT),
-    (r"\bfloat_to_(b?float16)\b", _VECTOR_FROM_FLOAT),
+    (r"\b(b?float16)_to_float\b", _narrow(_VECTOR_TO_FLOAT, "ushort", "uint")),
+    (r"\bfloat_to_(b?float16)\b", _narrow(_VECTOR_FROM_FLOAT, "ushort", "uint")),
+    (r"\b(float8_e\dm\d)_to_float\b", _narrow(_VECTOR_TO_FLOAT, "uchar", "ushort")),
+    (r"\bfloat_to_(float8_e\dm\d)\b", _narrow(_VECTOR_FROM_FLOAT, "uchar", "ushort")),
     (rf"\bconvert_({_TYPES})(\d+)\b", "#define convert_$1$2 convert<$1>\n"),
     (rf"\b({_TYPES})(2|4|8|16)(?:_u\d*)?\b", "typedef vec<$1, $2> $1$2;\n"),
 )
@@ -252,6 +279,8 @@ SHARED_FUNCTIONS = {
     "round": "rint", "abs": "fabs", "maximum": "maximum", "minimum": "minimum", "store_streaming": "store_streaming",
     "float16_to_float": "float16_to_float", "float_to_float16": "float_to_float16",
     "bfloat16_to_float": "bfloat16_to_float", "float_to_bfloat16": "float_to_bfloat16",
+    "float8_e4m3_to_float": "float8_e4m3_to_float", "float_to_float8_e4m3": "float_to_float8_e4m3",
+    "float8_e5m2_to_float": "float8_e5m2_to_float", "float_to_float8_e5m2": "float_to_float8_e5m2",
 }  # fmt: skip
 
 RESERVED = frozenset(
@@ -262,7 +291,9 @@ RESERVED = frozenset(
     uchar ushort uint ulong size_t vec aligned mask_of_bytes itself wrapping choose part set_part word word_of_lanes convert
     reinterpret min max maximum minimum
     fast_exp store_streaming prefetch_l2 float16_to_float float_to_float16 pair_to_float16 bfloat16_to_float float_to_bfloat16
-    pair_to_bfloat16 tilelang threadIdx blockIdx blockDim gridDim warpSize dim3
+    pair_to_bfloat16
+    float8_e4m3_to_float float_to_float8_e4m3 pair_to_float8_e4m3 float8_e5m2_to_float float_to_float8_e5m2 pair_to_float8_e5m2
+    tilelang threadIdx blockIdx blockDim gridDim warpSize dim3
     exp exp2 log log2 log1p expm1 sqrt rsqrt sin cos tanh erf floor ceil rint fabs pow fmod copysign fma ldexp frexp
     abs acos acosh asin asinh atan atan2 atanh cbrt cosh div erfc exp10 fdim fmax fmin hypot ilogb isfinite isinf isnan j0 j1 jn labs
     ldiv lgamma log10 logb lrint lround modf nan nearbyint nextafter norm powi printf remainder remquo round scalbn signbit sinh

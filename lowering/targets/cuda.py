@@ -1,8 +1,8 @@
 """CUDA C++ for NVIDIA's GPUs, as NVRTC and nvcc compile it.
 
-What one machine instruction does stands behind a named function in a header: conversions of 16-bit floats, asynchronous copies, stores
-past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide 12.9, section 17.1, table 16; it
-states them against the correctly rounded result, so half an ulp is added.
+What one machine instruction does stands behind a named function in a header: conversions of floats of 8 and 16 bits, asynchronous
+copies, stores past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide 12.9, section
+17.1, table 16; it states them against the correctly rounded result, so half an ulp is added.
 """
 
 from __future__ import annotations
@@ -65,6 +65,37 @@ _BFLOAT16 = f"""
 #endif
 }}
 """
+
+# The device's conversions, from sm_89 on, are of pairs, and saturate: one more is the code that stands for what is beyond.
+_FLOAT8 = f"""
+#if __CUDA_ARCH__ >= 890
+{cpp.INLINE} uint halves_of_$1(ushort pair) {{
+    uint halves;
+    asm("cvt.rn.f16x2.$2x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    return halves;
+}}
+{cpp.INLINE} ushort saturated_$1(float low, float high) {{
+    ushort pair;
+    asm("cvt.rn.satfinite.$2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+    return pair;
+}}
+{cpp.INLINE} float $1_to_float(uchar bits) {{
+    return float16_to_float((ushort)halves_of_$1(bits));
+}}
+{cpp.INLINE} uint pair_to_$1(float low, float high) {{
+    return saturated_$1(low, high) + (fabsf(low) $3) + ((fabsf(high) $3) << 8);
+}}
+{cpp.INLINE} uchar float_to_$1(float x) {{
+    return (uchar)pair_to_$1(x, 0.0f);
+}}
+"""
+
+
+def _float8(name: str, beyond: str) -> tuple[str, str]:
+    """The conversions of one type; beyond: the condition that a magnitude is beyond its numbers."""
+    text = _FLOAT8.replace("$1", name).replace("$2", name.removeprefix("float8_")).replace("$3", beyond)
+    return cpp.float8(name, text)
+
 
 _EXTREMES = f"""
 {cpp.INLINE} float $1(float a, float b) {{  // NaN wins, as in NumPy
@@ -152,6 +183,8 @@ template <int PENDING>
 _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
+    _float8("float8_e4m3", "> 464.0f"),
+    _float8("float8_e5m2", ">= 61440.0f"),
     (r"bfloat16", _BFLOAT16),
     (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
     (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
@@ -168,7 +201,7 @@ _FUNCTIONS = (
 
 _RESERVED = frozenset(
     """rounded_product async_copy_4 async_copy_8 async_copy_16 async_copy_first_4 async_copy_first_8 async_copy_first_16 async_commit
-    async_wait uint3 cudaError_t""".split()
+    async_wait halves_of_float8_e4m3 saturated_float8_e4m3 halves_of_float8_e5m2 saturated_float8_e5m2 uint3 cudaError_t""".split()
 )
 
 DIALECT = Dialect(

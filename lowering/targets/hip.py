@@ -6,7 +6,7 @@ behind a named function in a header, under the same name as in cuda.py. Copies f
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpp, hip_functions
+from tilelang.lowering.targets import c_float8, cpp, hip_functions
 from tilelang.lowering.targets.c_dialect import Dialect
 
 _INCLUDE = ("__global__", "#include <hip/hip_runtime.h>\n")
@@ -82,6 +82,7 @@ _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
     (r"bfloat16", _BFLOAT16),
+    *(cpp.float8(name) for name in c_float8.NAMES),  # CDNA 3 converts to and from floats of 8 bits with another bias
     (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
     (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
     (r"\bfast_exp\(", _FAST_EXP),

@@ -290,7 +290,7 @@ def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
     [
         ("float32", "{ tile i=9999999999999999999999 -> block }", "number-out-of-range", (2, 20)),
         ("float32", "{ units block = 8 wrp tile i=4 -> block }", "unknown-level", (2, 20)),
-        ("float8_e4m3", "{ tile i=4 -> block }", "not-lowered-yet", (1, 23)), ("float8_e4m3", "", "not-lowered-yet", (1, 23)),
+        ("int4", "{ tile i=4 -> block }", "not-lowered-yet", (1, 23)), ("int4", "", "not-lowered-yet", (1, 23)),
     ],
 )  # fmt: skip
 def test_faults_in_a_file_have_their_place_in_it(

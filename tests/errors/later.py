@@ -46,11 +46,6 @@ def extent_known_at_launch() -> None:
     tl.axes(m=tl.symbol("M"))
 
 
-def float8() -> None:
-    i = tl.axes(i=8)
-    tl.schedule(tl.define("Y", tl.input("X", tl.float8_e4m3, i)[i], i)).check()
-
-
 def int4() -> None:
     i = tl.axes(i=8)
     tl.schedule(tl.define("Y", tl.input("X", tl.int4, i)[i], i)).check()

@@ -112,7 +112,7 @@ def test_the_main_loop_of_a_product_by_matrix_instructions(profile: str) -> None
 @pytest.mark.parametrize(
     ("profile", "wide"), [("ampere", "LDG.E.128 STG.E.128"), ("cdna2", "global_load_dwordx4 global_store_dwordx4")]
 )
-@pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.bfloat16, tl.float8_e4m3, tl.float8_e5m2], ids=str)
 def test_work_by_elements_moves_16_bytes_at_a_time(type: tl.DType, profile: str, wide: str) -> None:
     """Also where what is loaded goes straight into an operator, and where it is taken twice."""
     lanes = 16 // type.bytes
@@ -124,3 +124,14 @@ def test_work_by_elements_moves_16_bytes_at_a_time(type: tl.DType, profile: str,
         load, store = wide.split()
         assert listing.count(load) == listing.count("LDG", "global_load") == 1
         assert listing.count(store) == listing.count("STG", "global_store") == 1
+
+
+@pytest.mark.parametrize("type", [tl.float8_e4m3, tl.float8_e5m2], ids=str)
+def test_floats_of_8_bits_are_converted_by_the_device_where_it_can(type: tl.DType) -> None:
+    i = tl.axes(i=1 << 16)
+    made = tl.schedule(tl.define("Y", tl.input("X", type, i)[i] * 2.0, i)).tile(i=4096).to(tl.block).tile(i=16).to(tl.thread)
+    format = type.name.removeprefix("float8_").upper()
+    for profile, unpacked, packed in (("ada", 16, 8), ("hopper", 16, 8), ("ampere", 0, 0)):
+        listing = compiled(made.vectorize(i=16), profile).listing
+        converted = [i.name for i in listing.instructions if format in i.name]
+        assert sum("UNPACK" in name for name in converted) == unpacked and len(converted) == unpacked + packed

@@ -50,6 +50,13 @@ def test_types_of_pytorch(torch: Any, type: str) -> None:
     assert result.dtype == x.dtype and torch.equal(result, x)
 
 
+@pytest.mark.parametrize(("type", "of_torch"), [(tl.float8_e4m3, "float8_e4m3fn"), (tl.float8_e5m2, "float8_e5m2")], ids=str)
+def test_floats_of_8_bits_of_pytorch(torch: Any, type: tl.DType, of_torch: str) -> None:
+    x = torch.randint(0, 8, (4, 8), device="cuda").to(getattr(torch, of_torch))
+    result = tl.compile(copy(4, 8, type))(x)
+    assert result.dtype == x.dtype and torch.equal(result.float(), x.float())
+
+
 def test_parts_of_tensors(torch: Any) -> None:
     kernel, whole = tl.compile(copy(4, 8)), torch.rand(12, 8, device="cuda")
     assert torch.equal(kernel(whole[4:8]), whole[4:8])

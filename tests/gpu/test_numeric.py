@@ -116,7 +116,9 @@ def test_functions_keep_their_stated_error(type: str, lanes: int) -> None:
 # ---------------------------------------------------------------- arguments
 
 
-@pytest.mark.parametrize("dtype", [tl.float16, tl.bfloat16, tl.float64, tl.int8, tl.uint32, tl.int64, tl.bool])
+@pytest.mark.parametrize(
+    "dtype", [tl.float16, tl.bfloat16, tl.float8_e4m3, tl.float8_e5m2, tl.float64, tl.int8, tl.uint32, tl.int64, tl.bool]
+)
 def test_types(dtype: tl.DType) -> None:
     x = small(4, 8).astype(dtype.numpy)
     result = tl.compile(copy(4, 8, dtype))(x)

@@ -113,6 +113,18 @@ def floats(seed: int, size: int = 1024, type: str = "float32") -> Array:
         return x.astype(dt.dtype(type).numpy)
 
 
+def near_ties(t: DType) -> Array:
+    """Floats half-way between neighbouring numbers of a narrower type (of many, where it has very many), and the two beside each."""
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        codes = np.arange(1 << (t.bits - 1), dtype=f"uint{t.bits}").view(t.numpy).astype(np.float64)
+    numbers = codes[np.isfinite(codes)]
+    numbers = np.append(numbers, 2 * numbers[-1] - numbers[-2])  # from there on it is infinite, or NaN
+    chosen = np.unique(np.append(np.arange(0, len(numbers) - 1, max(1, len(numbers) // 2048)), len(numbers) - 2))
+    middle = ((numbers[chosen] + numbers[chosen + 1]) / 2).astype(np.float32)
+    around = np.concatenate([np.nextafter(middle, np.float32(-np.inf)), middle, np.nextafter(middle, np.float32(np.inf))])
+    return np.resize(np.concatenate([around, -around]), -(-len(around) // 8) * 16)
+
+
 def integers(seed: int, type: str, size: int = 1024) -> Array:
     """Numbers of the whole range, small ones, and the ends."""
     t = dt.dtype(type)

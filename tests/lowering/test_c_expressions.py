@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.lowering.c_family_cases import (
     floats,
     integers,
     loads,
+    near_ties,
     places,
     run,
     same,
@@ -83,7 +85,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("type", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("type", ["float32", "float64", "bfloat16", "float8_e4m3"])
 def test_operators_of_floats(type: str, lanes: int, emulated: Dialect | None) -> None:
     t, inputs = dt.dtype(type), {"a": floats(1, type=type), "b": floats(2, type=type)}
     x, y = loads(inputs, lanes)
@@ -119,7 +121,8 @@ def test_operators_of_integers(type: str, lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_casts(lanes: int) -> None:
-    types = ("bool", "int8", "uint8", "uint16", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
+    types = ("bool", "int8", "uint8", "uint16", "int32", "int64", "uint64", "float16", "bfloat16", "float32", "float64",
+             "float8_e4m3", "float8_e5m2")  # fmt: skip
     rng, inputs = np.random.default_rng(5), {}
     for source in types:
         type = dt.dtype(source)
@@ -144,39 +147,55 @@ def test_negative_numbers_are_cast_too() -> None:
         same(found["wrapped"], inputs["i"].astype(np.uint32))
 
 
-@pytest.mark.parametrize("type", ["float16", "bfloat16"])
-def test_16_bit_floats_that_are_gathered_are_not_converted(type: str) -> None:
+@pytest.mark.parametrize("type", ["float16", "bfloat16", "float8_e5m2"])
+def test_narrow_floats_that_are_gathered_are_not_converted(type: str) -> None:
     """Bits of NaN too: elements of several rows in one vector, where they exist."""
     t = dt.dtype(type)
     x, y, i = Buffer("x", t, (4, 64), "global", "input"), Buffer("y", t, (64, 4), "global", "output"), Var("thread", INDEX, 0, 63)
     column = Pack(tuple(Load(x, (index(row), i)) for row in range(4)))
     body = Store(y, (i, index(0)), Select(Binary("<", i, index(60)), column, Const(0.0, t)))
-    bits = np.random.default_rng(0).integers(0, 1 << 16, (4, 64), np.uint16)
+    kept = np.dtype(f"uint{t.bits}")
+    bits = np.random.default_rng(0).integers(0, 1 << t.bits, (4, 64), kept)
     arrays = {"x": bits.view(t.numpy), "y": np.zeros((64, 4), t.numpy)}
     source = run(Kernel("one", (1, 1, 1), 64, (x, y), body), arrays)
-    assert np.array_equal(arrays["y"].view(np.uint16), np.where(np.arange(64)[:, None] < 60, bits.T, 0))
+    assert np.array_equal(arrays["y"].view(kept), np.where(np.arange(64)[:, None] < 60, bits.T, 0))
     assert "float_to_" not in source
 
 
-@pytest.mark.parametrize("type", ["float16", "bfloat16"])
+@pytest.mark.parametrize("type", ["float16", "bfloat16", "float8_e4m3", "float8_e5m2"])
 @pytest.mark.parametrize("lanes", [1, 16])
-def test_every_16_bit_float_survives_both_ways(type: str, lanes: int) -> None:
-    every = np.arange(65536, dtype=np.uint16).view(dt.dtype(type).numpy)
+def test_every_narrow_float_survives_both_ways(type: str, lanes: int) -> None:
+    bits = dt.dtype(type).bits
+    every = np.arange(1 << bits, dtype=f"uint{bits}").view(dt.dtype(type).numpy)
     wide = elementwise(lambda v: Cast(v, dt.float32), {"x": every}, dt.float32, lanes)
     same(wide, every)
     back = elementwise(lambda v: Cast(v, dt.dtype(type)), {"x": wide}, dt.dtype(type), lanes)
     same(back, every)
 
 
-@pytest.mark.parametrize("type", ["float16", "bfloat16"])
-def test_rounding_to_16_bits_is_to_nearest_even(type: str) -> None:
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("type", ["float16", "bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_rounding_to_fewer_bits_is_to_nearest_even(type: str, lanes: int) -> None:
     t = dt.dtype(type)
     patterns = np.random.default_rng(2).integers(0, 2**32, 1 << 14, dtype=np.uint32)
-    ties = np.arange(1 << 14, dtype=np.uint32) * np.uint32(0x8000 if type == "bfloat16" else 0x1000) + np.uint32(0x38000000)
-    x = np.concatenate([patterns, ties]).view(np.float32)
-    found = elementwise(lambda v: Cast(v, t), {"x": x}, t, 16)
+    x = np.concatenate([patterns.view(np.float32), near_ties(t)])
+    found = elementwise(lambda v: Cast(v, t), {"x": x}, t, lanes)
     with np.errstate(all="ignore"):
         same(found, x.astype(t.numpy))
+
+
+@pytest.mark.parametrize("type", ["float8_e4m3", "float8_e5m2"])
+def test_devices_without_floats_of_8_bits_convert_them_in_software(type: str) -> None:
+    """What the CUDA text has for architectures below sm_89."""
+    if emulation.absent() is not None:
+        pytest.skip(str(emulation.absent()))
+    older = tuple((pattern, text.replace("__CUDA_ARCH__ >= 890", "0")) for pattern, text in cuda.DIALECT.headers)
+    assert older != cuda.DIALECT.headers
+    t, x = dt.dtype(type), near_ties(dt.dtype(type))
+    every = np.arange(256, dtype=np.uint8).view(t.numpy)
+    with emulating(dataclasses.replace(cuda.DIALECT, headers=older)), np.errstate(all="ignore"):
+        same(elementwise(lambda v: Cast(v, dt.float32), {"x": every}, dt.float32, 4), every)
+        same(elementwise(lambda v: Cast(v, t), {"x": x}, t, 4), x.astype(t.numpy))
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

@@ -23,7 +23,21 @@ from tilelang.lowering.targets.c_functions import ULPS
 
 
 @pytest.mark.parametrize(
-    "type", ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "uint32", "int64", "bool"]
+    "type",
+    [
+        "float32",
+        "float64",
+        "float16",
+        "bfloat16",
+        "float8_e4m3",
+        "float8_e5m2",
+        "int8",
+        "uint8",
+        "int32",
+        "uint32",
+        "int64",
+        "bool",
+    ],
 )
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int) -> None:

@@ -50,6 +50,13 @@ def test_bfloat16_by_dlpack() -> None:
     assert found.dtype.name == "bfloat16" and found.address == tensor.data_ptr() and found.shape == (2, 5)
 
 
+@pytest.mark.parametrize(("of_torch", "name"), [("float8_e4m3fn", "float8_e4m3fn"), ("float8_e5m2", "float8_e5m2")])
+def test_floats_of_8_bits_by_dlpack(of_torch: str, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.zeros((2, 5), dtype=getattr(torch, of_torch))
+    assert device_arrays._by_dlpack(tensor.__dlpack__(), type(tensor)).dtype.name == name
+
+
 @pytest.mark.parametrize("kind", [Exported, Interfaced])
 def test_only_rows_one_after_the_other_are_contiguous(kind: Any) -> None:
     array = np.zeros((4, 6), np.float32)

@@ -30,7 +30,7 @@ def value_of(expr: Expr, **inputs: Any) -> Any:
 # ---------------------------------------------------------------- whole kernels
 
 
-@pytest.mark.parametrize("type", [dt.float32, dt.float16, dt.bfloat16, dt.int8], ids=str)
+@pytest.mark.parametrize("type", [dt.float32, dt.float16, dt.bfloat16, dt.float8_e4m3, dt.int8], ids=str)
 def test_tiled_product_is_right_and_silent(type: dt.DType) -> None:
     arrays = matrices(24, type)
     report = run(tiled_product(24, 8, type=type), arrays)

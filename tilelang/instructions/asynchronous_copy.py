@@ -5,7 +5,7 @@ the source; the others become zero.
 Source: Parallel Thread Execution ISA 8.5, "cp.async", "cp.async.commit_group", "cp.async.wait_group".
 """
 
-from tilelang.dtype import DType, bfloat16, float16, float32, int8, int16, int32, uint8, uint16, uint32
+from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
 from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves, operand
 from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
@@ -55,7 +55,7 @@ def _copy(name: str, size: int, types: tuple[DType, ...]) -> Instruction:
     )
 
 
-_TWO, _FOUR, _ONE = (float16, bfloat16, int16, uint16), (float32, int32, uint32), (int8, uint8)
+_TWO, _FOUR, _ONE = (float16, bfloat16, int16, uint16), (float32, int32, uint32), (int8, uint8, float8_e4m3, float8_e5m2)
 cp_async_16, cp_async_8, cp_async_4 = (_copy(f"cp_async_{n}", n, _TWO) for n in (16, 8, 4))
 cp_async_16_of_4_bytes, cp_async_8_of_4_bytes, cp_async_4_of_4_bytes = (
     _copy(f"cp_async_{n}_of_4_bytes", n, _FOUR) for n in (16, 8, 4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilelang import reference
+from tilelang.bound import rounding
 from tilelang.combiners import SHIPPED
 from tilelang.computation import Computation
 from tilelang.machine import Profile
@@ -89,8 +90,7 @@ def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arr
         if data == "zero" and t.range is None:
             array[...] = 0
         elif t.dtype.is_float and data in ("special", "infinite", "denormal") and array.size:
-            info = t.dtype.numpy
-            tiny = float(np.finfo(info).smallest_subnormal) if info.kind == "f" else 1e-39
+            tiny = rounding(t.dtype).tiny
             values = {"special": (np.nan,), "infinite": (np.inf, -np.inf), "denormal": (tiny, -3 * tiny, 0.0)}[data]
             flat = array.reshape(-1)
             for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):

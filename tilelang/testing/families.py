@@ -17,8 +17,8 @@ from tilelang.computation import Computation, Tensor, as_computation, axes, comp
 from tilelang.expr import Axis, Expr
 from tilelang.testing.choice import Source
 
-FLOATS = ("float32", "float64", "float16", "bfloat16")
-TYPES = ("float32", "float32", "int32", "float64", "float16", "bfloat16", "int8", "int64", "uint8", "int16", "uint32")
+FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")
+TYPES = (*FLOATS, "float32", "int32", "int8", "int64", "uint8", "int16", "uint32")
 EXTENTS = (4, 8, 16, 5, 7, 13, 3, 2, 1, 11, 17, 0)
 
 

@@ -93,6 +93,19 @@ static inline T __ldg(const T* pointer) {
 }
 
 namespace emulated {
+// The nearest float of 8 bits, ties to even; the greatest number for all that is beyond. MANTISSA: its bits; LEAST: the exponent of the
+// smallest normal number.
+template <int MANTISSA, int LEAST>
+unsigned char saturated(float x, double greatest, unsigned char not_a_number) {
+    if (x != x) return not_a_number;
+    double size = fabs(double(x));
+    if (size > greatest) size = greatest;  // nothing between it and the next is nearer to something smaller
+    int exponent = LEAST;
+    while (size >= ldexp(1.0, exponent + 1)) ++exponent;
+    const int whole = int(rint(ldexp(size, MANTISSA - exponent)));  // with the hidden bit, which carries into the exponent
+    return (unsigned char)((whole + ((exponent - LEAST) << MANTISSA)) | (__float_as_uint(x) >> 31) << 7);
+}
+
 template <class T, T... I>
 struct Numbers {};
 

@@ -10,6 +10,16 @@ static inline unsigned short float_to_bfloat16(float x) {  // to nearest, ties t
 static inline unsigned pair_to_bfloat16(float low, float high) {
     return float_to_bfloat16(low) | unsigned(float_to_bfloat16(high)) << 16;
 }
+static inline unsigned short saturated_float8_e4m3(float low, float high) {
+    return emulated::saturated<3, -6>(low, 448, 0x7f) | emulated::saturated<3, -6>(high, 448, 0x7f) << 8;
+}
+static inline unsigned short saturated_float8_e5m2(float low, float high) {
+    return emulated::saturated<2, -14>(low, 57344, 0x7f) | emulated::saturated<2, -14>(high, 57344, 0x7f) << 8;
+}
+static inline unsigned halves_of_float8_e4m3(unsigned short pair) {
+    return float_to_float16(emulated::E4m3::of(pair & 255)) | unsigned(float_to_float16(emulated::E4m3::of(pair >> 8))) << 16;
+}
+static inline unsigned halves_of_float8_e5m2(unsigned short pair) { return (pair & 255u) << 8 | (pair >> 8) << 24; }
 static inline float maximum(float a, float b) { return a != a || b != b ? __builtin_nanf("") : a < b ? b : a; }
 static inline float minimum(float a, float b) { return a != a || b != b ? __builtin_nanf("") : b < a ? b : a; }
 template <class P, class V>
