@@ -70,11 +70,12 @@ class If(Stmt):
 
 @node
 class Let(Stmt):
-    """A constant scalar name, visible in the rest of the Seq it stands in."""
+    """A constant scalar name, visible in the rest of the Seq it stands in. alike: the same in all threads that run in lockstep."""
 
     var: Var
     value: Expr
     span: Span | None = None
+    alike: bool = False
 
 
 @node

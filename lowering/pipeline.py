@@ -15,6 +15,7 @@ from tilelang.computation import Computation
 from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
+from tilelang.lowering.passes.alike import name_alike
 from tilelang.lowering.passes.apart import keep_apart
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
@@ -25,6 +26,7 @@ from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.passes.loop_ends import end_loops
 from tilelang.lowering.passes.meeting import meet_always
+from tilelang.lowering.passes.outwards import move_conditions_out
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
@@ -40,6 +42,7 @@ Pass = Callable[[ir.Kernel], ir.Kernel]
 def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order."""
     capacity = profile.memory("shared").capacity_bytes
+    lockstep = max((level.threads or 1 for level in profile.levels if level.lockstep), default=1)
     return (
         ("groups", close_groups),
         ("flight", keep_in_flight),
@@ -48,11 +51,13 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
         ("fences", publish_shared),
+        ("outwards", move_conditions_out),
         *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
         *((("apart", keep_apart),) if profile.can("barriers_implied") else ()),
+        ("alike", lambda kernel: name_alike(kernel, lockstep)),
         ("promote", promote),
     )
 

@@ -136,8 +136,8 @@ def _statement(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
 def _simple(stmt: ir.Stmt) -> str:
     """A statement without statements inside."""
     match stmt:
-        case ir.Let(var, value):
-            return f"let {var.name}: {var.type} = {expression_text(value)}"
+        case ir.Let(var, value, alike=alike):
+            return f"let {'alike ' * alike}{var.name}: {var.type} = {expression_text(value)}"
         case ir.Store(buffer, indices, value, count, streaming, behind=behind):
             word = "stream " * streaming + f"behind {behind} " * (behind > 0)
             text = _typed(value) if isinstance(value, Const) else expression_text(value)

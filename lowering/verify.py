@@ -154,9 +154,8 @@ class _KernelCheck:
                 self.need(known, f"a barrier orders shared and global, not {memory}")
                 self.need(uniform or self.threads == 1, "a barrier where not all threads of the block need come")
             case ir.Await(index=number, parity=parity):
-                self.need(
-                    uniform and not self.diverges(number, scope) and not self.diverges(parity, scope), "threads await apart"
-                )
+                apart = self.diverges(number, scope) or self.diverges(parity, scope)
+                self.need(not apart, "threads await different phases")
                 self.simple(stmt, scope)
             case _:
                 self.simple(stmt, scope)

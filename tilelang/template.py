@@ -22,23 +22,25 @@ _BEFORE_BRACKET = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
-_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|map|coordinates|words))?")
+_PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|base|chunks|map|coordinates|words))?")
 
 
 class OperandText:
     """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address. In registers also words: the
     32-bit registers that its slots fill, by commas, where they are narrower than that and fill them.
 
-    Of an operand that is named by a descriptor, also: swizzle, the bytes of its rows whose chunks are exchanged (0: none); in global
-    memory map, a pointer to its tensor map, and coordinates, of its first element, those of the last dimension first.
+    Of an operand that is named by a descriptor, also: swizzle, the bytes of its rows whose chunks are exchanged (0: none); in shared
+    memory base, where its buffer begins, and chunks, how many of 16 bytes lie before it there; in global memory map, a pointer to its
+    tensor map, and coordinates, of its first element, those of the last dimension first.
     """
 
     def __init__(
         self, whole: str, slots: tuple[str, ...] = (), address: str = "", swizzle: str = "", map: str = "", coordinates: str = "",
-        words: tuple[str, ...] = (),
+        words: tuple[str, ...] = (), base: str = "", chunks: str = "",
     ) -> None:  # fmt: skip
         self.whole, self.slots, self.address = whole, slots, address
         self.swizzle, self.map, self.coordinates, self.words = swizzle, map, coordinates, ", ".join(words)
+        self.base, self.chunks = base, chunks
 
     def __str__(self) -> str:
         return self.whole
@@ -105,7 +107,7 @@ def fault_of_template(
                 f"its {dialect} text has {{{field}}}",
                 f"the slots of {found.name} do not fill registers of 32 bits that a lane has",
             )
-        if match["part"] in ("swizzle", "map", "coordinates") and held is not None:
+        if match["part"] in ("swizzle", "base", "chunks", "map", "coordinates") and held is not None:
             return f"its {dialect} text has {{{field}}}", f"lanes hold {found.name}; only an operand without a fragment has that"
         seen.add(found.name)
     for name in operands:

@@ -281,10 +281,14 @@ class RoleLoads(Part):
                 bytes += elements * box.buffer.dtype.bytes
             moves.append(ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span)) if self.completes_later(step) else move)
         self.signal = None
-        announced = [ir.If(self.build.thread < 1, ir.Arrive(signals.full, slot, 1, bytes, span), None, span)] if bytes else []
-        by_hand = [] if all(map(_by_bytes, loads)) else [ir.Arrive(signals.full, slot, self._together(self._role), 0, span)]
         rest = self.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
-        return ir.seq(ir.Await(signals.empty, slot, simplify(1 - use), span), *announced, *moves, *by_hand, rest)
+        emptied = ir.Await(signals.empty, slot, simplify(1 - use), span)
+        announced = ir.Arrive(signals.full, slot, 1, bytes, span) if bytes else None
+        one = self.build.thread < 1
+        if all(map(_by_bytes, loads)):
+            return ir.joined(ir.If(one, ir.seq(emptied, announced), None, span), *moves, rest)
+        by_hand = ir.Arrive(signals.full, slot, self._together(self._role), 0, span)
+        return ir.seq(emptied, announced and ir.If(one, announced, None, span), *moves, by_hand, rest)
 
     def _slot_of(self, frame: Frame, k: int, step: Place, slot: Expr, moved: bool = False) -> tuple[Residence, ir.Stmt, int]:
         """Where the readers of a load find it, the move that fills it, and how many elements that brings."""

@@ -41,7 +41,8 @@ class RoleTexts:
     meet: a barrier of {threads} threads, numbered {number} from 1. registers: gives each thread of a role {registers} of them, in a
     block of {threads}. init: gives a {barrier} (a pointer) phases of {arrivals} arrivals; init_done: after the last of them. arrive:
     one arrival, announcing {bytes} where it is arrive_bytes; wait: until the phase of {parity} has ended. together: lets neighbouring
-    threads of a warp meet.
+    threads of a warp meet. elected: a condition that holds in one thread of the first of a role's warps, all of whose threads ask with
+    their {thread}.
     """
 
     barrier: str
@@ -53,6 +54,7 @@ class RoleTexts:
     arrive_bytes: str
     wait: str
     together: str
+    elected: str
     definitions: tuple[str, ...] = ()
 
 
@@ -96,8 +98,8 @@ class Dialect:
     one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers: what stands
     before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with
     {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
-    once). roles: how it writes roles of units (None: it has none). tensor_map: the declaration of a kernel argument {name} that is
-    one.
+    once). alike: an index of one {value} in all threads that run in lockstep. roles: how it writes roles of units (None: it has
+    none). tensor_map: the declaration of a kernel argument {name} that is one.
     """
 
     name: str
@@ -133,6 +135,7 @@ class Dialect:
     copy_first: str = ""
     commit: str = ""
     wait: str = ""
+    alike: str = "{value}"
 
     def vector_of(self, type: str, items: Sequence[str]) -> str:
         """A vector of one item for every lane, or of an item in each; a primary expression but for the cast that it may begin with."""

@@ -33,6 +33,7 @@ from tilelang.lowering.ir import (
     Store,
     Wait,
 )
+from tilelang.lowering.passes.divergence import diverges
 from tilelang.lowering.targets.c_dialect import (
     Dialect,
     memory_bytes,
@@ -159,6 +160,8 @@ class _KernelEmitter(Stores, Instructions):
         self.printed: dict[int, tuple[int, int]] = {}  # statement -> the entries of `lines` that it printed
         self.head = ""  # what stands in front of `lines`
         self.role_writer: RoleWriter | None = None
+        self.differing: set[Var] = set()  # the names of values that threads may see differently
+        self.apart = 0  # how many of the conditions and loops around hold threads that others leave
 
     # ------------------------------------------------------------ the function
 
@@ -284,6 +287,9 @@ class _KernelEmitter(Stores, Instructions):
         self._statement(stmt, nested)
         self.printed[number] = first, len(self.lines)
 
+    def _unbraced(self, stmt: Stmt) -> None:
+        self.statement(stmt, nested=False)
+
     def _statement(self, stmt: Stmt, nested: bool) -> None:
         declared = self.places.at.get(self.number, ())
         self.number += 1
@@ -298,16 +304,13 @@ class _KernelEmitter(Stores, Instructions):
                         self.statement(s)
             case For():
                 self._loop(stmt)
-            case If(condition, then, otherwise):
-                self.braces(f"if ({self.expressions.condition(condition)})", then)
-                if otherwise is not None:
-                    self.lines[-1] += " else {"
-                    self.depth += 1
-                    self.block(otherwise)
-                    self.depth -= 1
-                    self.put("}")
-            case Let(var, value):
+            case If():
+                self._branches(stmt)
+            case Let(var, value, alike=alike):
+                if self._differs(value) and not alike:
+                    self.differing.add(var)
                 text = self.expressions.index(value) if self._is_index(var, value) else self.expressions.broadcast(value, 1)
+                text = self.dialect.alike.format(value=text) if alike else text
                 type = self.expressions.index_type if self._is_index(var, value) else value_type(var.type)
                 self.put(f"const {type} {self.bind(var, type)} = {text};")
             case Store():
@@ -330,6 +333,24 @@ class _KernelEmitter(Stores, Instructions):
                 self._roles().write(stmt)
             case _:
                 raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")
+
+    def _branches(self, stmt: If) -> None:
+        """A condition and what stands under it."""
+        elected = self.role_writer.elected(stmt) if self.role_writer is not None and not self.apart else None
+        differs = self._differs(stmt.condition)
+        self.apart += differs
+        self.braces(f"if ({elected or self.expressions.condition(stmt.condition)})", stmt.then)
+        if stmt.otherwise is not None:
+            self.lines[-1] += " else {"
+            self.depth += 1
+            self.block(stmt.otherwise)
+            self.depth -= 1
+            self.put("}")
+        self.apart -= differs
+
+    def _differs(self, e: Expr) -> bool:
+        """Whether threads may see different values."""
+        return diverges(e) or not self.differing.isdisjoint(free(e))
 
     def bind(self, var: Var, type: str) -> str:
         """A C name for a variable, until its block ends."""
@@ -365,6 +386,8 @@ class _KernelEmitter(Stores, Instructions):
         extent = x.index(loop.extent, 9)
         saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
         name = self.bind(loop.var, x.index_type)
+        differs = self._differs(loop.extent)
+        self.apart += differs
         if loop.kind == "do":
             self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, for it is declared outside the braces
             self.put_if(pragma)
@@ -373,6 +396,7 @@ class _KernelEmitter(Stores, Instructions):
             self.put_if(pragma)
             self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
             self.names.release([name])
+        self.apart -= differs
         _restore(x.names, loop.var, saved[0])
         _restore(x.names, loop.var.name, saved[1])
         _restore(x.types, loop.var, saved[2])
@@ -394,7 +418,7 @@ class _KernelEmitter(Stores, Instructions):
         """What writes the statements that only kernels with roles have. Raises DeviceError where the dialect has none."""
         if self.role_writer is None:
             texts = texts_of(self.dialect.roles, self.dialect.name)
-            self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self.statement, self.braces, self.bind)
+            self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self._unbraced, self.braces, self.bind)
         return self.role_writer
 
 

@@ -17,6 +17,8 @@ from tilelang.lowering.targets.c_names import Names
 from tilelang.simplify import simplify
 from tilelang.template import OperandText
 
+CHUNK_BYTES = 16  # what descriptors count addresses in
+
 
 class Instructions:
     """Prints the instructions of one kernel."""
@@ -68,7 +70,8 @@ class Instructions:
         first: tuple[Any, ...] = tuple(simplify(substitute(i, start)) for i in indices)
         pointer, swizzle = f"({x.pointer(buffer, first)})", str(region.swizzle_bytes)
         if buffer.memory != "global":
-            return OperandText(pointer, (), pointer, swizzle)
+            chunks = x.chunks(buffer, first, CHUNK_BYTES)
+            return OperandText(pointer, (), pointer, swizzle, base=x.names[buffer], chunks=chunks)
         map = box_map(stmt)
         assert map is not None
         coordinates = ", ".join(x.index(i) for i in reversed(first))

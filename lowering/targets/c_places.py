@@ -185,6 +185,14 @@ class Places:
             offset = f"({offset})"
         return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
 
+    def chunks(self, buffer: Buffer, indices: tuple[Expr, ...], chunk_bytes: int) -> str:
+        """How many chunks of so many bytes lie between a buffer's beginning and an element, with which one begins."""
+        size = memory_bytes(buffer.dtype)
+        terms, constant = weighted_sum(indices, buffer.strides)
+        if any(c * size % chunk_bytes for c in (constant, *(c for _, c in terms))):
+            return f"({self.offset(buffer, indices)}) * {size} / {chunk_bytes}"
+        return self._sum((tuple((e, c * size // chunk_bytes) for e, c in terms), constant * size // chunk_bytes), ANY)
+
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         return f"{self.names[buffer]}[{self.offset(buffer, indices)}]"
 

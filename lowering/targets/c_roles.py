@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilelang.errors import DeviceError
-from tilelang.expr import Expr, index
+from tilelang.expr import Binary, Const, Expr, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_dialect import RoleTexts
 from tilelang.lowering.targets.c_expressions import Expressions
@@ -70,12 +70,30 @@ class RoleWriter:
             text = f"if ({self.expressions.names[ir.THREAD.name]} % {together} == 0) {text}"
         self._put(text)
 
+    def elected(self, stmt: ir.If) -> str | None:
+        """The condition of what the first thread of a role does, where it may as well be another: nothing in there asks which it is."""
+        if self._role is None or stmt.otherwise is not None or not _is_first(stmt.condition):
+            return None
+        inside = list(ir.statements(stmt.then))
+        asking = any(v.name == ir.THREAD.name for s in inside for e in ir.expressions(s) for v in free(e))
+        meeting = any(isinstance(s, ir.Barrier) or isinstance(s, ir.Arrive) and s.together > 1 for s in inside)
+        return None if asking or meeting else self.texts.elected.format(thread=self.expressions.names[ir.THREAD.name])
+
     def barrier(self) -> str | None:
         """The barrier of the role that is being written; None: there is none, and all threads meet."""
         if self._role is None:
             return None
         number, role = self._role
         return self.texts.meet.format(number=number, threads=role.threads)
+
+
+def _is_first(condition: Expr) -> bool:
+    """Whether a condition holds in the first of the threads alone."""
+    match condition:
+        case Binary("<", Var() as thread, Const(value=1)):
+            return thread.name == ir.THREAD.name
+        case _:
+            return False
 
 
 def texts_of(roles: RoleTexts | None, dialect: str) -> RoleTexts:

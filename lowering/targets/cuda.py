@@ -144,6 +144,14 @@ _PREFETCH = f"""
 }}
 """
 
+_ALIKE = f"""
+{cpp.INLINE} int alike_in_warp(int x) {{  // one value in all threads of a warp, which the compiler then knows
+    int first;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(first) : "r"(x));
+    return first;
+}}
+"""
+
 # To shared memory, 4, 8 or 16 bytes; the first `existing` of them, and zeros behind. At once on devices without such copies.
 _ASYNC_COPY = f"""
 #if __CUDA_ARCH__ >= 800
@@ -192,6 +200,7 @@ _FUNCTIONS = (
     (r"\brounded_product\(", _ROUNDED_PRODUCT),
     (r"\bstore_streaming\(", _STORE_STREAMING),
     (r"\bprefetch_l2\(", _PREFETCH),
+    (r"\balike_in_warp\(", _ALIKE),
     *(
         (rf"\basync_copy_(?:first_)?{n}\(", _ASYNC_COPY.replace("$1", n).replace("$2", by))
         for n, by in (("4", "ca"), ("8", "ca"), ("16", "cg"))
@@ -201,7 +210,8 @@ _FUNCTIONS = (
 
 _RESERVED = frozenset(
     """rounded_product async_copy_4 async_copy_8 async_copy_16 async_copy_first_4 async_copy_first_8 async_copy_first_16 async_commit
-    async_wait halves_of_float8_e4m3 saturated_float8_e4m3 halves_of_float8_e5m2 saturated_float8_e5m2 uint3 cudaError_t""".split()
+    async_wait halves_of_float8_e4m3 saturated_float8_e4m3 halves_of_float8_e5m2 saturated_float8_e5m2 alike_in_warp
+    uint3 cudaError_t""".split()
 )
 
 DIALECT = Dialect(
@@ -233,6 +243,7 @@ DIALECT = Dialect(
     copy_first="async_copy_first_{bytes}({target}, {source}, {existing});",
     commit="async_commit();",
     wait="async_wait<{pending}>();",
+    alike="alike_in_warp({value})",
     roles=ROLES,
     cluster="__cluster_dims__({blocks}, 1, 1) ",
     tensor_map="const __grid_constant__ TensorMap {name}",

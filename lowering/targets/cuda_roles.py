@@ -27,6 +27,21 @@ template <int REGISTERS, int THREADS>
 }}
 """
 
+ELECTED = f"""
+{FUNCTION} bool role_elected(int thread) {{  // in one thread of the first warp, of which the compiler then knows that it is alone
+#if __CUDA_ARCH__ >= 900
+    int warp;
+    asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(warp) : "r"(thread / 32));
+    if (warp != 0) return false;
+    unsigned elected;
+    asm volatile("{{\\n.reg .pred one;\\nelect.sync _|one, 0xffffffff;\\nselp.u32 %0, 1, 0, one;\\n}}" : "=r"(elected));
+    return elected;
+#else
+    return thread == 0;
+#endif
+}}
+"""
+
 ROLES = RoleTexts(
     barrier="(unsigned long long*)({pointer})",
     meet="role_meet({number}, {threads});",
@@ -37,5 +52,6 @@ ROLES = RoleTexts(
     arrive_bytes="barrier_arrive_expecting({barrier}, {bytes});",
     wait="barrier_wait({barrier}, {parity});",
     together="__syncwarp();",
-    definitions=(SHARED_ADDRESS, BARRIERS, MEETING, REGISTERS),
+    elected="role_elected({thread})",
+    definitions=(SHARED_ADDRESS, BARRIERS, MEETING, REGISTERS, ELECTED),
 )

@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(128) product(
         barrier_wait(full + slot, round / 2 % 2);
         wgmma_fence();
         for (int k = 0; k < 64; k += 16)
-            wgmma_m64n64k16<128, 128>(ACCUMULATORS, a[slot] + k, b[slot] + k);
+            wgmma_m64n64k16<128, 128>(ACCUMULATORS, a[slot], k / 8, b[slot], k / 8);
         wgmma_commit();
         wgmma_wait<0>();
         __syncthreads();
@@ -100,7 +100,7 @@ def test_a_product_by_warpgroups_and_tensor_copies(turns: str | int, copier: int
         ("2 * 64 * 64 * 2", "64 * 64 * 2"),  # the second copy is not waited for
         ("round / 2 % 2)", "round % 2)"),  # of another phase
         ("wgmma_wait<0>();", "wgmma_wait<1>();"),  # the last group is still under way
-        ("a[slot] + k, b", "a[slot] + k / 2, b"),  # a wrong place along k
+        ("a[slot], k / 8, b", "a[slot], k / 16, b"),  # a wrong place along k
         ("eight_rows = 8 * SWIZZLE / 16", "eight_rows = 4 * SWIZZLE / 16"),  # groups of rows too near
         ("kind = SWIZZLE == 128 ? 1", "kind = SWIZZLE == 128 ? 2"),  # another swizzle than the copy's
         ("+ 2 * (thread % 4) + i % 2] = d[i]", "+ 2 * (thread % 4) + 1 - i % 2] = d[i]"),  # a wrong lane map
@@ -134,7 +134,7 @@ def test_a_box_in_another_swizzle_is_seen() -> None:
         ("barrier_init_fence();", "", "with no fence since it was made"),
         ("tensor_store_wait<0>();", "", "ends before its copies from shared memory have been waited for"),
         ("wgmma_m64n64k16<128, 128>(", "if (thread < 96) wgmma_m64n64k16<128, 128>(", "wgmma_m64n64k16"),
-        ("a[slot] + k, b", "a[slot] + k + thread / 32 * 512, b", "its lanes have different descriptors"),
+        ("a[slot], k / 8, b", "a[slot], k / 8 + thread / 32 * 64, b", "its lanes have different descriptors"),
     ],
 )
 def test_a_fault_of_the_protocol_is_told(old: str, new: str, message: str) -> None:

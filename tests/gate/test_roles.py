@@ -19,7 +19,13 @@ def test_the_hopper_product_of_the_examples() -> None:
     loop = code.listing.main_loop("HGMMA")
     assert loop.count("HGMMA") == loop.count("HGMMA.64x256x16.F32.BF16") >= 4 and loop.count("HGMMA") % 4 == 0
     assert multiply_adds(loop) == 0 and loop.count("STL", "LDL") == 0
-    assert code.listing.count("UTMALDG.2D") == 2 * code.listing.main_loop("UTMALDG").count("UTMALDG.2D") / 2 > 0
+    assert len(loop.instructions) <= 14 * loop.count("HGMMA"), "two additions a descriptor, and what each round of four asks for"
+    assert loop.count("R2UR", "SHFL") == 0, "descriptors are made once for a warp, and in no thread's registers"
+    waits = [i.operands for i in code.listing.instructions if i.name == "WARPGROUP.DEPBAR.LE"]
+    assert sorted({w[-1] for w in waits}) == ["0", "1"], "a group is in flight in the loop, none behind it"
+    producer = code.listing.main_loop("UTMALDG")
+    assert producer.count("UTMALDG.2D") % 2 == 0 and len(producer.instructions) <= 13 * producer.count("UTMALDG.2D")
+    assert code.listing.count("ELECT") == 5 and producer.count("ELECT", "BRA.U.ANY") == 0, "one thread copies, known to be alone"
     assert code.listing.count("UTMASTG.2D") == 4
     assert code.listing.count("USETMAXREG") == 2
     assert code.listing.count("STG") == 0, "all results leave by boxes"

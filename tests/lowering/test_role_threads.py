@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tests.lowering.role_kernels import LANES, Pipeline
-from tests.lowering.small_kernels import ORDERS, kinds
+from tests.lowering.small_kernels import ORDERS, THREAD, array, kinds, program
+from tilelang import dtype as dt
 from tilelang.errors import DeviceError
+from tilelang.expr import Expr, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.printer import to_text
@@ -162,7 +164,7 @@ def test_threads_of_a_role_meet_among_themselves() -> None:
 TEXTS = RoleTexts(
     barrier="{pointer}", meet="meet({number}, {threads});", registers="registers({registers}, {threads});",
     init="init({barrier}, {arrivals});", init_done="init_done();", arrive="arrive({barrier});",
-    arrive_bytes="arrive({barrier}, {bytes});", wait="wait({barrier}, {parity});", together="warp();",
+    arrive_bytes="arrive({barrier}, {bytes});", wait="wait({barrier}, {parity});", together="warp();", elected="elected({thread})",
 )  # fmt: skip
 
 
@@ -198,6 +200,28 @@ def test_roles_are_branches_that_count_their_threads() -> None:
         "}",
         "}",
     ]
+
+
+def elected(then: ir.Stmt, *around: Expr) -> bool:
+    """Whether a dialect lets one thread of the first warp do what the first thread of a role is to do."""
+    body: ir.Stmt = ir.If(THREAD < 1, then)
+    for condition in around:
+        body = ir.If(condition, body)
+    made = program(ir.Roles((ir.Role("only", 0, 64, body),)), array("out", 64, role="output"), threads=64)
+    return "if (elected(thread))" in c_family.emit(made, dataclasses.replace(opencl.DIALECT, roles=TEXTS))
+
+
+def test_any_thread_of_the_first_warp_may_be_the_first() -> None:
+    """Where whole warps come, and nothing asks which thread it is."""
+    out = array("out", 64, role="output")
+
+    def stored(i: Expr) -> ir.Stmt:
+        return ir.Store(out, (i,), const(1.0, dt.float32))
+
+    assert elected(stored(index(5)))
+    assert elected(stored(index(5)), ir.BLOCK[0] < 3)
+    assert not elected(stored(THREAD))
+    assert not elected(stored(index(5)), THREAD % 2 < 1), "half of a warp would wait for the other"
 
 
 def test_a_dialect_without_roles_says_so() -> None:

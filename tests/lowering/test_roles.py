@@ -124,9 +124,9 @@ def test_boxes_announce_their_bytes_and_products_stand_in_groups() -> None:
     (kernel,) = lowered(by_boxes(linear(128, 64, 192), 64, None, back="whole"), "hopper").kernels
     producer, consumer = kernel.roles
     assert to_text(producer.body).splitlines() == [
-        "for k_2 in 0..3:",
-        "  await A_B_empty[k_2] phase 1",
-        "  if thread < 1:",
+        "if thread < 1:",
+        "  for k_2 in 0..3:",
+        "    await A_B_empty[k_2] phase 1",
         "    arrive A_B_full[k_2] and await 24576 bytes",
         "    do tma_load_2d(D=A_shared[k_2, D_r_1, D_c_1 // 8 ^ D_r_1 % 8, D_c_1 % 8], S=A[S_r_1, k_2 * 64 + S_c_1]) to A_B_full[k_2]",
         "    do tma_load_2d(D=B_shared[k_2, D_r_2, D_c_2 // 8 ^ D_r_2 % 8, D_c_2 % 8],"
@@ -134,7 +134,7 @@ def test_boxes_announce_their_bytes_and_products_stand_in_groups() -> None:
     ]
     lines = to_text(consumer.body).splitlines()
     start = lines.index("for k in 0..3:")
-    product = "A=A_shared[k, thread // 128 * 64 + A_m, k_1 * 2 + A_k // 8 ^ A_m % 8, A_k % 8]"
+    product = "A=A_shared[k, unit * 64 + A_m, k_1 * 2 + A_k // 8 ^ A_m % 8, A_k % 8]"
     assert lines[start + 1 : start + 8] == [
         "  await A_B_full[k] phase 0",
         "  fence register for wgmma",

@@ -16,10 +16,10 @@ SWIZZLES = tuple(Layout(swizzle_bytes=width) for width in (32, 64, 128))  # rows
 
 DESCRIPTOR = f"""
 template <int SWIZZLE>
-{FUNCTION} unsigned long long matrix_descriptor(const void* matrix) {{  // rows of SWIZZLE bytes along k
-    constexpr unsigned long long kind = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : 3;
-    constexpr unsigned long long eight_rows = 8 * SWIZZLE / 16;
-    return kind << 62 | eight_rows << 32 | 1ull << 16 | (shared_address(matrix) & 0x3ffff) >> 4;
+{FUNCTION} unsigned long long matrix_descriptor(const void* buffer, int chunks) {{  // rows of SWIZZLE bytes along k
+    constexpr unsigned kind = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : 3, eight_rows = 8 * SWIZZLE / 16;
+    const unsigned start = 1u << 16 | shared_address(buffer) >> 4;  // the same for the whole buffer
+    return (unsigned long long)(kind << 30 | eight_rows) << 32 | (start + chunks);
 }}
 """
 
@@ -41,13 +41,13 @@ template <int PENDING>
 
 
 def _wrapper(name: str, columns: int, short: str) -> str:
-    """The C function around one product: C slot by slot by reference, A and B by the addresses of their first elements."""
+    """The C function around one product: C slot by slot by reference, A and B by their buffers and how many chunks lie before them."""
     c = slots("c", columns // 2, float32)
     mnemonic = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{short}.{short}"
     return f"""
 template <int SWIZZLE_A, int SWIZZLE_B>
 {FUNCTION} void {name}({c.by_reference},
-    const void* a, const void* b) {{
+    const void* a, int before_a, const void* b, int before_b) {{
     asm volatile(
         "{{\\n"
         ".reg .pred accumulate;\\n"
@@ -56,7 +56,7 @@ template <int SWIZZLE_A, int SWIZZLE_B>
         "{numbered(0, c.count)}, %{c.count}, %{c.count + 1}, accumulate, 1, 1, 0, 0;\\n"
         "}}"
         : {listed("+f", c.names)}
-        : "l"(matrix_descriptor<SWIZZLE_A>(a)), "l"(matrix_descriptor<SWIZZLE_B>(b)));
+        : "l"(matrix_descriptor<SWIZZLE_A>(a, before_a)), "l"(matrix_descriptor<SWIZZLE_B>(b, before_b)));
 }}
 """
 
@@ -92,7 +92,10 @@ def _m64k16(columns: int, type: DType) -> Instruction:
         completes=IN_ORDER_GROUP,
         error_ulps=1,  # sums are truncated, not rounded
         needs=("wgmma",),
-        template={"cuda": f"{name}<{{A.swizzle}}, {{B.swizzle}}>({places('C', columns // 2)}, {{A.address}}, {{B.address}});"},
+        template={
+            "cuda": f"{name}<{{A.swizzle}}, {{B.swizzle}}>({places('C', columns // 2)},"
+            " {A.base}, {A.chunks}, {B.base}, {B.chunks});"
+        },
         definitions={
             "cuda": (SHARED_ADDRESS, DESCRIPTOR, GROUPS, _wrapper(name, columns, "bf16" if type == bfloat16 else "f16"))
         },

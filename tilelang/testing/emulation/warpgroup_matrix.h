@@ -95,18 +95,21 @@ template <uint32_t SLOTS>
 struct ProductArguments {
     float* c[SLOTS];
     const void* factors[2];
+    int before[2];
     uint32_t count = 0, given = 0;
     void take(float& slot) { c[count++] = &slot; }
-    void take(const void* factor) { factors[given++] = factor; }
+    void take(const void* factor) { factors[given] = factor; }
+    void take(int chunks) { before[given++] = chunks; }
 };
 
-// The arguments of a wrapper: the accumulators, then where the factors begin; `describe` makes their descriptors.
+// The arguments of a wrapper: the accumulators, then the factors' buffers and what lies before them there; `describe` makes descriptors.
 template <class E, class A, class B, class... T>
 void warpgroup_product_of(const char* name, A describe_a, B describe_b, T&&... given) {
-    constexpr uint32_t SLOTS = sizeof...(given) - 2;
+    constexpr uint32_t SLOTS = sizeof...(given) - 4;
     ProductArguments<SLOTS> arguments;
     (arguments.take(given), ...);
-    warpgroup_product<E, SLOTS>(name, arguments.c, describe_a(arguments.factors[0]), describe_b(arguments.factors[1]));
+    warpgroup_product<E, SLOTS>(name, arguments.c, describe_a(arguments.factors[0], arguments.before[0]),
+                                describe_b(arguments.factors[1], arguments.before[1]));
 }
 
 }  // namespace emulated

@@ -2,5 +2,7 @@
 
 static inline void role_meet(int number, int threads) { emulated::meet(emulated::barriers[number], threads, "role_meet()"); }
 
+static inline bool role_elected(int thread) { return thread == 0; }
+
 template <int REGISTERS, int THREADS>
 static inline void role_registers() {}
