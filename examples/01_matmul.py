@@ -22,14 +22,14 @@ def matmul(M: int, N: int, K: int, dtype: tl.DType = tl.float32) -> tl.Tensor:
     return tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
 
 
-def linear(M: int, N: int, K: int) -> tl.Tensor:
-    """A layer in bfloat16: gelu(A B^T + bias), accumulated in float32."""
+def linear(M: int, N: int, K: int, dtype: tl.DType = tl.bfloat16) -> tl.Tensor:
+    """A layer in 16 bits: gelu(A B^T + bias), accumulated in float32."""
     m, n, k = tl.axes(m=M, n=N, k=K)
-    A = tl.input("A", tl.bfloat16, m, k)
-    B = tl.input("B", tl.bfloat16, n, k)
+    A = tl.input("A", dtype, m, k)
+    B = tl.input("B", dtype, n, k)
     bias = tl.input("bias", tl.float32, n)
     acc = tl.define("acc", tl.sum(tl.cast(A[m, k], tl.float32) * tl.cast(B[n, k], tl.float32), over=k), m, n)
-    return tl.define("Y", tl.cast(tl.gelu(acc[m, n] + bias[n]), tl.bfloat16), m, n)
+    return tl.define("Y", tl.cast(tl.gelu(acc[m, n] + bias[n]), dtype), m, n)
 
 
 def gemm_cpu(c: tl.Tensor, m: int = 336, n: int = 384, k: int = 256, rows: int = 8, columns: int = 48) -> tl.Schedule:
@@ -90,7 +90,8 @@ def gemm_ampere(c: tl.Tensor) -> tl.Schedule:
 
 
 def gemm_hopper(c: tl.Tensor) -> tl.Schedule:
-    """bfloat16 on warpgroup matrix instructions: one warpgroup copies, two compute, 132 persistent blocks."""
+    """16 bits on warpgroup matrix instructions: one warpgroup copies, two compute, 132 persistent blocks."""
+    of = "" if c.dtype == tl.bfloat16 else f"_{c.dtype.name}"
     store = tl.move().split(n=64).via(tl.shared, layout=tl.layout().swizzle(128)).do("tma_store_2d")
     copy = tl.move().do("tma_load_2d")
     return (
@@ -102,7 +103,7 @@ def gemm_hopper(c: tl.Tensor) -> tl.Schedule:
         .load("A", tl.shared, layout=tl.layout().swizzle(128), ahead=3, on="producer", steps=copy)
         .load("B", tl.shared, layout=tl.layout().swizzle(128), ahead=3, on="producer", steps=copy)
         .tile(m=64).to("consumer")
-        .do("wgmma_m64n256k16", m="m", n="n", k="k")
+        .do(f"wgmma_m64n256k16{of}", m="m", n="n", k="k")
     )  # fmt: skip
 
 

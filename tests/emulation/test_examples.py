@@ -71,15 +71,15 @@ def test_the_product_by_matrix_instructions_is_right(sizes: tuple[int, ...]) -> 
         assert report, report
 
 
-def hopper(*sizes: int) -> Kernel:
+def hopper(*sizes: int, type: tl.DType = tl.bfloat16) -> Kernel:
     example = load("01_matmul")
-    return tl.compile(example.gemm_hopper(example.linear(*sizes)), tl.target("cuda", profile="hopper"))
+    return tl.compile(example.gemm_hopper(example.linear(*sizes, type)), tl.target("cuda", profile="hopper"))
 
 
-@pytest.mark.parametrize("sizes", [(128, 256, 320), (200, 264, 136)], ids=str)
-def test_the_product_by_warpgroups_is_right(sizes: tuple[int, ...]) -> None:
-    kernel = hopper(*sizes)
-    assert all(word in kernel.source for word in ("wgmma_m64n256k16<", "tensor_load_2d(", "tensor_store_2d(", "role_meet("))
+@pytest.mark.parametrize(("sizes", "type"), [((128, 256, 320), tl.float16), ((200, 264, 136), tl.bfloat16)], ids=str)
+def test_the_product_by_warpgroups_is_right(sizes: tuple[int, ...], type: tl.DType) -> None:
+    kernel = hopper(*sizes, type=type)
+    assert all(word in kernel.source for word in ("wgmma_m64n256k16", "tensor_load_2d(", "tensor_store_2d(", "role_meet("))
     for how in HOW:
         report = emulation.check(kernel, **how)
         assert report, report

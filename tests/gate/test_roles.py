@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+
 import tilelang as tl
 from tests.gate.machine_code import compile_for_architecture, multiply_adds
 from tests.lowering.test_roles import by_hand, matmul
 from tests.test_examples import load
 
 
-def test_the_hopper_product_of_the_examples() -> None:
+@pytest.mark.parametrize(("type", "ending"), [(tl.bfloat16, ".BF16"), (tl.float16, "")], ids=str)
+def test_the_hopper_product_of_the_examples(type: tl.DType, ending: str) -> None:
     """128 x 256 tiles: per round four instructions of 64 x 256 x 16, two boxes; at the end four boxes of 64 columns."""
     example = load("01_matmul")
-    plan = example.gemm_hopper(example.linear(8192, 8192, 8192))
+    plan = example.gemm_hopper(example.linear(8192, 8192, 8192, type))
     kernel = tl.compile(plan, target=tl.target("cuda", profile="hopper"))
     code = compile_for_architecture("sm_90a")(kernel.source)
     assert not code.uses.spills and code.uses.stack_bytes == 0
     assert code.uses.registers == 168  # 65536 for 384 threads, until the roles share them out
     loop = code.listing.main_loop("HGMMA")
-    assert loop.count("HGMMA") == loop.count("HGMMA.64x256x16.F32.BF16") >= 4 and loop.count("HGMMA") % 4 == 0
+    assert loop.count("HGMMA") == loop.count(f"HGMMA.64x256x16.F32{ending}") >= 4 and loop.count("HGMMA") % 4 == 0
     assert multiply_adds(loop) == 0 and loop.count("STL", "LDL") == 0
     assert len(loop.instructions) <= 14 * loop.count("HGMMA"), "two additions a descriptor, and what each round of four asks for"
     assert loop.count("R2UR", "SHFL") == 0, "descriptors are made once for a warp, and in no thread's registers"

@@ -75,6 +75,7 @@ def matrix_schedules() -> dict[str, Any]:
     made, units = load("01_matmul"), load("15_matrix_units")
     return {
         "warpgroups": lambda: made.gemm_hopper(made.linear(256, 256, 128)),
+        "warpgroups of float16": lambda: made.gemm_hopper(made.linear(130, 264, 72, tl.float16)),
         "warps": lambda: units.gemm_ampere(units.matmul(256, 256, 128)),
         "warps of bfloat16": lambda: units.gemm_ampere(units.matmul(130, 264, 72, tl.bfloat16)),
         "warps, convolution": lambda: units.conv_ampere(units.convolution(2, 10, 32, 64)),
