@@ -137,6 +137,7 @@ def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
     return {
         "warpgroups": lambda: made.gemm_hopper(c),
         "warps": lambda: units.gemm_ampere(c),
+        "warps, B transposed": lambda: units.gemm_ampere_transposed(c),
         "waves": lambda: units.gemm_cdna(c),
     } | simt
 

@@ -22,6 +22,14 @@ def matmul(M: int, N: int, K: int, dtype: tl.DType = tl.float16) -> tl.Tensor:
     return tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
 
 
+def transposed(M: int, N: int, K: int, dtype: tl.DType = tl.float16) -> tl.Tensor:
+    """C[m, n] = sum over k of A[m, k] B[n, k], summed in float32: weights as layers keep them."""
+    m, n, k = tl.axes(m=M, n=N, k=K)
+    A = tl.input("A", dtype, m, k)
+    B = tl.input("B", dtype, n, k)
+    return tl.define("C", tl.sum(A[m, k] * B[n, k], over=k), m, n)
+
+
 def convolution(N: int, H: int, C: int, F: int, R: int = 3, stride: int = 1, padding: int = 1) -> tl.Tensor:
     """Z[n, p, q, f] = sum over r, s, c of X[n, stride p + r - padding, stride q + s - padding, c] W[r, s, c, f]; 0 outside X."""
     P = (H + 2 * padding - R) // stride + 1
@@ -49,6 +57,27 @@ def gemm_ampere(c: tl.Tensor) -> tl.Schedule:
         .split(k=16)
         .load("A", tl.register, steps=tl.move().do("ldmatrix_x4"))
         .load("B", tl.register, steps=tl.move().do("ldmatrix_x4_trans"))
+        .do(f"mma_m16n8k16{of}", m="m", n="n", k="k")
+    )  # fmt: skip
+
+
+def gemm_ampere_transposed(c: tl.Tensor) -> tl.Schedule:
+    """The same for A B^T: rows of both operands run along k, so that B's tiles lie as A's do and its loads turn nothing."""
+    of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
+    store = tl.move().via(tl.shared, layout=tl.layout(lambda m, n: (m, (n // 8) ^ (m % 8), n % 8)))
+    return (
+        tl.schedule(c)
+        .tile(m=128, n=128).to(tl.block, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
+        .accumulate(tl.register, steps=store.tile(m=1, n=8).to(tl.thread).vectorize(n=8))
+        .split(k=32)
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m, (k // 8) ^ (m // 2 % 4), k % 8)), ahead=3,
+              steps=tl.move().tile(m=1, k=8).to(tl.thread).do("cp_async_16"))
+        .load("B", tl.shared, layout=tl.layout(lambda n, k: (n, (k // 8) ^ (n // 2 % 4), k % 8)), ahead=3,
+              steps=tl.move().tile(n=1, k=8).to(tl.thread).do("cp_async_16"))
+        .tile(m=64, n=64).to(tl.warp)
+        .split(k=16)
+        .load("A", tl.register, steps=tl.move().do("ldmatrix_x4"))
+        .load("B", tl.register, steps=tl.move().do("ldmatrix_x4_right"))
         .do(f"mma_m16n8k16{of}", m="m", n="n", k="k")
     )  # fmt: skip
 
@@ -102,6 +131,7 @@ def units() -> dict[str, tuple[str, str, tl.Schedule]]:
         "gemm_ampere": ("cuda", "ampere", gemm_ampere(matmul(128, 256, 96))),
         "gemm_cdna": ("hip", "cdna2", gemm_cdna(matmul(128, 128, 64))),
         "gemm_mi300": ("hip", "cdna3", gemm_cdna(matmul(128, 128, 64), "mfma_16x16x16")),
+        "gemm_ampere_transposed": ("cuda", "ampere", gemm_ampere_transposed(transposed(128, 256, 96))),
         "conv_ampere": ("cuda", "ampere", conv_ampere(convolution(1, 10, 32, 64))),
     }
 

@@ -98,6 +98,7 @@ def matrix_units() -> dict[str, Any]:
     cuda, hip = tl.target("cuda", profile="ampere"), tl.target("hip", profile="cdna2")
     return {
         "gemm_ampere bfloat16": (example.gemm_ampere(example.matmul(100, 136, 72, tl.bfloat16)), cuda),
+        "gemm_ampere_transposed, odd": (example.gemm_ampere_transposed(example.transposed(100, 136, 72)), cuda),
         "gemm_cdna": (example.gemm_cdna(example.matmul(128, 128, 64)), hip),
         "gemm_cdna bfloat16, odd": (example.gemm_cdna(example.matmul(75, 100, 41, tl.bfloat16)), hip),
         "gemm_mi300": (example.gemm_cdna(example.matmul(128, 128, 64), "mfma_16x16x16"), hip),

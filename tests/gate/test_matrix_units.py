@@ -34,6 +34,20 @@ def test_gemm_ampere(type: Any, profile: str) -> None:
     assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
 
 
+@pytest.mark.parametrize("name", ["transposed", "linear"])
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
+def test_gemm_ampere_transposed(type: Any, name: str) -> None:
+    """As many of everything; no load turns what it brings. The layer's epilogue stands behind the loop."""
+    make = EXAMPLE.transposed if name == "transposed" else load("01_matmul").linear
+    code = compiled(EXAMPLE.gemm_ampere_transposed(make(4096, 4096, 4096, type)), "cuda", "ampere")
+    loop = code.listing.main_loop("HMMA")
+    ending = ".BF16" if type == tl.bfloat16 else ""
+    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8
+    assert loop.count("LDSM") == loop.count("LDSM.16.M88.4") == 2 * 4 + 2 * 4
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8
+    assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
+
+
 def test_conv_ampere() -> None:
     """A round of 32 channels of one tap: two steps of 4 x 4 products; a thread copies four pieces of pixels and two of filters."""
     loop = compiled(EXAMPLE.conv_ampere(EXAMPLE.convolution(8, 56, 64, 64)), "cuda", "ampere").listing.main_loop("HMMA")
@@ -70,6 +84,7 @@ def test_no_bank_conflicts(name: str) -> None:
 
 SIZES: dict[str, list[tuple[int, ...]]] = {
     "gemm_ampere": [(128, 128, 64), (72, 40, 40)],
+    "gemm_ampere_transposed": [(128, 128, 64), (72, 40, 40)],
     "gemm_cdna": [(128, 128, 32), (70, 33, 20)],
     "gemm_mi300": [(128, 128, 64), (70, 33, 20)],
     "conv_ampere": [(1, 10, 32, 64), (2, 7, 40, 24, 3, 2, 1)],
@@ -80,7 +95,8 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
 @pytest.mark.parametrize(("name", "sizes"), [(name, sizes) for name in SIZES for sizes in SIZES[name]], ids=str)
 def test_simulator_and_text_are_right(name: str, sizes: tuple[int, ...]) -> None:
     dialect, profile, _ = EXAMPLE.units()[name]
-    c = (EXAMPLE.convolution if name.startswith("conv") else EXAMPLE.matmul)(*sizes)
+    makes = {"conv_ampere": EXAMPLE.convolution, "gemm_ampere_transposed": EXAMPLE.transposed}
+    c = makes.get(name, EXAMPLE.matmul)(*sizes)
     schedule = EXAMPLE.gemm_cdna(c, "mfma_16x16x16") if name == "gemm_mi300" else getattr(EXAMPLE, name)(c)
     kernel = tl.compile(schedule, target=tl.target(dialect, profile=profile))
     assert kernel.computation.check(lambda arrays: tl.simulate(kernel, order="late", **arrays).outputs)

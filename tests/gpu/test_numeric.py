@@ -78,6 +78,8 @@ def matrix_schedules() -> dict[str, Any]:
         "warpgroups of float16": lambda: made.gemm_hopper(made.linear(130, 264, 72, tl.float16)),
         "warps": lambda: units.gemm_ampere(units.matmul(256, 256, 128)),
         "warps of bfloat16": lambda: units.gemm_ampere(units.matmul(130, 264, 72, tl.bfloat16)),
+        "warps, B transposed": lambda: units.gemm_ampere_transposed(units.transposed(130, 264, 72)),
+        "warps, a layer": lambda: units.gemm_ampere_transposed(made.linear(130, 264, 72)),
         "warps, convolution": lambda: units.conv_ampere(units.convolution(2, 10, 32, 64)),
         "waves": lambda: units.gemm_cdna(units.matmul(256, 128, 64)),
         "waves by smaller products": lambda: units.gemm_cdna(units.matmul(128, 256, 64), "mfma_16x16x16"),
