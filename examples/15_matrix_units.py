@@ -125,6 +125,29 @@ def gemm_cdna(c: tl.Tensor, product: str = "mfma_32x32x8") -> tl.Schedule:
     )  # fmt: skip
 
 
+def gemm_direct(c: tl.Tensor) -> tl.Schedule:
+    """`mfma` from tiles that go straight into shared memory, two elements a thread. Those of a wave stand there one behind the other:
+    threads are numbered by where their elements lie in rows whose runs of four are exchanged."""
+    of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
+    return (
+        tl.schedule(c)
+        .tile(m=128, n=128).to(tl.block, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
+        .accumulate(tl.register)
+        .split(k=32)
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m, (k // 4) ^ (m // 2 % 8), k % 4)), ahead=1,
+              steps=tl.move().tile(m=1, k=2).to(tl.thread, order=tl.layout(lambda m, k: (m, (k // 2) ^ (m // 2 % 8), k % 2)))
+                    .do("global_load_lds_4"))
+        .load("B", tl.shared, layout=tl.layout(lambda n, k: (n, (k // 4) ^ (n // 2 % 8), k % 4)), ahead=1,
+              steps=tl.move().tile(n=1, k=2).to(tl.thread, order=tl.layout(lambda n, k: (n, (k // 2) ^ (n // 2 % 8), k % 2)))
+                    .do("global_load_lds_4"))
+        .tile(m=64, n=64).to(tl.warp)
+        .split(k=8)
+        .load("A", tl.register, steps=tl.move().vectorize(k=4))
+        .load("B", tl.register, steps=tl.move().vectorize(k=4))
+        .do(f"mfma_32x32x8{of}", m="n", n="m", k="k")
+    )  # fmt: skip
+
+
 def units() -> dict[str, tuple[str, str, tl.Schedule]]:
     """The schedules by name, each with the dialect and the profile of a device that has its instructions."""
     return {
@@ -132,6 +155,7 @@ def units() -> dict[str, tuple[str, str, tl.Schedule]]:
         "gemm_cdna": ("hip", "cdna2", gemm_cdna(matmul(128, 128, 64))),
         "gemm_mi300": ("hip", "cdna3", gemm_cdna(matmul(128, 128, 64), "mfma_16x16x16")),
         "gemm_ampere_transposed": ("cuda", "ampere", gemm_ampere_transposed(transposed(128, 256, 96))),
+        "gemm_direct": ("hip", "cdna3", gemm_direct(transposed(128, 128, 64))),
         "conv_ampere": ("cuda", "ampere", conv_ampere(convolution(1, 10, 32, 64))),
     }
 

@@ -123,7 +123,8 @@ class Prefetch(Stmt):
 class Copy(Stmt):
     """An asynchronous copy of `lanes` elements by one thread, in the current group; lands no later than the group's Wait.
 
-    `count`: only the first lanes exist in the source; the others are written as zero.
+    `count`: only the first lanes exist in the source; the others are written as zero. `by`: the instruction that makes it, where a
+    schedule names one.
     """
 
     target: Buffer
@@ -133,6 +134,7 @@ class Copy(Stmt):
     lanes: int
     count: Expr | None = None
     span: Span | None = None
+    by: Any = None
 
 
 @node

@@ -13,7 +13,7 @@ from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
 from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import Site
-from tilelang.lowering.memory_model import Mask, Memory
+from tilelang.lowering.memory_model import Mask, Memory, Touch
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.tensor import evaluate as evaluate_index
 
@@ -206,7 +206,21 @@ class Threads:
             self.memory.report_threads("instruction-operand", beyond.threads, from_site, text)
         written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site)
         read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site)
+        if stmt.by is not None and (together := stmt.by.operand(stmt.by.writes).neighbours):
+            self._check_neighbours(written, stmt.lanes, together, site)
         self.queue("").copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)
+
+    def _check_neighbours(self, written: Touch, lanes: int, together: int, site: Site) -> None:
+        """Reports threads that do not write behind those with which they issue a copy, as its instruction wants."""
+        batch, first = self.memory.batch, written.lane == 0
+        thread = written.thread[first]
+        begin = written.element[first] - batch.thread[thread] % together * lanes
+        _, wave = np.unique(np.stack([batch.block[thread], batch.thread[thread] // together]), axis=1, return_inverse=True)
+        highest = np.full(thread.size, np.iinfo(np.int64).min)
+        np.maximum.at(highest, wave, begin)
+        wrong = thread[begin != highest[wave]]
+        if wrong.size:
+            self.memory.report_threads("instruction-operand", wrong, site, "does not write behind its neighbours")
 
     def queue(self, name: str) -> CopyQueue:
         """The copies of these threads, or their instructions of one family, in groups."""

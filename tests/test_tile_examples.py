@@ -34,7 +34,7 @@ SMALL: dict[str, dict[str, tuple[int, ...]]] = {
 }  # fmt: skip
 REFUSED = {  # what PoCL lacks the instructions for
     "01_matmul": ("gemm_ampere", "gemm_hopper"),
-    "15_matrix_units": ("gemm_ampere", "gemm_cdna", "gemm_mi300", "gemm_ampere_transposed", "conv_ampere"),
+    "15_matrix_units": ("gemm_ampere", "gemm_cdna", "gemm_mi300", "gemm_ampere_transposed", "gemm_direct", "conv_ampere"),
 }
 ONLY_TEXT = {"14_own_instruction": ("simt",)}  # with a shipped instruction, where Python has one of its own
 

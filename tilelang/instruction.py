@@ -56,7 +56,8 @@ class Operand:
     dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
     fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
     layouts: where `fragment` is None, the layouts of a whole region that the operand's descriptor can say; none: row-major.
-    alignment_bytes: of every address that a lane supplies.
+    alignment_bytes: of every address that a lane supplies. neighbours: how many threads in a row, by their number in the block,
+    must write one behind the other where they issue it together (0: each where it likes).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Operand:
     fragment: Fragment | None = None
     layouts: tuple[Layout, ...] = ()
     alignment_bytes: int = 0
+    neighbours: int = 0
 
     @property
     def dtype(self) -> DType:
@@ -88,6 +90,7 @@ def operand(
     fragment: Fragment | None = None,
     layouts: Iterable[Layout] = (),
     alignment_bytes: int = 0,
+    neighbours: int = 0,
 ) -> Operand:
     """An operand of an instruction; dtype is one element type or several of one size, memory a name or a Memory.
 
@@ -96,7 +99,7 @@ def operand(
     dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
     if len({t.bits for t in dtypes}) != 1:
         raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
-    return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes)
+    return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
 
 
 @node
@@ -283,10 +286,10 @@ class Instruction(Node):
             return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None
 
-    def render(self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "") -> str:
+    def render(self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "", existing: str = "") -> str:
         """The instruction's text in a dialect, with the operands as the emitter spells them; barrier: a pointer to the one at which
-        it completes, where it completes so."""
-        return dict(self.template)[dialect].format(**operands, barrier=barrier)
+        it completes, where it completes so; existing: how many bytes of a copy exist in its source."""
+        return dict(self.template)[dialect].format(**operands, barrier=barrier, existing=existing)
 
     def __str__(self) -> str:
         shape = " ".join(f"{name}={extent}" for name, extent in self.shape.items())
@@ -367,7 +370,7 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
-        others = ("barrier",) if made.completes == BARRIER_BY_BYTES else ()
+        others = {BARRIER_BY_BYTES: ("barrier",), IN_ORDER_GROUP: ("existing",)}.get(made.completes, ())
         wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
@@ -392,6 +395,8 @@ def _check_shape(made: Instruction, shape: Mapping[str, int] | None) -> None:
 def _check_operand(made: Instruction, found: Operand) -> None:
     if found.dims != made.means.target.indices and found is made.means.target.tensor:
         raise _fault(made, f"{found.name} is not written whole by `{made.means.target}`", "the target's dimensions are its axes")
+    if found.neighbours and (found.name != made.writes or found.memory == "register" or made.completes != IN_ORDER_GROUP):
+        raise _fault(made, f"{found.name} has neighbours", "only what a copy in an in-order group writes has them")
     if len(found.dtypes) > 1 and made.kind != MOVE:
         raise _fault(made, f"{found.name} has several types", "only a move does not look at what it carries")
     held = made.fragment(found.name)

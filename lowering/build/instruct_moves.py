@@ -15,6 +15,7 @@ from tilelang.lowering.build.copies import Copies, NotCopied
 from tilelang.lowering.build.fragments import open_bounds
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
+from tilelang.lowering.build.neighbours import check_neighbours
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Tile
 
@@ -94,7 +95,10 @@ class InstructionMoves(Copies):
         assert held is not None
         if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):
             count = self._count(frame, step, held.slots)
-            copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span)
+            written = semantics.operand(semantics.writes)
+            if written.neighbours:
+                check_neighbours(step, written, place.buffer, at, held.slots, guards, self.build.threads)
+            copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics)
             return guarded(copy, guards, step.span)
         if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in open_bounds(a)):
             why = "cannot be guarded, and what lies outside must be filled"

@@ -48,7 +48,7 @@ from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
 from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
-from tilelang.lowering.targets.c_stores import INDENT, Stores
+from tilelang.lowering.targets.c_stores import INDENT, Stores, copied_by_instruction
 from tilelang.template import functions_defined
 
 __all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
@@ -127,6 +127,8 @@ def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
     for s in ir.statements(kernel.body):
         if isinstance(s, Instruction):
             yield from s.semantics.definitions_in(dialect.name)
+        if isinstance(s, Copy) and copied_by_instruction(s, dialect):
+            yield from s.by.definitions_in(dialect.name)
 
 
 def _wrappers(kernels: Iterable[Kernel], dialect: Dialect) -> set[str]:
@@ -153,6 +155,8 @@ class _KernelEmitter(Stores, Instructions):
         self.expressions = Expressions(kernel, dialect, library)
         self.names = Names(dialect)
         self.names.claim(_wrappers([kernel], dialect))
+        later = any(isinstance(s, Copy) and copied_by_instruction(s, dialect) for s in ir.statements(kernel.body))
+        self.wait = dialect.wait if dialect.copy or later else ""  # copies that are made at once need none
         self.lines: list[str] = []
         self.depth = 1
         self.number = 0  # of the statement being printed, in pre-order
@@ -324,7 +328,7 @@ class _KernelEmitter(Stores, Instructions):
             case Commit(queue=queue):
                 self.put_if(self.queue_text(queue, "commit") if queue else self.dialect.commit)
             case Wait(pending, queue=queue):
-                self.put_if((self.queue_text(queue, "wait") if queue else self.dialect.wait).format(pending=pending))
+                self.put_if((self.queue_text(queue, "wait") if queue else self.wait).format(pending=pending))
             case ir.Fence(queue, memory):
                 self.put_if(self.queue_text(queue, "begin" if memory == "register" else "publish"))
             case Instruction():

@@ -14,6 +14,7 @@ from tilelang.lowering.targets.c_dialect import STREAMED_BYTES, Dialect, memory_
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
+from tilelang.template import OperandText
 
 INDENT = "    "
 
@@ -74,6 +75,9 @@ class Stores:
         x, of = self.expressions, memory_bytes(copy.source.dtype)
         ends = (copy.source, copy.source_indices), (copy.target, copy.target_indices)
         bytes = of * copy.lanes
+        if copied_by_instruction(copy, self.dialect):
+            self._copy_by_instruction(copy)
+            return
         if not self.dialect.copy or any(x.known_alignment(buffer, indices) % bytes for buffer, indices in ends):
             self.store(at_once(copy), declared)
             return
@@ -83,6 +87,14 @@ class Stores:
             return
         existing = x.index(copy.count) if of == 1 else f"{x.index(copy.count, 11)} * {of}"
         self.put(self.dialect.copy_first.format(bytes=bytes, target=target, source=source, existing=existing))
+
+    def _copy_by_instruction(self, copy: Copy) -> None:
+        """The text of the instruction that a schedule names."""
+        x, of, made = self.expressions, memory_bytes(copy.source.dtype), copy.by
+        ends = {made.writes: (copy.target, copy.target_indices), made.reads[0]: (copy.source, copy.source_indices)}
+        texts = {name: OperandText(x.element(*end), address=f"({x.pointer(*end)})") for name, end in ends.items()}
+        existing = str(of * copy.lanes) if copy.count is None else x.index(copy.count * of)
+        self.put(made.render(self.dialect.name, texts, existing=existing))
 
     def _register_store(self, store: Store, n: int, declared: tuple[str, ...]) -> None:
         x, buffer, value = self.expressions, store.buffer, store.value
@@ -106,6 +118,11 @@ class Stores:
             source = self.dialect.part(whole, n, taken, count)
             self.put(self.dialect.set_part(name, buffer.vector, lane, count, source))
             taken += count
+
+
+def copied_by_instruction(copy: Copy, dialect: Dialect) -> bool:
+    """Whether a copy is written as the instruction that a schedule names: in a dialect that has no copies of its own."""
+    return not dialect.copy and copy.by is not None and dialect.name in copy.by.dialects
 
 
 def at_once(copy: Copy) -> Store:

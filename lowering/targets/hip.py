@@ -1,7 +1,8 @@
 """HIP C++ for AMD's GPUs, as clang compiles it, with ROCm's header or with the one beside lowering/compilers/clang.py.
 
 Nothing of ROCm's device libraries is called: hip_functions.py has the functions. What one machine instruction or builtin does stands
-behind a named function in a header, under the same name as in cuda.py. Copies from global to shared memory are made at once.
+behind a named function in a header, under the same name as in cuda.py. Copies from global to shared memory are made at once, but for
+those of an instruction that a schedule names.
 """
 
 from __future__ import annotations
@@ -78,6 +79,12 @@ _PREFETCH = f"""
 }}
 """
 
+_COPIES_WAIT = f"""
+{cpp.INLINE} void copies_wait() {{  // for all copies to shared memory that this wave began
+    asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+}}
+"""
+
 _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
@@ -88,6 +95,7 @@ _FUNCTIONS = (
     (r"\bfast_exp\(", _FAST_EXP),
     (r"\bstore_streaming\(", _STORE_STREAMING),
     (r"\bprefetch_l2\(", _PREFETCH),
+    (r"\bcopies_wait\(", _COPIES_WAIT),
     *hip_functions.HEADERS,
 )
 
@@ -113,6 +121,7 @@ DIALECT = Dialect(
     ulps=hip_functions.ULPS,
     headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,
+    wait="copies_wait();",
     restrict="__restrict__",
     vectors=cpp.VECTORS,
     inline=cpp.INLINE,

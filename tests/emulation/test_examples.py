@@ -73,7 +73,7 @@ def test_the_product_by_matrix_instructions_is_right(sizes: tuple[int, ...]) -> 
 
 def hopper(*sizes: int, type: tl.DType = tl.bfloat16) -> Kernel:
     example = load("01_matmul")
-    return tl.compile(example.gemm_hopper(example.linear(*sizes, type)), tl.target("cuda", profile="hopper"))
+    return tl.compile(example.gemm_hopper(example.transposed(*sizes, type)), tl.target("cuda", profile="hopper"))
 
 
 @pytest.mark.parametrize(("sizes", "type"), [((128, 256, 320), tl.float16), ((200, 264, 136), tl.bfloat16)], ids=str)
@@ -102,6 +102,8 @@ def matrix_units() -> dict[str, Any]:
         "gemm_cdna": (example.gemm_cdna(example.matmul(128, 128, 64)), hip),
         "gemm_cdna bfloat16, odd": (example.gemm_cdna(example.matmul(75, 100, 41, tl.bfloat16)), hip),
         "gemm_mi300": (example.gemm_cdna(example.matmul(128, 128, 64), "mfma_16x16x16"), hip),
+        "gemm_direct": (example.gemm_direct(example.transposed(128, 128, 96)), hip),
+        "gemm_direct bfloat16, odd": (example.gemm_direct(example.transposed(75, 100, 42, tl.bfloat16)), hip),
         "conv_ampere": (example.conv_ampere(example.convolution(1, 10, 32, 64)), cuda),
         "conv_ampere, odd": (example.conv_ampere(example.convolution(2, 7, 24, 40, 3, 2, 1)), cuda),
     }

@@ -74,6 +74,20 @@ def test_gemm_cdna(product: str, count: int, type: Any, profile: str) -> None:
     )
 
 
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
+@pytest.mark.parametrize(("profile", "copy"), [("cdna2", "global_load_dword"), ("cdna3", "global_load_lds_dword")])
+def test_gemm_direct(type: Any, profile: str, copy: str) -> None:
+    """Eight copies of A and eight of B a round, none of which anybody waits for before the next."""
+    code = compiled(EXAMPLE.gemm_direct(EXAMPLE.transposed(4096, 4096, 4096, type)), "hip", profile)
+    loop = code.listing.main_loop("v_mfma")
+    assert loop.count("v_mfma_f32_32x32x8") == loop.count("v_mfma") == 4 * 2 * 2
+    assert loop.count(copy) == loop.count("global_load", "buffer_load", "flat_load") == 16
+    assert multiply_adds(loop) == 0 and loop.count("ds_write", "scratch") == 0
+    waits = [i.operands for i in loop.instructions if i.name == "s_waitcnt"]
+    assert sum("vmcnt" in w for w in waits) == 1 and "vmcnt(0)" in " ".join(waits)
+    assert code.uses.shared_bytes == 32768
+
+
 @pytest.mark.parametrize("name", EXAMPLE.units())
 def test_no_bank_conflicts(name: str) -> None:
     dialect, profile, schedule = EXAMPLE.units()[name]
@@ -87,6 +101,7 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "gemm_ampere_transposed": [(128, 128, 64), (72, 40, 40)],
     "gemm_cdna": [(128, 128, 32), (70, 33, 20)],
     "gemm_mi300": [(128, 128, 64), (70, 33, 20)],
+    "gemm_direct": [(128, 128, 96), (70, 33, 42)],
     "conv_ampere": [(1, 10, 32, 64), (2, 7, 40, 24, 3, 2, 1)],
 }
 
@@ -95,7 +110,8 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
 @pytest.mark.parametrize(("name", "sizes"), [(name, sizes) for name in SIZES for sizes in SIZES[name]], ids=str)
 def test_simulator_and_text_are_right(name: str, sizes: tuple[int, ...]) -> None:
     dialect, profile, _ = EXAMPLE.units()[name]
-    makes = {"conv_ampere": EXAMPLE.convolution, "gemm_ampere_transposed": EXAMPLE.transposed}
+    rows = ("gemm_ampere_transposed", "gemm_direct")
+    makes = {"conv_ampere": EXAMPLE.convolution} | dict.fromkeys(rows, EXAMPLE.transposed)
     c = makes.get(name, EXAMPLE.matmul)(*sizes)
     schedule = EXAMPLE.gemm_cdna(c, "mfma_16x16x16") if name == "gemm_mi300" else getattr(EXAMPLE, name)(c)
     kernel = tl.compile(schedule, target=tl.target(dialect, profile=profile))

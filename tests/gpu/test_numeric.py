@@ -83,6 +83,7 @@ def matrix_schedules() -> dict[str, Any]:
         "warps, convolution": lambda: units.conv_ampere(units.convolution(2, 10, 32, 64)),
         "waves": lambda: units.gemm_cdna(units.matmul(256, 128, 64)),
         "waves by smaller products": lambda: units.gemm_cdna(units.matmul(128, 256, 64), "mfma_16x16x16"),
+        "waves, straight into shared memory": lambda: units.gemm_direct(units.transposed(256, 130, 96)),
         "waves of bfloat16": lambda: units.gemm_cdna(units.matmul(128, 128, 64, tl.bfloat16)),
     }
 

@@ -30,6 +30,7 @@ AMD: dict[str, tuple[str, str | None, str]] = {
     "wmma": ("gfx1100", "gfx90a", "v_wmma"),
     "shuffle": ("gfx90a", None, "ds_"),
     "dp4a": ("gfx90a", None, "v_dot4"),
+    "direct_to_lds": ("gfx942", "gfx1100", "global_load_lds_dword"),  # gfx90a has it too, spelled as a load with a suffix
 }
 
 _BITS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned"}
@@ -54,7 +55,8 @@ def kernel(made: Instruction, dialect: str, dtype: DType | None = None) -> str:
     """A kernel named `one` whose threads bring the operands, issue the instruction once and store what it wrote."""
     parts = [_operand(made, o, dtype if dtype is not None and len(o.dtypes) > 1 else o.dtype) for o in made.operands]
     barrier = "&barrier" if made.completes == BARRIER_BY_BYTES else ""
-    call = made.render(dialect, {o.name: text for o, (text, *_) in zip(made.operands, parts, strict=True)}, barrier)
+    texts = {o.name: text for o, (text, *_) in zip(made.operands, parts, strict=True)}
+    call = made.render(dialect, texts, barrier, str(made.operands[0].shape[0] * made.operands[0].dtype.bytes))
     head = "__shared__ unsigned long long barrier;\n" if barrier else ""
     arguments = ", ".join(argument for _, argument, _, _ in parts)
     before, after = "".join(p[2] for p in parts), "".join(p[3] for p in parts)

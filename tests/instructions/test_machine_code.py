@@ -17,7 +17,7 @@ WIDTHS = {
     ("shared", "load"): "LDS.128",
     ("shared", "store"): "STS.128",
 }
-REFUSALS = "requires .target|not supported on .target|needs target feature|requires sm_"
+REFUSALS = "requires .target|not supported on .target|not supported on this GPU|needs target feature|requires sm_"
 
 
 FORGOTTEN = ("sm_61", "sm_70")  # by today's disassembler

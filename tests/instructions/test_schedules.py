@@ -174,3 +174,25 @@ def test_sums_in_float16_go_into_an_outer_state_of_float32(check: Check) -> None
     start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.shared).split(k=64).accumulate(tl.register)
     start = start.load("A", tl.shared).load("B", tl.shared).tile(m=32, n=16).to(tl.warp).split(k=16)
     check(start.load("A", tl.register).load("B", tl.register).do("mma_m16n8k16_float16_sum", m="m", n="n", k="k"), HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("type", "copy"),
+    [(tl.bfloat16, "global_load_lds_4"), (tl.float32, "global_load_lds_4_of_4_bytes"), (tl.int8, "global_load_lds_4_of_1_byte")],
+)
+@pytest.mark.parametrize("size", [(24, 32, 48), (24, 30, 44)], ids=str)
+def test_copies_straight_into_shared_memory(check: Check, type: Any, copy: str, size: tuple[int, int, int]) -> None:
+    c = product(size, type, tl.int32 if type == tl.int8 else tl.float32, right="nk")
+    start = tl.schedule(c).tile(m=16, n=32).to(tl.block).accumulate(tl.register).split(k=16)
+    start = start.load("A", tl.shared, ahead=1, steps=tl.move().do(copy)).load("B", tl.shared, ahead=2, steps=tl.move().do(copy))
+    check(start.tile(m=2, n=4).to(tl.thread), CDNA)
+
+
+def test_copies_of_a_wave_stand_one_behind_the_other() -> None:
+    c = product((64, 64, 64), tl.float16, right="nk")
+    start = tl.schedule(c).tile(m=64, n=64).to(tl.block).accumulate(tl.register).split(k=32)
+    padded = start.load("A", tl.shared, layout=tl.layout("m", "k").pad(2), steps=tl.move().do("global_load_lds_4"))
+    error = refused(lambda: padded.load("B", tl.shared).tile(m=4, n=4).to(tl.thread), CDNA)
+    assert error.code == "lanes-not-in-a-row"
+    assert error.counterexample == "threads 0 and 48 write 102 elements apart, not 96"
+    assert "`-> thread order`" in str(error)

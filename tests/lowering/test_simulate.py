@@ -13,6 +13,7 @@ from tests.lowering.small_kernels import THREAD, array, kinds, program, shared
 from tilelang import dtype as dt
 from tilelang.errors import ComputationError
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, binary, const, index
+from tilelang.instruction import use
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Watched
 from tilelang.lowering.simulate import Report, run
@@ -413,6 +414,17 @@ def test_lanes_of_a_wave_are_served_as_many_at_once_as_banks_allow(
     report = run(program(body, x, out, threads=64), {}, warp=64, wide_read_lanes=order)
     store, load = report.conflicts
     assert not report.findings and (store.total, load.requests, load.total) == (0, 1, extra)
+
+
+@pytest.mark.parametrize(("place", "found"), [(LANE_64 * 2, 0), (LANE_64 * 2 + 8, 0), (LANE_64 * 4, 63), ((LANE_64 ^ 1) * 2, 32)])
+def test_copies_that_a_wave_makes_together_stand_one_behind_the_other(place: Expr, found: int) -> None:
+    t = dt.float16
+    x, s, out = array("x", 128, type=t), shared("s", 256, type=t), array("out", 64, type=t, role="output")
+    copy = ir.Copy(s, (place,), x, (LANE_64 * 2,), 2, by=use("global_load_lds_4"))
+    body = ir.seq(copy, ir.Commit(), ir.Wait(0), ir.Barrier(("shared",)), ir.Store(out, (LANE_64,), ir.Load(s, (place,))))
+    report = run(program(body, x, s, out, threads=64), {"x": np.arange(128)}, warp=64)
+    assert report.counts.get("instruction-operand", 0) == found and len(report.counts) == (found > 0)
+    assert np.array_equal(report.outputs["out"], np.arange(0, 128, 2))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,12 @@ static inline void cp_async_wait() {
     emulated::current->copies.wait(PENDING);
 }
 
+static inline void global_load_lds_4(void* target, const void* source, int existing) { emulated::copy(target, source, 4, existing); }
+static inline void copies_wait() {
+    emulated::current->copies.commit();
+    emulated::current->copies.wait(0);
+}
+
 static inline void async_copy_first_16(void* target, const void* source, int existing) { emulated::copy(target, source, 16, existing); }
 static inline void async_copy_first_8(void* target, const void* source, int existing) { emulated::copy(target, source, 8, existing); }
 static inline void async_copy_first_4(void* target, const void* source, int existing) { emulated::copy(target, source, 4, existing); }
