@@ -7,13 +7,18 @@ known already, or one counted round from it. Units beyond the last tile of an ax
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, free, index, substitute, to_text
 from tilelang.simplify import interval, linear, simplify
 from tilelang.tensor import Layout, evaluate
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MOST_UNITS = 1 << 18  # of an order, that are enumerated
 Piece = tuple[str, int, int]  # axis, c, k: what `axis // c % k` is
@@ -160,6 +165,13 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
     Traceback (most recent call last):
     tilelang.errors.Refusal: error[tile-not-covered]: ...
     """
+    _check_order(order, tuple(rounds.items()))
+
+
+@functools.lru_cache(256)
+def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
+    """`check_order`, which each later step of a schedule asks again."""
+    rounds = dict(tiles)
     check_order_form(order, tuple(rounds))
     names, text = ", ".join(rounds), str(order).replace("layout", "order")
     if any(n == 0 for n in rounds.values()):
@@ -241,9 +253,24 @@ def _takes_each_once(order: Layout, rounds: Mapping[str, int]) -> bool:
     numbers = np.arange(min(unit.upper + 1 if unit.upper is not None else 1, MOST_UNITS))
     tiles = [np.broadcast_to(evaluate(found[a], {unit: numbers}), numbers.shape) for a in rounds]
     exists = np.all([t < n for t, n in zip(tiles, rounds.values(), strict=True)], axis=0)
-    kept = np.stack(tiles)[:, exists]
-    different = np.unique(kept, axis=1).shape[1]
-    return bool((kept >= 0).all()) and different == kept.shape[1] and (numbers.size == MOST_UNITS or different == total)
+    kept = [t[exists] for t in tiles]
+    different = np.unique(_one_number(kept)).size
+    inside = all((t >= 0).all() for t in kept)
+    return inside and different == np.count_nonzero(exists) and (numbers.size == MOST_UNITS or different == total)
+
+
+def _one_number(digits: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Rows of digits as one number a column, equal where all digits are."""
+    import numpy as np
+
+    number, numbers = np.zeros(digits[0].shape, dtype=np.int64), 1
+    for row in digits:
+        low, span = int(row.min(initial=0)), int(row.max(initial=0)) - int(row.min(initial=0)) + 1
+        if numbers * span > 1 << 62:  # few of them occur
+            number = np.unique(number, return_inverse=True)[1]
+            numbers = number.size
+        number, numbers = number * span + (row - low), numbers * span
+    return number
 
 
 def _tuple(values: tuple[int, ...]) -> str:
@@ -257,13 +284,13 @@ def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, .
     cut = {a: min(n, 1 << max(4, 18 // max(1, len(rounds)))) for a, n in rounds.items()}
     grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")]
     values = {Var(a, INDEX): g for a, g in zip(cut, grids, strict=True)}
-    digits = np.stack([grids[0] * 0, *(np.broadcast_to(evaluate(t, values), grids[0].shape) for t in order.terms)])
-    _, first, number = np.unique(digits, axis=1, return_index=True, return_inverse=True)
-    clash = np.nonzero(first[number.ravel()] != np.arange(grids[0].size))[0]
+    digits = [grids[0] * 0, *(np.broadcast_to(evaluate(t, values), grids[0].shape) for t in order.terms)]
+    _, first, number = np.unique(_one_number(digits), return_index=True, return_inverse=True)
+    clash = np.nonzero(first[number] != np.arange(grids[0].size))[0]
     if not clash.size:
         return None
     mine = int(clash[0])
-    other = int(first[number.ravel()[mine]])
+    other = int(first[number[mine]])
     return tuple(int(g[other]) for g in grids), tuple(int(g[mine]) for g in grids)
 
 

@@ -9,6 +9,8 @@ before and after:
 
 A life runs from the first to the last statement that touches a buffer. A loop stretches it over all of the loop where a value may
 come back from the round before: where the body reads the buffer before it has written it, or where the buffer is used outside too.
+What is copied to asynchronously lives until nothing is under way any more; behind the last copies all are awaited, where other
+buffers are used after them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
 from tilelang.simplify import interval
 
 ALIGNMENT = 64  # bytes: a cache line, the widest vector
+FEW = 32  # where all buffers together take no more than this part of the memory, none shares bytes: that would take a barrier
 
 
 @dataclasses.dataclass(slots=True)
@@ -45,8 +48,10 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
     shared = kernel.shared
     if not shared:
         return kernel
+    if not kernel.roles:
+        kernel = kernel.replace(body=_drained(kernel.body))
     lives = _lives(kernel.body, {b.name for b in shared})
-    if kernel.roles:  # which run beside each other
+    if kernel.roles or sum(b.bytes for b in shared) <= capacity_bytes // FEW:  # roles run beside each other; barriers cost more
         lives = {name: Life(0, 1) for name in lives}
     offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
@@ -113,6 +118,8 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
         if isinstance(stmt, ir.Wait):  # an asynchronous copy may land as late as this
             for name in arriving:
                 touch(name, start)
+            if stmt.pending == 0 and not stmt.queue:
+                arriving.clear()
         for part in ir.parts(stmt):
             visit(part)
         if isinstance(stmt, ir.For):
@@ -131,6 +138,19 @@ def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
                 touch(name, start)
                 touch(name, end)
     return lives
+
+
+def _drained(body: ir.Stmt) -> ir.Stmt:
+    """The body with a wait for all copies behind the last part that begins some, if shared memory is used after it."""
+    if not isinstance(body, ir.Seq):
+        return body
+    copying = [k for k, part in enumerate(body.body) if any(isinstance(s, ir.Copy) for s in ir.statements(part))]
+    if not copying:
+        return body
+    begun, rest = body.body[: copying[-1] + 1], body.body[copying[-1] + 1 :]
+    if not any(access for part in rest for s in ir.statements(part) for access in _shared(s)):
+        return ir.seq(*begun[:-1], _drained(begun[-1]), *rest)
+    return ir.seq(*begun, ir.Wait(0), *rest)
 
 
 def _shared(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:

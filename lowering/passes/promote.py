@@ -39,8 +39,10 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _operands(stmt: ir.Instruction) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...], int]]:
-    """What an instruction touches of each operand, as one access where a vector has that many lanes."""
+    """What an instruction touches of each operand in registers, as one access where a vector has that many lanes."""
     for name, buffer, indices in stmt.operands:
+        if buffer.memory != "register":
+            continue
         held = stmt.semantics.fragment(name)
         slots = held.slots if held is not None else buffer.shape[-1]
         if slots in (1, 2, 4, 8, 16):

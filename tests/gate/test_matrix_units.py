@@ -48,6 +48,11 @@ def test_gemm_ampere_transposed(type: Any, name: str) -> None:
     assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
 
 
+def test_the_results_of_gemm_ampere_go_through_the_bytes_of_its_ring() -> None:
+    made = tl.compile(EXAMPLE.gemm_ampere(EXAMPLE.matmul(4096, 4096, 4096)), target=tl.target("cuda", profile="ampere"))
+    assert made.resources[0].shared_bytes == 4 * 2 * 128 * 32 * 2  # four slots of A and B
+
+
 def test_conv_ampere() -> None:
     """A round of 32 channels of one tap: two steps of 4 x 4 products; a thread copies four pieces of pixels and two of filters."""
     loop = compiled(EXAMPLE.conv_ampere(EXAMPLE.convolution(8, 56, 64, 64)), "cuda", "ampere").listing.main_loop("HMMA")

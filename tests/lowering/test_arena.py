@@ -30,7 +30,7 @@ def loop(*body: ir.Stmt) -> ir.For:
     return ir.For(Var("k", INDEX, 0, 9), index(10), ir.Seq(body))
 
 
-def placed(*body: ir.Stmt, buffers: tuple[ir.Buffer, ...], capacity_bytes: int = 1 << 20) -> dict[str, int | None]:
+def placed(*body: ir.Stmt, buffers: tuple[ir.Buffer, ...], capacity_bytes: int = 1 << 12) -> dict[str, int | None]:
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C, *buffers), ir.Seq(body))
     done = place_shared(kernel, capacity_bytes)
     used = {n.name: n for n in done.body.walk() if isinstance(n, ir.Buffer) and n.memory == "shared"}
@@ -113,3 +113,33 @@ def test_lives_under_conditions_that_exclude_each_other_need_no_barrier_between_
     rounds = ir.Seq((ir.If(first, put(a)), meet, ir.If(first, get(a)), ir.If(other, put(b)), meet, ir.If(other, get(b)), meet))
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C, a, b), ir.For(k, index(10), rounds))
     assert missing_barrier(kernel) is not apart
+
+
+def copy(buffer: ir.Buffer) -> ir.Stmt:
+    return ir.Copy(buffer, (T,), C, (T,), 1)
+
+
+def test_a_copy_under_way_keeps_its_bytes_until_it_is_awaited() -> None:
+    a, b = shared("a"), shared("b")
+    waited = (copy(a), ir.Commit(), ir.Wait(0), get(a))
+    assert placed(*waited, put(b), get(b), buffers=(a, b)) == {"a": 0, "b": 0}
+    pending = (copy(a), ir.Commit(), ir.Wait(1), put(b), get(b), ir.Wait(0), get(a))
+    assert placed(*pending, buffers=(a, b)) == {"a": 0, "b": 256}
+
+
+def test_all_copies_are_awaited_before_their_bytes_are_used_again() -> None:
+    ring, result = shared("ring", 128, ring=2), shared("result")
+    round_trip = loop(ir.Wait(1), get(ring), copy(ring), ir.Commit())
+    kernel = ir.Kernel(
+        "k", (1, 1, 1), 64, (C, ring, result), ir.Seq((copy(ring), ir.Commit(), round_trip, put(result), get(result)))
+    )
+    done = place_shared(kernel, 1 << 12)
+    assert {x.name: x.offset for x in done.shared} == {"ring": 0, "result": 0}
+    assert isinstance(done.body, ir.Seq) and done.body.body[3] == ir.Wait(0)
+    alone = kernel.replace(body=ir.Seq((copy(ring), ir.Commit(), round_trip)))
+    assert not any(s == ir.Wait(0) for s in ir.statements(place_shared(alone, 1 << 12).body)), "nothing is used after the copies"
+
+
+def test_a_few_bytes_are_not_shared_since_that_takes_barriers() -> None:
+    a, b = shared("a"), shared("b")
+    assert placed(put(a), get(a), put(b), get(b), buffers=(a, b), capacity_bytes=1 << 14) == {"a": 0, "b": 256}

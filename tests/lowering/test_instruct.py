@@ -333,7 +333,7 @@ def test_an_asynchronous_copy_waits_no_longer_than_it_must() -> None:
     plan = ampere(matmul(64, 32, 256, tl.float16), 2, 0)
     (kernel,) = lower(plan.computation, plan.steps, SIMULATED).kernels
     waits = [s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait)]
-    assert waits == [1]
+    assert waits == [1, 0]  # in the loop; behind it, before the results go through the ring's bytes
     assert sum(isinstance(s, ir.Commit) for s in ir.statements(kernel.body)) == 3  # two rounds before the loop, and one in it
 
 
