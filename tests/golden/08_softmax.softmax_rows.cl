@@ -51,15 +51,14 @@ static inline void store_first_global_float4(__global float* p, float4 v, long c
 #endif
 }
 
-// 3 x 1 x 1 blocks of 8 threads, 32 bytes of shared memory
+// 3 x 1 x 1 blocks of 8 threads, 96 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(8, 1, 1)))
 void Y(
     __global const float* restrict X,
     __global float* restrict Y)
 {
-    __local uchar arena[32] __attribute__((aligned(64)));
-    __local float* const peak_state_meet = (__local float*)(arena + 0);
-    __local float* const total_state_meet = (__local float*)(arena + 0);
+    __local float peak_state_meet[8] __attribute__((aligned(64)));
+    __local float total_state_meet[8] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
     const int thread = (int)get_local_id(0);
     float4 shifted_register_0, shifted_register_1;
@@ -123,7 +122,6 @@ void Y(
     if (thread * 4 < 2) {
         total_state = total_state + shifted_register_1.s3;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);  // read of peak_state_meet[0, 0] at examples/08_softmax.py:50, then write of total_state_meet[0, thread] at examples/08_softmax.py:52
     total_state_meet[thread] = total_state;
     barrier(CLK_LOCAL_MEM_FENCE);  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 4] at examples/08_softmax.py:52
     if (thread < 4) {

@@ -21,15 +21,14 @@ __device__ __forceinline__ void store_first_global_float4_u(float* p, float4 v, 
     if (count > 3) p[3] = v[3];
 }
 
-// 3 x 1 x 1 blocks of 8 threads, 32 bytes of shared memory
+// 3 x 1 x 1 blocks of 8 threads, 96 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(8)
 Y(
     const float* __restrict__ X,
     float* __restrict__ Y)
 {
-    __shared__ uchar arena[32] __attribute__((aligned(64)));
-    float* const peak_state_meet = (float*)(arena + 0);
-    float* const total_state_meet = (float*)(arena + 0);
+    __shared__ float peak_state_meet[8] __attribute__((aligned(64)));
+    __shared__ float total_state_meet[8] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
     float4 shifted_register_0, shifted_register_1;
@@ -93,7 +92,6 @@ Y(
     if (thread * 4 < 2) {
         total_state = total_state + shifted_register_1[3];
     }
-    __syncthreads();  // read of peak_state_meet[0, 0] at examples/08_softmax.py:50, then write of total_state_meet[0, thread] at examples/08_softmax.py:52
     total_state_meet[thread] = total_state;
     __syncthreads();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 4] at examples/08_softmax.py:52
     if (thread < 4) {
