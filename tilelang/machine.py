@@ -99,7 +99,8 @@ class Profile:
     registers before a walk over them is refused. async_copy_bytes: the sizes that the device can copy from global to shared memory
     by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
     step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
-    grid_max: blocks along each grid dimension. capabilities, instructions: names. rates: measured numbers, their unit in the name.
+    grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
+    are limited). capabilities, instructions: names. rates: measured numbers, their unit in the name.
     sources: where a number comes from, by its path in the file.
     """
 
@@ -119,6 +120,7 @@ class Profile:
     role_registers: tuple[int, ...] = ()
     block_registers: int | None = None
     grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    grid_threads_max: int | None = None
     capabilities: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
     rates: tuple[tuple[str, float], ...] = ()

@@ -76,8 +76,8 @@ class Nest(Rings):
     # ------------------------------------------------------------ spreads
 
     def blocks(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-        """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count or more
-        axes number them in one."""
+        """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count, more
+        axes or more tiles than the device takes in a dimension number them in one."""
         sizes = numbers(step)
         rounds = {a: max(1, -(-frame.spec.axis(a).extent // t)) for a, t in sizes.items()}
         empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
@@ -87,14 +87,17 @@ class Nest(Rings):
                 step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile"
             )
         order = step.order if all(frame.spec.axis(a).extent for a in sizes) else None  # any order is good for no tiles
-        if step.count is None and order is None and len(wide) <= 3:
-            names = list(reversed(wide)) or list(sizes)[-1:]
-            found = dict(zip(names, self._grid([rounds[a] for a in names], step.level, empty), strict=True))
+        names = list(reversed(wide)) or list(sizes)[-1:]
+        fits = len(wide) <= 3 and all(
+            rounds[a] <= most for a, most in zip(names[1:], self.build.profile.grid_max[1:], strict=False)
+        )
+        if step.count is None and order is None and fits:
+            found = dict(zip(names, self._grid([rounds[a] for a in names], step, empty), strict=True))
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
             return self.chain(self._entered(frame, sizes, indices, step.level), i + 1)
         total = units_numbered(order, rounds)
         count = total if step.count is None else min(int(whole_number(step, step.count)), total)
-        (block,) = self._grid([count], step.level, empty)
+        (block,) = self._grid([count], step, empty)
         whole = count if step.level == "cluster" else -(-count // self.build.cluster) * self.build.cluster
         if count == total:
             return self.chain(self._entered(frame, sizes, tile_numbered(order, rounds, block), step.level), i + 1)
@@ -108,10 +111,18 @@ class Nest(Rings):
         body = ir.Seq((ir.Let(tile, again * whole + block, step.span), inner), step.span)
         return ir.For(again, mine, body, "serial", step.span)
 
-    def _grid(self, extents: list[int], level: str, empty: bool) -> list[Expr]:
-        """The number of a block's unit along each dimension of the grid, which gets whole clusters: some blocks may have no tile."""
-        n = self.build.cluster
+    def _grid(self, extents: list[int], step: Tile, empty: bool) -> list[Expr]:
+        """The number of a block's unit along each dimension of the grid, which gets whole clusters: some blocks may have no tile.
+
+        Raises Refusal where the device takes fewer blocks along the first one.
+        """
+        n, level, profile = self.build.cluster, step.level, self.build.profile
         first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
+        most = min(profile.grid_max[0], (profile.grid_threads_max or first * self.build.threads) // self.build.threads)
+        if first > most and not empty:
+            mend = f"larger tiles, or a number of units that take several each: `-> {level} {profile.compute_units or 64}`"
+            message = f"`{step}`: {first} blocks, a grid of {profile.name} has at most {most}"
+            raise refuse(step, "too-many-blocks", message, mend)
         blocks = [
             Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0)
             for d, count in enumerate((first, *extents[1:]))

@@ -69,6 +69,7 @@ def _describe(cuda: Any, number: int) -> Device:
         global_bytes=handle.total_memory(),
         host_memory=False,
         architecture=f"sm_{major}{minor}" + ("a" if major >= 9 else ""),  # `a`: with what this architecture alone has
+        grid_max=tuple(handle.get_attribute(getattr(facts, f"MAX_GRID_DIM_{d}")) for d in "XYZ"),
         handle=number,
     )
 

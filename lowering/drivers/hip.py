@@ -72,6 +72,7 @@ def _describe(hip: Any, number: int) -> Device:
         global_bytes=facts.totalGlobalMem,
         host_memory=False,
         architecture=facts.gcnArchName.partition(":")[0],  # gfx90a:sramecc+:xnack-
+        grid_max=tuple(facts.maxGridSize),
         handle=number,
     )
 

@@ -27,7 +27,8 @@ class Device:
     """A device of a driver. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory.
 
     architecture: what a compiler calls it, as in sm_90a or gfx942; "" where the driver compiles itself. platform_version: of the
-    platform's interface. handle: the driver's own name of it.
+    platform's interface. grid_max: blocks along each dimension of a grid (empty: the driver does not tell). handle: the driver's own
+    name of it.
     """
 
     driver: str
@@ -42,6 +43,7 @@ class Device:
     global_bytes: int
     host_memory: bool
     architecture: str = ""
+    grid_max: tuple[int, ...] = ()
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -204,8 +206,14 @@ def fitting(found: Sequence[Device], what: str, platform: str | None, device: st
     raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="there are " + "; ".join(map(str, found)))
 
 
-def check_limits(device: Device, name: str, threads: int, shared_bytes: int) -> None:
-    """Raises DeviceError where the device cannot run a kernel: too many threads, or too much shared memory, for a block."""
+def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> None:
+    """Raises DeviceError where the device cannot run a kernel: too many threads, or too much shared memory, for a block; or too many
+    blocks."""
+    if any(blocks > most for blocks, most in zip(grid, device.grid_max, strict=False)):
+        of, most = (" x ".join(map(str, numbers)) for numbers in (grid, device.grid_max))
+        raise DeviceError(
+            "too-many-blocks", f"{name} has {of} blocks, {device} takes {most}", mend="larger tiles, or a number of blocks"
+        )
     if threads > device.max_threads:
         raise DeviceError(
             "too-many-threads",

@@ -236,7 +236,7 @@ class Module:
         Raises DeviceError where the device cannot run it: too many threads, or too much shared memory (which PoCL would not
         refuse but crash on).
         """
-        check_limits(self.connection.device, name, threads, shared_bytes)
+        check_limits(self.connection.device, name, grid, threads, shared_bytes)
         return Function(self, name, tuple(grid), threads)
 
 

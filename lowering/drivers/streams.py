@@ -227,7 +227,7 @@ class Module:
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
         """A kernel of the module, ready to launch. Raises DeviceError where the device cannot run it."""
-        check_limits(self.connection.device, name, threads, shared_bytes)
+        check_limits(self.connection.device, name, grid, threads, shared_bytes)
         with self.connection.current("build-failed"):
             kernel, dynamic = self.connection.kernel(self.module, name, shared_bytes)
         return Function(self.connection, kernel, tuple(grid), threads, dynamic)

@@ -20,6 +20,12 @@ def blocks_twice() -> None:
     tl.schedule(matmul()).tile(m=32).to(tl.block).tile(n=32).to(tl.block).check()
 
 
+def blocks_beyond_a_grid() -> None:
+    x, y = tl.axes(x=1 << 16, y=1 << 16)
+    made = tl.define("Y", tl.input("X", tl.float32, x, y)[x, y] * 2.0, x, y)
+    tl.compile(tl.schedule(made).tile(x=1, y=1).to(tl.block), target=tl.target(profile="hopper"))
+
+
 def step_after_the_leaf() -> None:
     tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).vectorize(n=16).split(k=4)
 

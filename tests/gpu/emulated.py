@@ -103,7 +103,7 @@ class Module:
         self.connection, self.source = connection, source
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
-        check_limits(self.connection.device, name, threads, shared_bytes)
+        check_limits(self.connection.device, name, grid, threads, shared_bytes)
         return Function(self, name, (*grid, 1, 1)[:3], threads, shared_bytes)
 
 

@@ -141,9 +141,10 @@ def test_shared_memory_beyond_48_kib_is_asked_for(
 
 
 def test_limits_are_checked_before_the_launch(connection: cuda.Connection) -> None:
-    for threads, shared, code in ((1025, 0, "too-many-threads"), (32, 232449, "shared-memory")):
+    wrong = (((1,), 1025, 0, "too-many-threads"), ((1,), 32, 232449, "shared-memory"), ((1, 65536, 1), 32, 0, "too-many-blocks"))
+    for grid, threads, shared, code in wrong:
         with pytest.raises(DeviceError) as caught:
-            connection.build("text").function("kernel", (1,), threads, shared)
+            connection.build("text").function("kernel", grid, threads, shared)
         assert caught.value.code == code
 
 

@@ -29,6 +29,7 @@ int hipGetDeviceProperties(Properties* p, int device) {
     strcpy(p->name, "AMD Stub");
     strcpy(p->arch_name, "gfx90a:sramecc+:xnack-");
     p->total_global = 1u << 30, p->shared_per_block = 65536, p->threads_per_block = 1024, p->units = 104, p->warp = 64;
+    p->grid[0] = 2147483647, p->grid[1] = p->grid[2] = 65535;
     return note("hipGetDeviceProperties %d", device);
 }
 int hipMalloc(void** address, size_t size) {

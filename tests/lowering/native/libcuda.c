@@ -18,7 +18,7 @@ int cuDeviceGetName(char* name, int length, int device) { return snprintf(name, 
 int cuDeviceComputeCapability(int* major, int* minor, int device) { return *major = 9, *minor = 0, 0; }
 int cuDeviceTotalMem_v2(size_t* size, int device) { return *size = 1u << 30, 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-    *value = attribute == 16 ? 132 : attribute == 1 ? 1024 : attribute == 97 ? 232448 : 0;
+    *value = attribute == 16 ? 132 : attribute == 1 ? 1024 : attribute == 97 ? 232448 : 5 <= attribute && attribute <= 7 ? 65535 : 0;
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void** made, int device) { return *made = &context, note("cuDevicePrimaryCtxRetain %d", device); }
