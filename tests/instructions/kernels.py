@@ -28,7 +28,6 @@ NVIDIA: dict[str, tuple[str, str | None, str]] = {
 AMD: dict[str, tuple[str, str | None, str]] = {
     "mfma": ("gfx90a", "gfx1100", "v_mfma"),
     "wmma": ("gfx1100", "gfx90a", "v_wmma"),
-    "shuffle": ("gfx90a", None, "ds_"),
     "dp4a": ("gfx90a", None, "v_dot4"),
     "direct_to_lds": ("gfx942", "gfx1100", "global_load_lds_dword"),  # gfx90a has it too, spelled as a load with a suffix
 }
@@ -96,5 +95,5 @@ def _operand(made: Instruction, operand: Operand, dtype: DType) -> tuple[Operand
     before = f"__shared__ __align__(1024) {type} {name}[{count if len(made.operands) < 3 else count // 4}];\n"
     before += f"for (int s = threadIdx.x; s < 1024; s += blockDim.x) {name}[s] = {name}_in[s];\n"
     address = f"({name} + {number})" if held is not None else name
-    text = OperandText(f"*{address}", address=address, swizzle="128")
+    text = OperandText(f"*{address}", address=address, swizzle="128", base=name, chunks="0")
     return text, argument, before, f"{walk} {name}_in[s] = {name}[s];\n" if name == made.writes else ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from tests.gate.machine_code import compile_for_architecture
@@ -10,7 +13,8 @@ from tilelang.errors import DeviceError
 from tilelang.instruction import Instruction
 
 CUDA = [i for i in SHIPPED if "cuda" in i.dialects and i.needs]
-HIP = [i for i in SHIPPED if "hip" in i.dialects and i.needs]
+HIP = [i for i in SHIPPED if "hip" in i.dialects and i.needs and i.needs != ("shuffle",)]
+AMD_SHUFFLES = [i for i in SHIPPED if "hip" in i.dialects and i.needs == ("shuffle",)]
 WIDTHS = {
     ("global", "load"): "LDG.E.128",
     ("global", "store"): "STG.E.128",
@@ -28,7 +32,7 @@ def check(made: Instruction, dialect: str, lowest: str, mnemonic: str) -> None:
         code = compile_for_architecture(lowest)(kernel(made, dialect, dtype))
         assert not code.uses.spills
         if dtype == made.operands[0].dtype and lowest not in FORGOTTEN:
-            assert code.listing.count(mnemonic) == (dtype.bytes // 4 if mnemonic == "ds_" else 1)
+            assert code.listing.count(mnemonic) == 1
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,46 @@ def test_on_nvidia(made: Instruction) -> None:
 def test_on_amd(made: Instruction) -> None:
     lowest, _, mnemonic = AMD[made.needs[0]]
     check(made, "hip", lowest, mnemonic)
+
+
+def other_lane(instruction: str) -> Callable[[int], int]:
+    """From which lane an instruction between lanes brings what it gives to one, as its modifiers say."""
+    if (quad := re.search(r"quad_perm:\[(\d),(\d),(\d),(\d)\]", instruction)) is not None:
+        return lambda lane: lane // 4 * 4 + int(quad[1 + lane % 4])
+    if (by := re.search(r"row_ror:(\d+)", instruction)) is not None:
+        return lambda lane: lane // 16 * 16 + (lane - int(by[1])) % 16
+    if "row_half_mirror" in instruction:
+        return lambda lane: lane // 8 * 8 + 7 - lane % 8
+    if (mask := re.search(r"row_xmask:(\d+)", instruction)) is not None:
+        return lambda lane: lane ^ int(mask[1])
+    if (swapped := re.search(r"swizzle\(SWAP,(\d+)\)", instruction)) is not None:
+        return lambda lane: lane ^ int(swapped[1])
+    assert instruction.startswith("v_permlanex16_b32") and instruction.endswith("0xfedcba98 op_sel:[0,1]")
+    return lambda lane: lane ^ 16
+
+
+@pytest.mark.parametrize(
+    ("made", "architecture"),
+    [(i, a) for i in AMD_SHUFFLES for a in ("gfx90a", "gfx942", "gfx1100") if i.lanes == 32 or a != "gfx1100"],
+    ids=lambda x: getattr(x, "name", x),
+)
+def test_shuffles_on_amd(made: Instruction, architecture: str) -> None:
+    """Among 16 lanes without the crossbar of shared memory, and from the lane that is meant."""
+    distance, dtype = int(made.name.split("_")[2]), made.operands[0].dtype
+    code = compile_for_architecture(architecture)(kernel(made, "hip"))
+    if distance == 32:
+        assert code.listing.count("ds_bpermute_b32") == dtype.bytes // 4
+        return
+    moves = [f"{i.name} {i.operands}" for i in code.listing.instructions if re.search("dpp|permlane|ds_swizzle", i.name)]
+    parts = 2 if distance == 4 and architecture != "gfx1100" else 1
+    assert len(moves) == parts * dtype.bytes // 4 and code.listing.count("ds_bpermute") == 0
+    assert (code.listing.count("ds_swizzle") > 0) == (distance == 16 and architecture != "gfx1100")
+    words = moves[:: dtype.bytes // 4] if parts == 2 else moves[:1]
+    for lane in range(32):
+        source = lane
+        for instruction in reversed(words):
+            source = other_lane(instruction)(source)
+        assert source == lane ^ distance
 
 
 @pytest.mark.parametrize("made", [i for i in SHIPPED if "hip" in i.dialects and not i.needs], ids=lambda i: i.name)

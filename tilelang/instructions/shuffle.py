@@ -2,8 +2,8 @@
 
 A reduction over lanes is made of them, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or their
 least or largest found, by all lanes of a warp at once.
-Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, DS_SWIZZLE_B32,
-DS_BPERMUTE_B32.
+Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, "Data Parallel
+Primitives", DS_SWIZZLE_B32, DS_BPERMUTE_B32; RDNA3 Instruction Set Architecture, "DPP16", V_PERMLANEX16_B32.
 """
 
 from tilelang.dtype import DType, float32, float64, int32, int64, uint32, uint64
@@ -20,14 +20,25 @@ template <int DISTANCE>
 }}
 """
 
-# Within 32 lanes by a pattern that is part of the instruction, across them by the address of a lane.
+# Among 16 lanes by data-parallel primitives, which the instruction that takes the result may contain; 4 lanes apart, older devices
+# mirror 8 lanes of which each four were mirrored. Across rows of 16 lanes in one instruction, or by the crossbar of shared memory.
 _WORD_HIP = f"""
 template <int DISTANCE>
 {FUNCTION} int shuffle_xor_word(int x) {{
-    if constexpr (DISTANCE < 32)
-        return __builtin_amdgcn_ds_swizzle(x, DISTANCE << 10 | 0x1f);
-    else
-        return __builtin_amdgcn_ds_bpermute((int)(__lane_id() ^ DISTANCE) << 2, x);
+    if constexpr (DISTANCE == 1) return __builtin_amdgcn_update_dpp(0, x, 0xb1, 0xf, 0xf, true);  // quad_perm:[1,0,3,2]
+    if constexpr (DISTANCE == 2) return __builtin_amdgcn_update_dpp(0, x, 0x4e, 0xf, 0xf, true);  // quad_perm:[2,3,0,1]
+    if constexpr (DISTANCE == 8) return __builtin_amdgcn_update_dpp(0, x, 0x128, 0xf, 0xf, true);  // row_ror:8
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+    if constexpr (DISTANCE == 4) return __builtin_amdgcn_update_dpp(0, x, 0x164, 0xf, 0xf, true);  // row_xmask:4
+    if constexpr (DISTANCE == 16) return __builtin_amdgcn_permlanex16(0, x, 0x76543210, 0xfedcba98, false, true);
+#else
+    if constexpr (DISTANCE == 4) {{  // quad_perm:[3,2,1,0], row_half_mirror
+        const int mirrored = __builtin_amdgcn_update_dpp(0, x, 0x1b, 0xf, 0xf, true);
+        return __builtin_amdgcn_update_dpp(0, mirrored, 0x141, 0xf, 0xf, true);
+    }}
+    if constexpr (DISTANCE == 16) return __builtin_amdgcn_ds_swizzle(x, DISTANCE << 10 | 0x1f);
+#endif
+    return __builtin_amdgcn_ds_bpermute((int)(__lane_id() ^ DISTANCE) << 2, x);
 }}
 """
 
