@@ -73,8 +73,13 @@ class Placed:
 
     @functools.cached_property
     def box_bytes(self) -> int:
-        """Bytes of the box that the place holds; 0 for a state."""
-        return 0 if self.access is None else self.access.footprint_bytes(self.tile)
+        """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
+        if self.access is None:
+            return 0
+        names = set(self.layout.dims) if self.layout is not None else set()
+        if names - {d.name for d in self.access.tensor.dims}:
+            return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
+        return self.access.footprint_bytes(self.tile)
 
     def __str__(self) -> str:
         what = self.access.name if self.access is not None else "state"
@@ -139,12 +144,19 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     )
 
 
+def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
+    """The loops of steps that only cut and place, for a nest whose axes are fused already."""
+    reading = _Reading(nest.task, None, set(), set())
+    reading.nest, reading.tiles = nest, [dict(nest.extents)]
+    return reading.read(steps)
+
+
 class _Reading:
     """Walks over the steps of one task, noting every cut and every place."""
 
-    def __init__(self, task: Task, computation: Computation, placed: set[str], caches: set[str]) -> None:
+    def __init__(self, task: Task, computation: Computation | None, placed: set[str], caches: set[str]) -> None:
         self.task, self.computation, self.placed, self.caches = task, computation, placed, caches
-        self.kinds: Mapping[str, str] = tensor_kinds(computation)
+        self.kinds: Mapping[str, str] = tensor_kinds(computation) if computation is not None else {}
         self.spec = root_spec(task)
         self.nest = nest_of(task, self.spec)
         self.loops: list[Loop] = []
@@ -213,6 +225,7 @@ class _Reading:
 
     def stage(self, step: Place) -> Loops:
         """The loops of what makes a placed definition."""
+        assert self.computation is not None
         tensor = self.computation.tensor(step.tensor_name)
         assert tensor.definition is not None
         group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
