@@ -42,9 +42,12 @@ def box_maps(kernel: ir.Kernel) -> tuple[BoxMap, ...]:
 
 
 def tensor_maps(kernel: ir.Kernel) -> tuple[tuple[str, TensorMap], ...]:
-    """What a launch passes behind a kernel's buffers: maps, each with the name of the tensor's buffer."""
+    """What a launch passes behind a kernel's buffers: maps, each with the name of the tensor's buffer.
+
+    A grid without blocks needs none.
+    """
     found = []
-    for map in box_maps(kernel):
+    for map in box_maps(kernel) if 0 not in kernel.grid else ():
         strides = tuple(stride * map.buffer.dtype.bytes for stride in map.buffer.strides)
         found.append((map.buffer.name, TensorMap(map.buffer.dtype, map.buffer.shape, strides, map.box, map.swizzle_bytes)))
     return tuple(found)

@@ -123,7 +123,16 @@ class Connection(streams.Connection):
     def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
         kernel._launch_kernel(grid, (threads, 1, 1), arguments, shared_bytes, queue)
 
+    @functools.cached_property
+    def _zero(self) -> Any:
+        """Memory that holds zero."""
+        import numpy as np
+
+        return self.upload(np.zeros(16, np.uint8))
+
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        if 0 in map.shape:
+            map, buffer = map.of_one_element(), self._zero
         with self.current():
             return encode(map, int(buffer))
 

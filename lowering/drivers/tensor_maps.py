@@ -40,6 +40,15 @@ class TensorMap:
         if fault is not None:
             raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="another box, layout or padding; or plain loads")
 
+    def of_one_element(self) -> TensorMap:
+        """The same boxes of a tensor of one element: if that is zero, they read as those of a tensor without elements would.
+
+        Such tensors themselves have no map.
+        """
+        rank = len(self.shape)
+        strides = (*(16,) * (rank - 1), self.dtype.bytes)
+        return dataclasses.replace(self, shape=(1,) * rank, strides_bytes=strides)
+
     def _fault(self) -> str | None:
         """What keeps the copies from taking this; None where they do."""
         size = self.dtype.bytes
@@ -51,7 +60,9 @@ class TensorMap:
             return "elements of the innermost dimension do not lie side by side"
         if any(s % 16 or s >= 1 << 40 for s in self.strides_bytes[:-1]):
             return f"rows begin {self.strides_bytes[0]} bytes apart, which must be a multiple of 16"
-        if any(not 1 <= b <= 256 for b in self.box) or any(not 1 <= e <= 1 << 32 for e in self.shape):
+        if any(e > 1 << 32 for e in self.shape):
+            return f"a tensor of {' x '.join(map(str, self.shape))}; each side is at most {1 << 32}"
+        if any(not 1 <= b <= 256 for b in self.box):
             return f"a box of {' x '.join(map(str, self.box))}; each side is 1 to 256"
         inner = self.box[-1] * size
         if inner % 16:

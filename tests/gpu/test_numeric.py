@@ -136,6 +136,16 @@ def test_sizes_of_zero_and_one(m: int, n: int, k: int) -> None:
     np.testing.assert_array_equal(tl.compile(matmul(m, n, k))(a, b), a @ b)
 
 
+@pytest.mark.parametrize("sizes", [(0, 256, 128), (256, 0, 128), (256, 256, 0)])
+def test_products_by_boxes_of_tensors_without_elements(sizes: tuple[int, ...]) -> None:
+    made = load("01_matmul")
+    try:
+        kernel = tl.compile(made.gemm_hopper(made.linear(*sizes)))
+    except Refusal as refusal:
+        pytest.skip(f"refused: {refusal.code}")
+    assert kernel.check()
+
+
 def test_strides_and_outputs_that_are_given() -> None:
     kernel = tl.compile(matmul(5, 6, 7))
     a, b, out = small(7, 5).T, small(7, 12)[:, ::2], np.zeros((6, 5), np.float32).T

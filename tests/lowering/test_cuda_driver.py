@@ -380,6 +380,7 @@ def test_tensor_maps_are_arguments_by_value() -> None:
         ((64, 60), (120, 2), (64, 60), 0, "120 bytes apart"), ((64, 64), (128, 4), (64, 64), 0, "side by side"),
         ((512, 64), (128, 2), (512, 64), 0, "512 x 64"), ((64, 64), (128, 2), (64, 4), 0, "8 bytes in a row"),
         ((64, 64), (128, 2), (64, 64), 64, "its swizzle of 64"), ((8,) * 6, (2,) * 6, (8,) * 6, 0, "6 dimensions"),
+        ((1, 1 << 33), (1 << 34, 2), (1, 64), 0, "a tensor of 1 x 8589934592"),
     ],
 )  # fmt: skip
 def test_tensor_maps_that_the_copies_do_not_take(shape: Any, strides: Any, box: Any, swizzle: int, why: str) -> None:
@@ -412,6 +413,22 @@ def test_a_tensor_map_is_encoded_innermost_dimension_first(monkeypatch: pytest.M
     assert seen[8] == "CU_TENSOR_MAP_SWIZZLE_128B"
     with pytest.raises(DeviceError, match="no multiple of 16"):
         tensor_maps.encode(map, 4104)
+
+
+def test_the_map_of_a_tensor_without_elements_is_that_of_a_zero(
+    connection: cuda.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that its boxes read is zero, too."""
+    seen: list[tuple[TensorMap, int]] = []
+
+    def encode(map: TensorMap, address: int) -> bytes:
+        seen.append((map, address))
+        return b""
+
+    monkeypatch.setattr(cuda, "encode", encode)
+    connection.tensor_map(TensorMap(tl.bfloat16, (256, 0), (0, 2), (128, 64), 128), 0)
+    assert [map for map, _ in seen] == [TensorMap(tl.bfloat16, (1, 1), (16, 2), (128, 64), 128)]
+    assert ctypes.string_at(seen[0][1], 16) == bytes(16)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is not None, reason="cuda-bindings is here")

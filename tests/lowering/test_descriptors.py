@@ -10,7 +10,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_roles import by_boxes, linear
 from tilelang.errors import DeviceError
-from tilelang.lowering.descriptors import box_maps, described
+from tilelang.lowering.descriptors import box_maps, described, tensor_maps
 from tilelang.lowering.drivers import hip, opencl
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 
@@ -47,6 +47,16 @@ def test_a_launch_passes_the_maps_behind_the_buffers() -> None:
         ((512, 128), (256, 2), (256, 64), 128, 2),
         ((256, 512), (1024, 2), (128, 64), 128, 4),
     ]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "maps"), [((0, 512, 128), 0), ((256, 0, 128), 0), ((256, 512, 0), 3)])
+def test_tensors_without_elements(size: tuple[int, int, int], maps: int) -> None:
+    """No map where nothing is launched."""
+    kernel = tl.compile(by_boxes(linear(*size), 256, 2), target=tl.target("cuda", profile="hopper"))
+    (only,) = kernel.program.kernels
+    found = dict(tensor_maps(only))
+    assert len(found) == maps
+    assert kernel.computation.check(lambda arrays: tl.simulate(kernel, **arrays).outputs)
 
 
 @pytest.mark.parametrize("driver", [opencl, hip])

@@ -181,20 +181,20 @@ def test_one_thread_moves_what_has_no_dimensions(threads: int) -> None:
     assert not faults(total) and not faults(total.tile(k=4).to("thread").accumulate("register"))
 
 
-def narrow(*grid: int, threads: int | None = None) -> Profile:
+def narrow(grid: tuple[int, int, int], threads: int | None = None) -> Profile:
     """A device of small grids."""
     return dataclasses.replace(tl.load_profile("simulated"), grid_max=grid, grid_threads_max=threads)
 
 
 @pytest.mark.parametrize(("most", "grid"), [((12, 3, 1), (4, 3, 1)), ((12, 2, 1), (12, 1, 1)), ((12, 1, 1), (12, 1, 1))])
-def test_blocks_beyond_what_a_dimension_takes_are_numbered_in_one(most: tuple[int, ...], grid: tuple[int, ...]) -> None:
+def test_blocks_beyond_what_a_dimension_takes_are_numbered_in_one(most: tuple[int, int, int], grid: tuple[int, ...]) -> None:
     made = product(m=9, n=13, k=4).tile(m=3, n=4).to("block")
-    kernel = tl.compile(made, target=tl.target(profile=narrow(*most)))
+    kernel = tl.compile(made, target=tl.target(profile=narrow(most)))
     assert kernel.resources[0].grid == grid
     assert kernel.computation.check(lambda arrays: tl.simulate(kernel, **arrays).outputs)
 
 
-@pytest.mark.parametrize("profile", [narrow(11, 1, 1), narrow(12, 1, 1, threads=12 * 8 - 1)], ids=["blocks", "threads"])
+@pytest.mark.parametrize("profile", [narrow((11, 1, 1)), narrow((12, 1, 1), threads=12 * 8 - 1)], ids=["blocks", "threads"])
 def test_more_blocks_than_a_grid_has_are_refused(profile: Profile) -> None:
     made = product(m=9, n=13, k=4).units(block=tl.threads(8)).tile(m=3, n=4)
     with pytest.raises(Refusal) as caught:
