@@ -45,6 +45,7 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "13_causal_product": [(16, 32), (13, 19), (1, 2)],
     "14_own_instruction": [(16, 64, 8), (17, 37, 11), (3, 1, 2)],
     "15_matrix_units": [(16, 16, 32), (17, 37, 11)],
+    "16_matrix_types": [(16, 16, 32), (17, 37, 11)],
 }
 
 

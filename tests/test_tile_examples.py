@@ -31,10 +31,12 @@ SMALL: dict[str, dict[str, tuple[int, ...]]] = {
     "13_causal_product": {"cpu": (8, 32, 4, 4, 16), "simt": (8, 8, 4, 2)},
     "14_own_instruction": {"cpu": (16, 64, 8, 4, 32), "simt": (8, 16, 4, 2)},
     "15_matrix_units": {},
+    "16_matrix_types": {},
 }  # fmt: skip
 REFUSED = {  # what PoCL lacks the instructions for
     "01_matmul": ("gemm_ampere", "gemm_hopper"),
     "15_matrix_units": ("gemm_ampere", "gemm_cdna", "gemm_mi300", "gemm_ampere_transposed", "gemm_direct", "conv_ampere"),
+    "16_matrix_types": ("gemm_tf32", "gemm_int8", "gemm_float8", "gemm_rdna"),
 }
 ONLY_TEXT = {"14_own_instruction": ("simt",)}  # with a shipped instruction, where Python has one of its own
 

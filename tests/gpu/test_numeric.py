@@ -72,7 +72,7 @@ def test_examples_at_their_own_sizes(name: str) -> None:
 
 def matrix_schedules() -> dict[str, Any]:
     """Schedules with matrix instructions, each with its computation at a small size."""
-    made, units = load("01_matmul"), load("15_matrix_units")
+    made, units, types = load("01_matmul"), load("15_matrix_units"), load("16_matrix_types")
     return {
         "warpgroups": lambda: made.gemm_hopper(made.linear(256, 256, 128)),
         "warpgroups of float16": lambda: made.gemm_hopper(made.linear(130, 264, 72, tl.float16)),
@@ -84,6 +84,10 @@ def matrix_schedules() -> dict[str, Any]:
         "waves": lambda: units.gemm_cdna(units.matmul(256, 128, 64)),
         "waves by smaller products": lambda: units.gemm_cdna(units.matmul(128, 256, 64), "mfma_16x16x16"),
         "waves, straight into shared memory": lambda: units.gemm_direct(units.transposed(256, 130, 96)),
+        "warps of tf32": lambda: types.gemm_tf32(types.matmul(130, 264, 72)),
+        "warps of bytes": lambda: types.gemm_bytes(types.linear(130, 264, 80)),
+        "warps of 8-bit floats": lambda: types.gemm_bytes(types.linear(130, 264, 80, tl.float8_e4m3), tl.float8_e4m3),
+        "waves of 32": lambda: types.gemm_rdna(types.matmul(128, 128, 64, tl.float16)),
         "waves of bfloat16": lambda: units.gemm_cdna(units.matmul(128, 128, 64, tl.bfloat16)),
     }
 
