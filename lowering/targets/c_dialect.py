@@ -87,7 +87,8 @@ class Dialect:
 
     spaces: qualifier of pointers into each memory; shared: of shared arrays. kernel: head of a kernel function, with {threads},
     {name} and {cluster}: the text cluster, with {blocks}, where that many make one. block_number, thread_number: expressions.
-    fences: flag of a barrier per memory; barrier: the statement, with {flags}. prefetch: the statement, with {pointer}.
+    fences: flag of a barrier per memory; barrier: the statement, with {flags}; shared_barrier: one that orders shared memory alone,
+    where that is less (empty: it is not). prefetch: the statement, with {pointer}.
     no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function whose products are never contracted.
     reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a header, in place of a function or
     helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that c_functions.py defines because
@@ -131,6 +132,7 @@ class Dialect:
     static_shared_bytes: int | None = None
     dynamic_shared: str = ""
     around_barriers: str = ""
+    shared_barrier: str = ""
     copy: str = ""
     copy_first: str = ""
     commit: str = ""

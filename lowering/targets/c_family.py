@@ -416,7 +416,8 @@ class _KernelEmitter(Stores, Instructions):
         note = (
             f"  // {printable(reasons[0])}".rstrip("\\/?") if reasons else ""
         )  # what ends in a backslash goes on in the next line
-        self.put(self.dialect.barrier.format(flags=flags) + note)
+        alone = self.dialect.shared_barrier if memory == ("shared",) else ""
+        self.put((alone or self.dialect.barrier.format(flags=flags)) + note)
 
     def _roles(self) -> RoleWriter:
         """What writes the statements that only kernels with roles have. Raises DeviceError where the dialect has none."""

@@ -85,6 +85,14 @@ _COPIES_WAIT = f"""
 }}
 """
 
+_SHARED_BARRIER = f"""
+{cpp.INLINE} void shared_barrier() {{  // orders accesses to shared memory alone
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+}}
+"""
+
 _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
@@ -96,6 +104,7 @@ _FUNCTIONS = (
     (r"\bstore_streaming\(", _STORE_STREAMING),
     (r"\bprefetch_l2\(", _PREFETCH),
     (r"\bcopies_wait\(", _COPIES_WAIT),
+    (r"\bshared_barrier\(", _SHARED_BARRIER),
     *hip_functions.HEADERS,
 )
 
@@ -112,8 +121,8 @@ DIALECT = Dialect(
     no_contraction="#pragma clang fp contract(off)",
     reserved=cpp.RESERVED
     | frozenset(
-        """exp_of_parts log_of_parts quarter_turns far_quarter_turns sine_of cosine_of sine_of_parts cosine_of_parts
-        as_int as_float""".split()
+        """copies_wait shared_barrier exp_of_parts log_of_parts quarter_turns far_quarter_turns sine_of cosine_of sine_of_parts
+        cosine_of_parts as_int as_float""".split()
     ),
     functions=cpp.SHARED_FUNCTIONS,
     fast_functions={"exp": "fast_exp"},
@@ -122,6 +131,7 @@ DIALECT = Dialect(
     headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,
     wait="copies_wait();",
+    shared_barrier="shared_barrier();",  # what comes from global memory meanwhile is not awaited, nor is a cache emptied
     restrict="__restrict__",
     vectors=cpp.VECTORS,
     inline=cpp.INLINE,

@@ -119,7 +119,7 @@ def test_matrix_units_are_right(name: str) -> None:
 
 # What orders threads, copies and products; of the fences those whose lack can show.
 WAITS = re.compile(
-    r"^\s+(?:if \([^{;]*\) )?(?:__syncthreads|__syncwarp|(?:async|wgmma|tensor_store)_(?:wait|wait_read)<\d+>|\w+_commit"
+    r"^\s+(?:if \([^{;]*\) )?(?:__syncthreads|__syncwarp|shared_barrier|(?:async|wgmma|tensor_store)_(?:wait|wait_read)<\d+>|\w+_commit"
     r"|barrier_(?!init_fence)\w+|role_meet)\((?!.*tensor_).*$",
     re.MULTILINE,
 )

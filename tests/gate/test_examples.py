@@ -93,6 +93,12 @@ def test_the_main_loop_of_a_product_on_amd(profile: str) -> None:
     assert rounds == 8 and loop.count("ds_read", "ds_load") == 4 * rounds
     assert products == 64 * rounds
     assert loop.count("global_load_dwordx4", "global_load_b128") == loop.count("global_load") == 2
+    names = [i.name for i in code.listing.instructions]
+    ahead = code.listing.instructions[
+        max(n for n, name in enumerate(names) if name.startswith("global_load")) : names.index("s_barrier")
+    ]
+    assert ahead and not any("vmcnt" in i.operands for i in ahead)  # what is loaded ahead is not awaited by the barrier
+    assert code.listing.count("buffer_gl0_inv") == 0
     assert code.listing.count("global_store_dwordx4", "global_store_b128") == code.listing.count("global_store") == 8 * 8 // 4
     assert not code.uses.spills
 

@@ -22,7 +22,7 @@ Z(
     float W_register_2_2 = block_x % 5 * 4 + thread % 4 < 19 ? W[block_x % 5 * 4 + thread % 4 + 152] : 0.0f;
     float Z_state_0 = 0.0f;
     float Z_state_1 = 0.0f;
-    __syncthreads();  // write of X_shared[0, (n_round * 16 + thread) // 24, (n_round * 4 + thread // 4) % 6, thread % 4] at examples/05_depthwise.py:45, then read of X_shared[0, p + r, thread // 4 + s, thread % 4] at examples/05_depthwise.py:49
+    shared_barrier();  // write of X_shared[0, (n_round * 16 + thread) // 24, (n_round * 4 + thread // 4) % 6, thread % 4] at examples/05_depthwise.py:45, then read of X_shared[0, p + r, thread // 4 + s, thread % 4] at examples/05_depthwise.py:49
     Z_state_0 = Z_state_0 + X_shared[thread] * W_register_0_0;
     Z_state_1 = Z_state_1 + X_shared[thread + 24] * W_register_0_0;
     Z_state_0 = Z_state_0 + X_shared[thread + 4] * W_register_0_1;

@@ -33,15 +33,15 @@ Y(
     float2 Y_fold = part<0, 2>(Y_state) + part<2, 2>(Y_state);
     float Y_fold_1 = Y_fold[0] + Y_fold[1];
     Y_fold_1_meet[thread] = Y_fold_1;
-    __syncthreads();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, thread + 2]
+    shared_barrier();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, thread + 2]
     if (thread < 2) {
         Y_fold_1_meet[thread] = Y_fold_1_meet[thread] + Y_fold_1_meet[thread + 2];
     }
-    __syncthreads();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, thread + 1]
+    shared_barrier();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, thread + 1]
     if (thread < 1) {
         Y_fold_1_meet[thread] = Y_fold_1_meet[thread] + Y_fold_1_meet[thread + 1];
     }
-    __syncthreads();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, 0]
+    shared_barrier();  // write of Y_fold_1_meet[0, thread], then read of Y_fold_1_meet[0, 0]
     Y_fold_1 = Y_fold_1_meet[0];
     if (thread == 0) {
         Y_partial[block_x * 3 + block_y] = Y_fold_1;

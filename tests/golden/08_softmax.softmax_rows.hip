@@ -52,19 +52,19 @@ Y(
         peak_state = maximum(peak_state, X_register_1[3]);
     }
     peak_state_meet[thread] = peak_state;
-    __syncthreads();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 4] at examples/08_softmax.py:50
+    shared_barrier();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 4] at examples/08_softmax.py:50
     if (thread < 4) {
         peak_state_meet[thread] = maximum(peak_state_meet[thread], peak_state_meet[thread + 4]);
     }
-    __syncthreads();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 2] at examples/08_softmax.py:50
+    shared_barrier();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 2] at examples/08_softmax.py:50
     if (thread < 2) {
         peak_state_meet[thread] = maximum(peak_state_meet[thread], peak_state_meet[thread + 2]);
     }
-    __syncthreads();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 1] at examples/08_softmax.py:50
+    shared_barrier();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, thread + 1] at examples/08_softmax.py:50
     if (thread < 1) {
         peak_state_meet[thread] = maximum(peak_state_meet[thread], peak_state_meet[thread + 1]);
     }
-    __syncthreads();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, 0] at examples/08_softmax.py:50
+    shared_barrier();  // write of peak_state_meet[0, thread] at examples/08_softmax.py:50, then read of peak_state_meet[0, 0] at examples/08_softmax.py:50
     peak_state = peak_state_meet[0];
     float peak_register = peak_state;
     shifted_register_0[0] = exp(X_register_0[0] - peak_register);
@@ -93,19 +93,19 @@ Y(
         total_state = total_state + shifted_register_1[3];
     }
     total_state_meet[thread] = total_state;
-    __syncthreads();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 4] at examples/08_softmax.py:52
+    shared_barrier();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 4] at examples/08_softmax.py:52
     if (thread < 4) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 4];
     }
-    __syncthreads();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 2] at examples/08_softmax.py:52
+    shared_barrier();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 2] at examples/08_softmax.py:52
     if (thread < 2) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 2];
     }
-    __syncthreads();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 1] at examples/08_softmax.py:52
+    shared_barrier();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, thread + 1] at examples/08_softmax.py:52
     if (thread < 1) {
         total_state_meet[thread] = total_state_meet[thread] + total_state_meet[thread + 1];
     }
-    __syncthreads();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, 0] at examples/08_softmax.py:52
+    shared_barrier();  // write of total_state_meet[0, thread] at examples/08_softmax.py:52, then read of total_state_meet[0, 0] at examples/08_softmax.py:52
     total_state = total_state_meet[0];
     float total_register = total_state;
     *(float4_u*)(Y + block_x * 37 + thread * 4) = shifted_register_0 / total_register;

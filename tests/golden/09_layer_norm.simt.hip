@@ -116,7 +116,7 @@ Y(
     count_state_meet[thread] = count_state;
     mean_state_meet[thread] = mean_state;
     squares_state_meet[thread] = squares_state;
-    __syncthreads();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 4] at examples/09_layer_norm.py:60
+    shared_barrier();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 4] at examples/09_layer_norm.py:60
     if (thread < 4) {
         float count_state_meet_value = count_state_meet[thread];
         float count_state_meet_value_1 = mean_state_meet[thread];
@@ -128,7 +128,7 @@ Y(
         mean_state_meet[thread] = count_state_meet_value_1 + count_state_meet_common_1 * count_state_meet_common_2;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 4] + count_state_meet_common_1 * count_state_meet_common_1 * count_state_meet_value * count_state_meet_common_2;
     }
-    __syncthreads();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 2] at examples/09_layer_norm.py:60
+    shared_barrier();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 2] at examples/09_layer_norm.py:60
     if (thread < 2) {
         float count_state_meet_value_3 = count_state_meet[thread];
         float count_state_meet_value_4 = mean_state_meet[thread];
@@ -140,7 +140,7 @@ Y(
         mean_state_meet[thread] = count_state_meet_value_4 + count_state_meet_common_4 * count_state_meet_common_5;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 2] + count_state_meet_common_4 * count_state_meet_common_4 * count_state_meet_value_3 * count_state_meet_common_5;
     }
-    __syncthreads();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 1] at examples/09_layer_norm.py:60
+    shared_barrier();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, thread + 1] at examples/09_layer_norm.py:60
     if (thread < 1) {
         float count_state_meet_value_6 = count_state_meet[thread];
         float count_state_meet_value_7 = mean_state_meet[thread];
@@ -152,7 +152,7 @@ Y(
         mean_state_meet[thread] = count_state_meet_value_7 + count_state_meet_common_7 * count_state_meet_common_8;
         squares_state_meet[thread] = squares_state_meet[thread] + squares_state_meet[thread + 1] + count_state_meet_common_7 * count_state_meet_common_7 * count_state_meet_value_6 * count_state_meet_common_8;
     }
-    __syncthreads();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, 0] at examples/09_layer_norm.py:60
+    shared_barrier();  // write of count_state_meet[0, thread] at examples/09_layer_norm.py:60, then read of count_state_meet[0, 0] at examples/09_layer_norm.py:60
     count_state = count_state_meet[0];
     mean_state = mean_state_meet[0];
     squares_state = squares_state_meet[0];

@@ -20,7 +20,7 @@ Y(
     }
     Y_argmax_0_state_meet[thread] = Y_argmax_0_state;
     Y_argmax_1_state_meet[thread] = Y_argmax_1_state;
-    __syncthreads();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 2]
+    shared_barrier();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 2]
     if (thread < 2) {
         float Y_argmax_0_state_meet_value = Y_argmax_0_state_meet[thread];
         int Y_argmax_0_state_meet_value_1 = Y_argmax_1_state_meet[thread];
@@ -30,7 +30,7 @@ Y(
         Y_argmax_0_state_meet[thread] = Y_argmax_0_state_meet_common != 0 ? (float)Y_argmax_0_state_meet_value_2 : Y_argmax_0_state_meet_value;
         Y_argmax_1_state_meet[thread] = Y_argmax_0_state_meet_common != 0 ? (int)Y_argmax_0_state_meet_value_3 : Y_argmax_0_state_meet_value_1;
     }
-    __syncthreads();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 1]
+    shared_barrier();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, thread + 1]
     if (thread < 1) {
         float Y_argmax_0_state_meet_value_4 = Y_argmax_0_state_meet[thread];
         int Y_argmax_0_state_meet_value_5 = Y_argmax_1_state_meet[thread];
@@ -40,7 +40,7 @@ Y(
         Y_argmax_0_state_meet[thread] = Y_argmax_0_state_meet_common_1 != 0 ? (float)Y_argmax_0_state_meet_value_6 : Y_argmax_0_state_meet_value_4;
         Y_argmax_1_state_meet[thread] = Y_argmax_0_state_meet_common_1 != 0 ? (int)Y_argmax_0_state_meet_value_7 : Y_argmax_0_state_meet_value_5;
     }
-    __syncthreads();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, 0]
+    shared_barrier();  // write of Y_argmax_0_state_meet[0, thread], then read of Y_argmax_0_state_meet[0, 0]
     Y_argmax_0_state = Y_argmax_0_state_meet[0];
     Y_argmax_1_state = Y_argmax_1_state_meet[0];
     if (thread == 0) {

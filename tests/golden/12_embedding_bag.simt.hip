@@ -31,11 +31,11 @@ Y(
         if (thread / 2 < 2) {
             ids_shared[thread] = block_y * 2 + thread / 2 < 5 && t * 2 + thread % 2 < 3 ? ids[block_y * 6 + thread / 2 * 3 + t * 2 + thread % 2] : 0;
         }
-        __syncthreads();  // write of ids_shared[thread // 2, thread % 2] at examples/12_embedding_bag.py:45, then read of ids_shared[b_round, thread // 4] at examples/12_embedding_bag.py:46
+        shared_barrier();  // write of ids_shared[thread // 2, thread % 2] at examples/12_embedding_bag.py:45, then read of ids_shared[b_round, thread // 4] at examples/12_embedding_bag.py:46
         for (int b_round = 0; b_round < 2; ++b_round) {
             *(float4*)(table_shared + b_round * 32 + thread * 4) = block_y * 2 + b_round < 5 && t * 2 + thread / 4 < 3 ? load_first_global_float4_u(table + ids_shared[b_round * 2 + thread / 4] * 19 + block_x * 16 + thread % 4 * 4, 19 - block_x * 16 - thread % 4 * 4, float4(0.0f)) : float4(0.0f);
         }
-        __syncthreads();  // write of table_shared[b_round, thread // 4, thread % 4 * 4 + lane] at examples/12_embedding_bag.py:46, then read of table_shared[thread // 4, t_1, thread % 4 * 4 + e] at examples/12_embedding_bag.py:48
+        shared_barrier();  // write of table_shared[b_round, thread // 4, thread % 4 * 4 + lane] at examples/12_embedding_bag.py:46, then read of table_shared[thread // 4, t_1, thread % 4 * 4 + e] at examples/12_embedding_bag.py:48
         for (int t_1 = 0; t_1 < 2; ++t_1) {
             Y_state_0 = Y_state_0 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4];
             Y_state_1 = Y_state_1 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 1];

@@ -188,6 +188,15 @@ def test_exp_under_licence(dialect: Dialect) -> None:
     assert "= exp(x[thread]);" in emitted(Store(x, (THREAD,), value), x, dialect=dialect)
 
 
+def test_a_barrier_for_shared_memory_alone_awaits_nothing_else() -> None:
+    s, y = floats("s", 32, memory="shared"), floats("y", 32)
+    exchange = (Store(s, (THREAD,), Const(0.0, dt.float32)), Store(y, (THREAD,), Load(s, (index(31) - THREAD,))))
+    for memory, hip_text in ((("shared",), "shared_barrier();"), (("global", "shared"), "__syncthreads();")):
+        body = seq(exchange[0], Barrier(memory), exchange[1])
+        assert f"\n    {hip_text}\n" in emitted(body, s, y, dialect=hip.DIALECT)
+        assert "\n    __syncthreads();\n" in emitted(body, s, y)
+
+
 @BOTH
 def test_loops_with_barriers_stay_loops_where_the_compiler_would_write_them_out(dialect: Dialect) -> None:
     s, y = floats("s", 32, memory="shared"), floats("y", 32)
