@@ -13,8 +13,10 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
+from tests.lowering.device_array_stubs import Exported, Interfaced
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import opencl as driver
+from tilelang.lowering.drivers.device_arrays import ROCM
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -137,6 +139,11 @@ def test_arguments_that_do_not_fit(product: tl.Kernel, arrays: Any, named: Any, 
         (small(5, 7, 1), None, "has shape (5, 7, 1)"),
         (small(5, 7, dtype=np.float64), None, "has type float64, the input is float32"),
         (small(5, 7, dtype=np.int32), None, "has type int32"),
+        (None, None, "is no array: it is a NoneType"),
+        (Exported(small(5, 7)), None, "lives on a device of cuda, the kernel's is opencl"),
+        (Interfaced(small(5, 7)), None, "lives on a device of cuda, the kernel's is opencl"),
+        (Exported(small(5, 7), (ROCM, 0)), None, "lives on a device of hip, the kernel's is opencl"),
+        (small(5, 7), Exported(small(5, 6)), "lives on a device of cuda, the kernel's is opencl"),
         (small(5, 7), small(6, 5), "has shape (6, 5), the output is (5, 6)"),
         (small(5, 7), small(5, 6, dtype=np.float64), "has type float64, the output is float32"),
         (small(5, 7), np.broadcast_to(np.float32(0), (5, 6)), "cannot be written"),

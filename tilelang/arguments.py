@@ -71,7 +71,10 @@ def as_array(name: str, value: Any) -> Any:
             import torch
 
             return value.detach().view(getattr(torch, by_bits[1])).numpy().view(by_bits[0].numpy)
-        return np.asarray(value)
+        array = np.asarray(value)
+        if array.dtype == object:
+            raise TypeError(f"it is a {type(value).__name__}")
+        return array
     except (TypeError, ValueError, RuntimeError) as error:
         raise wrong(name, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
 

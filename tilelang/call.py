@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang.arguments import as_array, check_array, check_range, share_memory, wrong
 from tilelang.computation import Tensor
 from tilelang.errors import ComputationError
+from tilelang.lowering.drivers import interface as drivers
 
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Connection, DeviceArray, HostArray
@@ -58,6 +59,8 @@ class Placing:
             return self._on_device(tensor, type, value, "input")
         import numpy as np
 
+        if not isinstance(value, np.ndarray):
+            self._check_place(tensor.name, value)
         array = as_array(tensor.name, value)
         check_array(tensor, type, array, "input")
         if self.check_ranges:
@@ -88,6 +91,13 @@ class Placing:
                 raise ComputationError("argument", message, mend="one array for each output")
         return placed
 
+    def _check_place(self, name: str, value: Any) -> None:
+        """Raises ComputationError where an array that is none of the kernel's device lives on a device of another driver."""
+        driver = drivers.of_array(value)
+        if driver is not None:
+            here = f"the kernel's is {self.connection.device.driver}"
+            raise wrong(name, f"lives on a device of {driver}, {here}", "an array of the kernel's device, or a copy on the host")
+
     def _on_device(self, tensor: Tensor, type: Any, value: Any, role: str) -> Placed:
         array = self.connection.take(tensor.name, value, self.queue)
         check_array(tensor, type, array, role)
@@ -105,6 +115,7 @@ class Placing:
         if value is None:
             array = np.empty(tensor.shape, type)
         elif not isinstance(value, np.ndarray):
+            self._check_place(tensor.name, value)
             array = np.asarray(value)
             if not np.shares_memory(array, np.asarray(value)):
                 raise wrong(tensor.name, "is not an array whose memory can be written", "pass a NumPy array as out=")

@@ -46,13 +46,20 @@ class Found:
 
 
 @functools.cache
-def _protocol(kind: type) -> str | None:
-    """How arrays of a type tell where they lie; None for what is no array, or always on the host."""
+def _protocol_of_type(kind: type) -> str | None:
+    """How all arrays of a type tell where they lie; None where the type does not say, or they are always on the host."""
     if library(kind) == "numpy":
         return None
     if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
         return "dlpack"
     return "interface" if hasattr(kind, "__cuda_array_interface__") else None
+
+
+def _protocol(value: Any) -> str | None:
+    """How an array tells where it lies, by its type or by an attribute of its own; None for what is no array, or on the host."""
+    kind: Any = type(value)
+    own = getattr(value, "__dict__", ())
+    return _protocol_of_type(kind) or ("interface" if "__cuda_array_interface__" in own else None)
 
 
 def library(kind: type) -> str:
@@ -63,8 +70,7 @@ def library(kind: type) -> str:
 
 def on_device(value: Any, kinds: tuple[int, ...]) -> bool:
     """Whether an array is on a device of DLPack's kinds; one with the CUDA array interface alone is on a CUDA device."""
-    kind: Any = type(value)
-    protocol = _protocol(kind)
+    protocol = _protocol(value)
     if protocol == "dlpack":
         return int(value.__dlpack_device__()[0]) in kinds
     return protocol == "interface" and CUDA in kinds
@@ -77,7 +83,7 @@ def find(name: str, value: Any, stream: int) -> Found:
     """
     kind: Any = type(value)
     try:
-        if _protocol(kind) == "interface":
+        if _protocol(value) == "interface":
             return _by_interface(value)
         return _by_dlpack(value.__dlpack__(stream=stream), kind)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:

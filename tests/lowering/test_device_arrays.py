@@ -24,6 +24,8 @@ def test_who_is_on_a_device() -> None:
         Exported(array, (ROCM, 0)), (ROCM,)
     )
     assert not device_arrays.on_device(Interfaced(array), (ROCM,))
+    own = types.SimpleNamespace(__cuda_array_interface__=Interfaced(array).__cuda_array_interface__)
+    assert device_arrays.on_device(own, KINDS) and find("X", own, 1).address == array.ctypes.data
     for other in (array, [1.0], None, 3.0, Exported(array, (1, 0))):
         assert not device_arrays.on_device(other, KINDS)
 
