@@ -58,7 +58,7 @@ def target(dialect: str | None = None, profile: str | Profile | None = None, dev
     to source, simulated and read, not run. Without a dialect: the device's, else OpenCL where the profile has it. TILELANG_TARGET,
     TILELANG_PROFILE, TILELANG_PLATFORM and TILELANG_DEVICE stand in for what is not given.
 
-    Raises DeviceError where there is no device, or no such profile.
+    Raises DeviceError where there is no device, no such profile, or the profile is none for the dialect.
 
     >>> print(target("opencl", profile="simulated"))
     opencl for simulated
@@ -75,6 +75,10 @@ def target(dialect: str | None = None, profile: str | Profile | None = None, dev
     if profile is not None:
         found = profile if isinstance(profile, Profile) else load_profile(profile)
         known = device.driver if device is not None else dialect
+        if known is not None and known not in found.dialects:
+            fitting = [name for name in shipped_profiles() if known in load_profile(name).dialects]
+            message = f"the profile {found.name} is for {' and '.join(found.dialects)}, not for {known}"
+            raise DeviceError("profile-dialect", message, mend=f"the profiles for {known} are {', '.join(fitting)}")
         return Target(known or ("opencl" if "opencl" in found.dialects else found.dialects[0]), found, device)
     return _local_target(device or _choose(dialect, options))
 

@@ -23,6 +23,10 @@ def profile_without_a_device() -> None:
     kernel.benchmark()
 
 
+def profile_for_another_dialect() -> None:
+    tl.target("hip", profile="ampere")
+
+
 def assembly() -> None:
     tl.compile(copy(4, 4), target=tl.target(profile="simulated")).assembly  # noqa: B018
 
