@@ -117,7 +117,7 @@ class Resources:
 
     The others are what a compiler reports of the machine code (see CompiledKernel), None where none can tell: registers of a thread,
     bytes of its stack, bytes that spilled registers are stored and loaded with, and AMD's scalar and accumulation registers.
-    unknown: why they are None although there are compilers for the dialect.
+    unknown: why they are None; empty where they are not.
     """
 
     kernel: str
@@ -134,9 +134,9 @@ class Resources:
     unknown: str = ""
 
     def __str__(self) -> str:
-        """What a compiler reports, in words; empty where there is none for the dialect."""
+        """What a compiler reports, in words, or why none does."""
         if self.registers is None:
-            return f"registers unknown: {self.unknown}" if self.unknown else ""
+            return f"registers unknown: {self.unknown}"
         kinds = [(self.registers, "registers"), (self.accumulation_registers, "accumulation registers")]
         kinds += [(self.scalar_registers, "scalar registers")]
         spilled = f"spilled {self.spill_store_bytes} bytes stored, {self.spill_load_bytes} loaded" if self.spills else "no spills"
@@ -199,9 +199,7 @@ class Kernel:
 
     @functools.cached_property
     def _compiled_or_why(self) -> tuple[Compiled | None, str]:
-        """The machine code, or why there is none although there are compilers for the dialect."""
-        if self.target.dialect not in compilers.COMPILERS:
-            return None, ""
+        """The machine code, or why there is none."""
         try:
             return self.compiled, ""
         except DeviceError as error:
@@ -236,7 +234,7 @@ class Kernel:
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
-            lines += [f"  {used}"] if str(used) else []
+            lines += [f"  {used}"] if self.target.dialect in compilers.COMPILERS else []
             lines += [f"  {note}" for note in k.notes]
             for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
                 lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]
