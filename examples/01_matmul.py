@@ -89,21 +89,21 @@ def gemm_ampere(c: tl.Tensor) -> tl.Schedule:
     )  # fmt: skip
 
 
-def gemm_hopper(c: tl.Tensor) -> tl.Schedule:
-    """16 bits on warpgroup matrix instructions: one warpgroup copies, two compute, 132 persistent blocks."""
+def gemm_hopper(c: tl.Tensor, m: int = 128, n: int = 256, ahead: int = 3) -> tl.Schedule:
+    """16 bits on warpgroup matrix instructions: one warpgroup copies, two compute half of m x n each, 132 persistent blocks."""
     of = "" if c.dtype == tl.bfloat16 else f"_{c.dtype.name}"
     store = tl.move().split(n=64).via(tl.shared, layout=tl.layout().swizzle(128)).do("tma_store_2d")
     copy = tl.move().do("tma_load_2d")
     return (
         tl.schedule(c)
         .units(block=tl.warpgroups(1).as_role("producer", registers=40) + tl.warpgroups(2).as_role("consumer", registers=232))
-        .tile(m=128, n=256).to(tl.block, 132, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
+        .tile(m=m, n=n).to(tl.block, 132, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
         .accumulate(tl.register, steps=store)
         .split(k=64)
-        .load("A", tl.shared, layout=tl.layout().swizzle(128), ahead=3, on="producer", steps=copy)
-        .load("B", tl.shared, layout=tl.layout().swizzle(128), ahead=3, on="producer", steps=copy)
-        .tile(m=64).to("consumer")
-        .do(f"wgmma_m64n256k16{of}", m="m", n="n", k="k")
+        .load("A", tl.shared, layout=tl.layout().swizzle(128), ahead=ahead, on="producer", steps=copy)
+        .load("B", tl.shared, layout=tl.layout().swizzle(128), ahead=ahead, on="producer", steps=copy)
+        .tile(m=m // 2).to("consumer")
+        .do(f"wgmma_m64n{n}k16{of}", m="m", n="n", k="k")
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from tilelang.lowering.passes.fences import publish_shared
 from tilelang.lowering.passes.flight import keep_in_flight
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
+from tilelang.lowering.passes.late_waits import wait_late
 from tilelang.lowering.passes.loop_ends import end_loops
 from tilelang.lowering.passes.meeting import meet_always
 from tilelang.lowering.passes.outwards import move_conditions_out
@@ -51,6 +52,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
         ("barriers", insert_barriers),
         ("fences", publish_shared),
+        ("late_waits", wait_late),
         ("outwards", move_conditions_out),
         *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),

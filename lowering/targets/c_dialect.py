@@ -100,7 +100,8 @@ class Dialect:
     before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with
     {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
     once). alike: an index of one {value} in all threads that run in lockstep. roles: how it writes roles of units (None: it has
-    none). tensor_map: the declaration of a kernel argument {name} that is one.
+    none). tensor_map: the declaration of a kernel argument {name} that is one; prefetch_map: the statement that brings one near, with
+    a pointer to it, {map}.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Dialect:
     commit: str = ""
     wait: str = ""
     alike: str = "{value}"
+    prefetch_map: str = ""
 
     def vector_of(self, type: str, items: Sequence[str]) -> str:
         """A vector of one item for every lane, or of an item in each; a primary expression but for the cast that it may begin with."""

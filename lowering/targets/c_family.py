@@ -188,6 +188,7 @@ class _KernelEmitter(Stores, Instructions):
             self.put(self.dialect.no_contraction)
         self._shared_arrays()
         self._grid_variables()
+        self.prefetch_maps()
         self.places = declaration_places(kernel.body, self.expressions)
         self._registers()
         self.block(kernel.body)

@@ -37,6 +37,14 @@ class Instructions:
         self.maps = {map: self.names.fresh(f"{map.buffer.name}_map") for map in box_maps(self.kernel)}
         return [self.dialect.tensor_map.format(name=name) for name in self.maps.values()]
 
+    def prefetch_maps(self) -> None:
+        """One thread brings the kernel's maps near before anybody uses them."""
+        if not self.maps or not self.dialect.prefetch_map:
+            return
+        thread = self.expressions.names.get(ir.THREAD.name)
+        texts = [self.dialect.prefetch_map.format(map=f"&{name}") for name in self.maps.values()]
+        self.put(f"if ({thread} < 1) {{ {' '.join(texts)} }}" if thread else " ".join(texts))
+
     def queue_text(self, name: str, which: str) -> str:
         """A text of the queue of that name; which: a field of Queue."""
         instructions = (s.semantics for s in ir.statements(self.kernel.body) if isinstance(s, ir.Instruction))

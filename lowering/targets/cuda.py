@@ -144,6 +144,14 @@ _PREFETCH = f"""
 }}
 """
 
+_PREFETCH_MAP = f"""
+{cpp.INLINE} void prefetch_tensor_map(const void* map) {{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+#endif
+}}
+"""
+
 _ALIKE = f"""
 {cpp.INLINE} int alike_in_warp(int x) {{  // one value in all threads of a warp, which the compiler then knows
     int first;
@@ -200,6 +208,7 @@ _FUNCTIONS = (
     (r"\brounded_product\(", _ROUNDED_PRODUCT),
     (r"\bstore_streaming\(", _STORE_STREAMING),
     (r"\bprefetch_l2\(", _PREFETCH),
+    (r"\bprefetch_tensor_map\(", _PREFETCH_MAP),
     (r"\balike_in_warp\(", _ALIKE),
     *(
         (rf"\basync_copy_(?:first_)?{n}\(", _ASYNC_COPY.replace("$1", n).replace("$2", by))
@@ -211,7 +220,7 @@ _FUNCTIONS = (
 _RESERVED = frozenset(
     """rounded_product async_copy_4 async_copy_8 async_copy_16 async_copy_first_4 async_copy_first_8 async_copy_first_16 async_commit
     async_wait halves_of_float8_e4m3 saturated_float8_e4m3 halves_of_float8_e5m2 saturated_float8_e5m2 alike_in_warp
-    uint3 cudaError_t""".split()
+    prefetch_tensor_map uint3 cudaError_t""".split()
 )
 
 DIALECT = Dialect(
@@ -246,5 +255,6 @@ DIALECT = Dialect(
     alike="alike_in_warp({value})",
     roles=ROLES,
     cluster="__cluster_dims__({blocks}, 1, 1) ",
+    prefetch_map="prefetch_tensor_map({map});",
     tensor_map="const __grid_constant__ TensorMap {name}",
 )  # fmt: skip

@@ -18,6 +18,7 @@ def test_the_hopper_product_of_the_examples(type: tl.DType, ending: str) -> None
     kernel = tl.compile(plan, target=tl.target("cuda", profile="hopper"))
     code = compile_for_architecture("sm_90a")(kernel.source)
     assert not code.uses.spills and code.uses.stack_bytes == 0
+    assert "serialized" not in code.compiled.log, "what the assembler says where products wait for each other"
     assert code.uses.registers == 168  # 65536 for 384 threads, until the roles share them out
     loop = code.listing.main_loop("HGMMA")
     assert loop.count("HGMMA") == loop.count(f"HGMMA.64x256x16.F32{ending}") >= 4 and loop.count("HGMMA") % 4 == 0
@@ -31,7 +32,26 @@ def test_the_hopper_product_of_the_examples(type: tl.DType, ending: str) -> None
     assert code.listing.count("ELECT") == 5 and producer.count("ELECT", "BRA.U.ANY") == 0, "one thread copies, known to be alone"
     assert code.listing.count("UTMASTG.2D") == 4
     assert code.listing.count("USETMAXREG") == 2
+    assert code.listing.count("UTMACCTL.PF") == 3, "the maps of A, B and Y are brought near"
     assert code.listing.count("STG") == 0, "all results leave by boxes"
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "ahead"),
+    [(256, 128, 3), (256, 192, 2), (128, 192, 3), (128, 128, 5)],
+    ids=["256x128", "256x192", "128x192", "128x128"],
+)
+def test_other_tiles_of_the_hopper_product(m: int, n: int, ahead: int) -> None:
+    """Each consumer has half of the tile's rows, in instructions of 64; no accumulators are spilled."""
+    example = load("01_matmul")
+    kernel = tl.compile(
+        example.gemm_hopper(example.linear(8192, 8192, 8192), m, n, ahead), target=tl.target("cuda", profile="hopper")
+    )
+    code = compile_for_architecture("sm_90a")(kernel.source)
+    assert not code.uses.spills and code.uses.stack_bytes == 0
+    loop = code.listing.main_loop("HGMMA")
+    assert loop.count("HGMMA") == loop.count(f"HGMMA.64x{n}x16.F32.BF16") and loop.count("HGMMA") % (m // 128 * 4) == 0
+    assert len(loop.instructions) <= 14 * loop.count("HGMMA") and loop.count("R2UR", "SHFL") == 0
 
 
 def test_a_producer_that_copies_by_hand() -> None:

@@ -156,7 +156,7 @@ def test_boxes_announce_their_bytes_and_products_stand_in_groups() -> None:
         "if thread < 1:",
         "  do tma_store_2d(D=C[D_r, block_x * 64 + D_c], S=C_shared[S_r, S_c // 8 ^ S_r % 8, S_c % 8])",
         "  commit tensor_store",
-        "  wait 0 tensor_store",
+        "wait 0 tensor_store",
     ]
     assert {b.name: b.offset % 1024 for b in kernel.shared if b.offset is not None and "shared" in b.name} == {
         "A_shared": 0, "B_shared": 0, "C_shared": 0,

@@ -30,4 +30,5 @@ static inline void store_streaming(P* place, const V& vector) {
 }
 static inline void prefetch_l2(const void*) {}
 static inline void shared_barrier() { __syncthreads(); }
+static inline void prefetch_tensor_map(const void*) {}
 static inline int alike_in_warp(int x) { return x; }
