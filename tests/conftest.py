@@ -1,15 +1,12 @@
 """Settings of every test: how many random cases Hypothesis draws, chosen by HYPOTHESIS_PROFILE (dev, ci, large)."""
 
-import importlib
 import os
-import pkgutil
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import tilelang.instructions
-from tilelang.instruction import Instruction
+from tilelang.instruction import Instruction, known
 
 # Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -43,7 +40,5 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def only_shipped_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The instructions of the package alone, without those that other tests define: errors list what is known."""
-    package = tilelang.instructions
-    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Instruction)]
+    found = [one for one in known() if one.span is None]
     monkeypatch.setattr(sys.modules[Instruction.__module__], "_KNOWN", {one.name: one for one in found})

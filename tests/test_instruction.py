@@ -161,7 +161,16 @@ def test_moves_hand_on_every_element_of_every_type(made: Instruction) -> None:
         assert np.array_equal(moved, values)
 
 
-@pytest.mark.parametrize("made", [i for i in SHIPPED if "shuffle" in i.needs], ids=lambda i: i.name)
+@pytest.mark.parametrize("made", [i for i in SHIPPED if i.name.startswith("shuffle_from")], ids=lambda i: i.name)
+def test_every_lane_gets_what_the_lane_has_that_it_names(made: Instruction) -> None:
+    generator = np.random.default_rng(0)
+    values = generator.permutation(made.lanes).astype(made.operand("S").dtype.numpy)
+    named = generator.integers(0, made.lanes, (3, made.lanes)).astype(np.int32)
+    found = made.simulate({"S": np.tile(values[:, None], (3, 1, 1)), "L": named[..., None]})["D"]
+    assert np.array_equal(found[..., 0], values[named])
+
+
+@pytest.mark.parametrize("made", [i for i in SHIPPED if i.name.startswith("shuffle_xor")], ids=lambda i: i.name)
 def test_exchanges_flip_one_bit_of_the_lane(made: Instruction) -> None:
     distance = int(made.name.split("_")[2])
     values = np.arange(made.lanes).astype(made.operands[0].dtype.numpy)

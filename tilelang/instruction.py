@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, Span, TileLangError, caller_span
-from tilelang.expr import Axis, Expr, Read, as_expr, rewrite
+from tilelang.expr import Axis, Expr, Pad, Read, as_expr, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
 from tilelang.node import Node, node
@@ -366,7 +366,8 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
     for found in made.operands:
         _check_operand(made, found)
     if made.kind == MOVE:
-        source = made.means.reads[0].tensor
+        moved = made.means.value
+        source = (moved.read if isinstance(moved, Pad) else moved).tensor  # type: ignore[attr-defined]
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:

@@ -14,6 +14,7 @@ from tilelang import dtype as dt
 from tilelang.errors import ComputationError
 from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, to_text
 from tilelang.node import Node, node
+from tilelang.simplify import interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,6 +136,9 @@ def check_bounds(means: Means) -> None:
         if read in guarded:
             continue
         for index, dim in zip(read.indices, dims, strict=True):
+            low, high = interval(index)
+            if low is not None and high is not None and 0 <= low and high < dim.extent:
+                continue
             places = np.broadcast_to(grid.value(index), grid.extents)
             wrong = np.argwhere((places < 0) | (places >= dim.extent))
             if wrong.size:
@@ -204,14 +208,28 @@ class _Grid:
         inside: Any = np.True_
         places = []
         for index, dim in zip(read.indices, read.tensor.dims, strict=True):
-            place = np.broadcast_to(self.value(index), self.extents)
+            place = self.value(index)
+            place = np.broadcast_to(place, np.broadcast_shapes(np.shape(place), self.extents))
             inside = inside & (place >= 0) & (place < dim.extent)
             places.append(np.clip(place, 0, dim.extent - 1))
         if read not in self.known:
             array = np.asarray(self.arrays[read.tensor.name])
-            found = array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
+            if any(place.ndim > len(self.extents) for place in places):
+                found = self._gathered(array, places)
+            else:
+                found = array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
             self.known[read] = found.astype(self.wide) if self.wide and read.dtype.is_float else found
         return inside
+
+    def _gathered(self, array: Any, places: list[Any]) -> Any:
+        """The elements at places that differ between instances, as they do where another operand says them."""
+        import numpy as np
+
+        rank = len(places)
+        flat = np.ravel_multi_index(np.broadcast_arrays(*places), array.shape[array.ndim - rank :])
+        instances = flat.shape[: flat.ndim - len(self.extents)]
+        rows = np.broadcast_to(array, (*instances, *array.shape[array.ndim - rank :])).reshape(*instances, -1)
+        return np.take_along_axis(rows, flat.reshape(*instances, -1), axis=-1).reshape(flat.shape)
 
     def _pad(self, pad: Pad) -> None:
         import numpy as np

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Share, Target
+from tilelang.lowering.build.frame import Box, Build, Frame, Owners, Residence, Share, Target
 from tilelang.spec import Spec
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
@@ -71,6 +71,10 @@ class Part:
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What every thread reads below of a tensor that a silent load brings."""
+        raise NotImplementedError
+
+    def owners_of(self, frame: Frame, leaf: Spec, names: Sequence[str]) -> Owners:
+        """Who makes which element by the steps of a frame, whose leaf is given. names: the axes of the tensor's dimensions."""
         raise NotImplementedError
 
     def box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:

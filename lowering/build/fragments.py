@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import Axis, Expr, Read, Var, index
+from tilelang.expr import INDEX, Axis, Expr, Read, Var, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, sources
-from tilelang.lowering.build.frame import Fixed, Frame, Share, Target
+from tilelang.lowering.build.frame import Fixed, Frame, Residence, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.pieces import slots_inside
@@ -47,18 +48,31 @@ class FragmentShare(Share):
     lane: Expr = index(0)
     level: str = ""
 
-    def first(self, indices: tuple[Expr, ...], step: Step) -> tuple[Expr, ...]:
+    def first(self, indices: tuple[Expr, ...], step: Step | None) -> tuple[Expr, ...]:
         """Where the slots of the tile that begins at an element are. Raises NotOwner."""
         tiles = tuple(_tile_number(simplify(i - low), n, step) for i, low, n in zip(indices, self.low, self.tile, strict=True))
         grid = Share(self.tensor, self.read, self.buffer, low=tuple(index(0) for _ in self.low), dims=self.dims)
         found = grid.at(tiles)
         return (*(found if any(d.size > 1 for d in self.dims) else ()), index(0))
 
-    def inside(self, slot: Expr) -> tuple[Expr, ...]:
+    def inside(self, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        tiles = super().inside(at[:-1])
+        return tuple(simplify(t * n + e) for t, n, e in zip(tiles, self.tile, self.inside_tile(at[-1]), strict=True))
+
+    def piece(self) -> tuple[tuple[Var, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+        assert self.owners is not None and self.map is not None
+        slot = Var("?slot", INDEX, 0, self.map.slots - 1)
+        begins = tuple(a.base for a in self.owners.leaf)
+        return (slot,), (*self.first(begins, None)[:-1], slot), self.inside_tile(slot)
+
+    def inside_tile(self, slot: Expr) -> tuple[Expr, ...]:
         """The element of a tile that the thread holds in a slot, in the tensor's dimensions."""
         assert self.map is not None
         held = dict(zip(self.along, self.map.at(self.lane, slot), strict=True))
         return tuple(held.get(d, index(0)) for d in range(len(self.tile)))
+
+    def surely_has(self, indices: tuple[Expr, ...]) -> bool:
+        return False  # an element by itself is not looked for among slots
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         assert self.map is not None
@@ -66,7 +80,7 @@ class FragmentShare(Share):
         places = ", ".join(str(tuple(int(c) for c in coordinate)) for coordinate in owned[:4])
         more = ", ..." if len(owned) > 4 else ""
         raise refuse(None, "reader-is-not-owner", f"{name} is spread over lanes by the map of an instruction's operand {self.operand},"
-                     " and something else reads it", f"load {name} in shared; the instruction's operand is then loaded from there",
+                     " and something else reads it", f"load {name} in register again, for this reader, or in shared first",
                      f"of the tile's elements, lane 0 has {places}{more}")  # fmt: skip
 
 
@@ -95,6 +109,26 @@ class Fragments(Places, Shares, States, Leaf):
         step = frame.steps[-1] if frame.steps else None
         return held_as(step, type) if isinstance(step, Do) else type
 
+    def stage_share(self, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Share:
+        """As for other leaves; what the lanes of an instruction make stands where its map says."""
+        last = stage.steps[-1] if stage.steps else None
+        found = self.match_of(last) if isinstance(last, Do) and stage.task.states else None
+        held = None if found is None else found.instruction.fragment(found.instruction.writes)
+        if found is None or held is None or held.lanes == 1:
+            return super().stage_share(stage, step, tensor, slot)
+        names = [d.name for d in tensor.dims]
+        spatial = [stage.spec.axis(n) for n in names]
+        leaf, made = leaf_spec(stage, 0, self.build.profile), found.instruction.operand(found.instruction.writes)
+        along = tuple(names.index(dict(found.binding)[a.name]) for a in made.dims)
+        extents = dict(zip(along, made.shape, strict=True))
+        tile = tuple(extents.get(p, 1) for p in range(len(names)))
+        begins = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
+        dims = tuple(dim_share([_tile_number(b, n, step)], step, tensor.name) for b, n in zip(begins, tile, strict=True))
+        buffer = self.stage_register(step, tensor, (*[d.size for d in dims if d.size > 1], held.slots), slot)
+        return FragmentShare(tensor, None, buffer, ends=tuple(a.bounds for a in spatial), low=tuple(a.base for a in spatial),
+                             dims=dims, owners=self.owners_of(stage, leaf, names), tile=tile, along=along, map=held,
+                             operand=found.instruction.writes, lane=leaf.lane, level=leaf.level)  # fmt: skip
+
     def fragments_back(self, frame: Frame, step: Do) -> ir.Stmt:
         """Each lane hands on its slots of one tile, at the coordinates of the map; neighbours along a dimension as a vector."""
         found = self.match_of(step)
@@ -113,12 +147,23 @@ class Fragments(Places, Shares, States, Leaf):
             axes[name] = _moved(axes[name], inside)
         points: dict[str, Expr] = {a.name: a.base for a in axes.values()}
         spec = frame.spec.replace(axes=tuple(axes.values()), units=1)
-        body = self._at(frame.but(spec=spec), points, slot, step)
+        places = tuple(self._held_in(frame, p, slot, step) for p in frame.target.places)
+        body = self._at(frame.but(spec=spec, target=dataclasses.replace(frame.target, places=places)), points, slot, step)
         if isinstance(lane, Var):
             body = ir.For(lane, index(width), body, "vector", step.span)
         if not groups:
             return ir.seq()
         return ir.For(group, index(len(groups)), body, "unroll", step.span) if isinstance(group, Var) else body
+
+    @staticmethod
+    def _held_in(frame: Frame, place: Residence, slot: Expr, step: Do) -> Residence:
+        """Where a result goes: into the slot that it comes from, where lanes hold it by the instruction's map."""
+        if not isinstance(place, FragmentShare):
+            return place
+        axes = frame.coordinates({a.name: a.base for a in frame.spec.axes})
+        named = {a.name: e for a, e in axes.items() if isinstance(a, Axis)}
+        tile = place.first(tuple(named[d.name] for d in place.tensor.dims), step)
+        return Fixed(place.tensor, None, place.buffer, slots=(*tile[:-1], slot))
 
     @staticmethod
     def _store_width(frame: Frame, step: Do, run: int, axis: str | None) -> int:
@@ -146,10 +191,10 @@ class Fragments(Places, Shares, States, Leaf):
             return super().share_of(frame, i, step, region, uses)
         return self._fragments_of(frame, i, step, region, uses, *wanted)
 
-    def _fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """The move of a load in registers."""
         if not isinstance(share, FragmentShare):
-            return super()._fetch_share(frame, step, region, share)
+            return super().fetch_share(frame, step, region, share)
         if step.steps and isinstance(step.steps[-1], Do):
             return self.fragment_move(frame, step, region, share)
         return self._fetch_fragments(frame, step, region, share)
@@ -207,7 +252,7 @@ class Fragments(Places, Shares, States, Leaf):
         width = self._load_width(step, region, share)
         group, inner, slot = self._slots(share.map.slots, width)
         walks, shifts, at = [], [], []
-        for dim, extent, inside in zip(share.dims, share.tile, share.inside(slot), strict=True):
+        for dim, extent, inside in zip(share.dims, share.tile, share.inside_tile(slot), strict=True):
             v: Expr = self.build.variable(f"{share.tensor.name}_r", dim.size) if dim.size > 1 else index(0)
             walks.append((v, dim.size))
             at += [v] if dim.size > 1 else []
@@ -283,7 +328,7 @@ def runs(held: Fragment) -> tuple[int, int]:
     return 1, 0
 
 
-def _tile_number(offset: Expr, extent: int, step: Step) -> Expr:
+def _tile_number(offset: Expr, extent: int, step: Step | None) -> Expr:
     """Which tile begins at an offset."""
     terms, constant = linear(offset)
     loose = next((f"{_plain_name(atom)} = 1" for atom, c in terms if c % extent), "0")

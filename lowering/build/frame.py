@@ -1,7 +1,7 @@
 """What the builder hands from step to step: the spec, where tensors live, where states and results go.
 
-A Residence answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the states of reductions. A Frame
-is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
+A Residence (residences.py) answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the states of
+reductions. A Frame is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
 """
 
 from __future__ import annotations
@@ -16,222 +16,25 @@ from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.explain import Chain
-from tilelang.expr import INDEX, Const, Expr, Pad, Read, Var, index
+from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.build.residences import TENSOR_END as TENSOR_END
+from tilelang.lowering.build.residences import Box as Box
+from tilelang.lowering.build.residences import DimShare as DimShare
+from tilelang.lowering.build.residences import Fixed as Fixed
+from tilelang.lowering.build.residences import NotOwner as NotOwner
+from tilelang.lowering.build.residences import Owners as Owners
+from tilelang.lowering.build.residences import Residence as Residence
+from tilelang.lowering.build.residences import Share as Share
+from tilelang.lowering.build.residences import Staging as Staging
+from tilelang.lowering.build.residences import Whole as Whole
+from tilelang.lowering.build.residences import is_thread_part as is_thread_part
 from tilelang.machine import Profile
-from tilelang.simplify import interval, simplify
-from tilelang.spec import Bound, Spec
+from tilelang.simplify import simplify
+from tilelang.spec import Spec
 from tilelang.steps import Place, Step
 from tilelang.task import State, Task
-from tilelang.tensor import Placement, split_terms
-
-
-def is_thread_part(atom: Expr) -> bool:
-    """Whether a term of an index differs between the threads of a block."""
-    return any(isinstance(e, Var) and e.name == "thread" for e in atom.walk())
-
-
-# ---------------------------------------------------------------- where a tensor is resident
-
-TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin with
-
-
-@dataclasses.dataclass(frozen=True)
-class Residence:
-    """A tensor, or one read of it, in a buffer.
-
-    fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
-    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
-    access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
-    begins, beyond which it holds nothing at all, though there is room.
-    """
-
-    tensor: Tensor
-    read: Read | Pad | None
-    buffer: ir.Buffer
-    fill: Const | None = None
-    filled: frozenset[str] = frozenset()
-    outside: bool = False
-    steps: tuple[Step, ...] = ()
-    points: tuple[Var, ...] = ()
-    ends: tuple[tuple[Bound, ...], ...] = ()
-
-    def serves(self, read: Read, whole: Read | Pad) -> bool:
-        """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
-        return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
-
-    def holds_fill(self, key: str) -> bool:
-        """Whether elements beyond the bound of this key hold `fill`."""
-        return key in self.filled or self.outside and key.startswith(TENSOR_END)
-
-    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
-        return tuple(axes[p] for p in self.points) or indices
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Buffer indices of an element."""
-        raise NotImplementedError
-
-
-@dataclasses.dataclass(frozen=True)
-class Whole(Residence):
-    """The whole tensor, in global memory."""
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return indices
-
-
-@dataclasses.dataclass(frozen=True)
-class Box(Residence):
-    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where each has one."""
-
-    low: tuple[Expr, ...] = ()
-    placement: Placement | None = None
-    slot: Expr | None = None
-    unit: tuple[Expr, ...] = ()
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        assert self.placement is not None
-        local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
-        ring = () if self.slot is None else (self.slot,)
-        return (*ring, *self.unit, *self.placement.at(local))
-
-
-@dataclasses.dataclass(frozen=True)
-class DimShare:
-    """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
-
-    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the offsets of these that a thread has,
-    where a walk or a vector goes beyond its tile; None: all.
-    """
-
-    unit: Expr
-    least: int
-    size: int
-    strides: tuple[tuple[int, int, int], ...] | None  # (c_k, n_k, slot stride), largest c first
-    own: tuple[int, ...] | None = None
-
-    def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
-        """The slot of an offset given as terms; None where it has no constant-stride form."""
-        if self.strides is None:
-            return self.digits(rest, constant)[0][0]
-        strides = {c: stride for c, _, stride in self.strides}
-        if constant != self.least or any(c not in strides for _, c in rest):
-            return None
-        total: Expr = index(0)
-        for atom, c in rest:
-            total = total + atom * strides[c]
-        return simplify(total)
-
-    def tests(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, Sequence[int]]]:
-        """(x, values) for an offset that has a slot: the thread has the element where every x is one of its values."""
-        if self.own is None:
-            return [(x, range(n)) for x, n in self.digits(rest, constant)]
-        total: Expr = index(constant)
-        for atom, c in rest:
-            total = total + atom * c
-        return [(simplify(total), self.own)]
-
-    def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
-        """(x, n) for an offset that has a slot, which lies in the share where every 0 <= x < n."""
-        if self.strides is None:
-            total: Expr = index(constant - self.least)
-            for atom, c in rest:
-                total = total + atom * c
-            return [(simplify(total), self.size)]
-        found = []
-        for c, n, _ in self.strides:
-            digit: Expr = index(0)
-            for atom, d in rest:
-                digit = digit + atom if d == c else digit
-            found.append((simplify(digit), n))
-        return found
-
-    def offset(self, slot: Expr) -> Expr:
-        """The offset that a slot holds."""
-        if self.strides is None:
-            return slot + self.least
-        total: Expr = index(self.least)
-        for c, n, stride in self.strides:
-            total = total + ((slot // stride) % n) * c
-        return simplify(total)
-
-
-@dataclasses.dataclass(frozen=True)
-class Share(Residence):
-    """Every thread has some elements, in registers: its share, dimension by dimension."""
-
-    low: tuple[Expr, ...] = ()
-    dims: tuple[DimShare, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the elements are counted along."""
-        return tuple(p.name[1:] for p in self.points) or tuple(d.name for d in self.tensor.dims)
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        found = []
-        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
-            terms = self._terms(share, i - low)
-            slot = None if terms is None else share.slot(*terms)
-            if slot is None:
-                raise self.foreign(d, indices)
-            if share.size > 1:  # the buffer has no dimension for what every thread has one of
-                found.append(slot)
-        return tuple(found) or (index(0),)
-
-    @staticmethod
-    def _terms(share: DimShare, offset: Expr) -> tuple[list[tuple[Expr, int]], int] | None:
-        """An offset from where this thread's part begins, as terms; None where it is another part."""
-        unit, rest, constant = split_terms(offset, is_thread_part)
-        if simplify(unit - share.unit) is index(0):
-            return rest, constant
-        if share.unit is index(0) and share.strides is None:  # everybody has all of it
-            return [(simplify(offset), 1)], 0
-        return None
-
-    def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, Sequence[int]]]:
-        """(dimension, x, values) for indices that have slots: the thread has the element only where x is one of the values, which is
-        not certain."""
-        found = []
-        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
-            terms = self._terms(share, i - low)
-            for x, values in share.tests(*terms) if terms is not None else ():
-                first, last = interval(x)
-                if first is None or last is None or not all(v in values for v in range(first, last + 1)):
-                    found.append((d, x, values))
-        return found
-
-    def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:
-        """That a reader wants an element that the thread has not; d: the dimension that tells."""
-        return NotOwner(self, d, [simplify(i - low) for i, low in zip(indices, self.low, strict=True)])
-
-
-@dataclasses.dataclass(frozen=True)
-class Fixed(Residence):
-    """One slot of a register buffer."""
-
-    slots: tuple[Expr, ...] = ()
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return self.slots
-
-
-@dataclasses.dataclass(frozen=True)
-class Staging(Residence):
-    """Where a fetched element waits; its slots come from the walks of the move."""
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return ()
-
-
-class NotOwner(Exception):
-    """A reader wants an element that it has not. offsets: the element, from where the share's region begins; dim: where it fails."""
-
-    def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
-        super().__init__(share.tensor.name)
-        self.share, self.dim, self.offsets = share, dim, offsets
-
+from tilelang.tensor import Placement
 
 # ---------------------------------------------------------------- where results and states go
 

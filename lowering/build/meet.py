@@ -9,19 +9,16 @@ crosses warps meets in shared memory, by halves. Every thread then has the resul
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tilelang.dtype import DType
-from tilelang.expr import Axis, Expr, Read, Var, index
-from tilelang.instruction import Instruction, known
+from tilelang.expr import Expr, Var, index
+from tilelang.instruction import Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.frame import Build, Frame, StatePlace
-from tilelang.machine import Profile
-from tilelang.meaning import MOVE, UPDATE
+from tilelang.lowering.build.lane_exchanges import exchange, reduction, warp_lanes
 from tilelang.simplify import conjunction, simplify
 from tilelang.steps import Place
 from tilelang.task import State
@@ -60,7 +57,7 @@ class Exchanges:
 
 def exchanges(build: Build, digits: Sequence[Digit], members: Sequence[ir.Buffer]) -> Exchanges:
     """How much of the meeting of a state's members the device does by exchanging registers."""
-    warp = _warp(build.profile)
+    warp = warp_lanes(build.profile)
     if not build.profile.can("shuffle") or not warp or build.threads % warp:
         return Exchanges((), tuple(digits))
     distances: list[int] = []
@@ -109,52 +106,6 @@ def _flips(build: Build, digit: Digit, bit: int, warp: int) -> bool:
     home = numbers - values * digit.stride
     others = numbers ^ distance
     return bool(np.all(values[others] == values ^ bit) and np.all(home == home[others]))
-
-
-def _warp(profile: Profile) -> int:
-    """The threads that exchange registers; 0 where the device names none."""
-    return next((f.threads or 0 for f in profile.levels if f.name == "warp"), 0)
-
-
-def exchange(profile: Profile, distance: int, type: DType) -> Instruction | None:
-    """An instruction of the device that gives every lane what the lane `lane ^ distance` has."""
-    wanted = tuple(lane ^ distance for lane in range(_warp(profile)))
-    return next((i for i in known() if i.kind == MOVE and _offered(i, profile, type) and _sources(i) == wanted), None)
-
-
-def reduction(profile: Profile, combiner: str, lanes: int, type: DType) -> Instruction | None:
-    """An instruction of the device that combines into every lane's value what all lanes have."""
-    return next(
-        (i for i in known() if i.kind == UPDATE and _offered(i, profile, type) and _combines_all(i, combiner, lanes)), None
-    )
-
-
-def _offered(found: Instruction, profile: Profile, type: DType) -> bool:
-    """Whether the device has an instruction in all its dialects, for registers of a type, one a lane."""
-    here = found.unavailable(profile) is None and all(d in found.dialects for d in profile.dialects)
-    registers = all(o.memory == "register" and type in o.dtypes and len(o.dims) == 1 for o in found.operands)
-    return here and registers and found.lanes > 1 and all(_one_a_lane(found, o.name) for o in found.operands)
-
-
-def _one_a_lane(found: Instruction, name: str) -> bool:
-    held = found.fragment(name)
-    return held is not None and held.slots == 1 and held.table[:, 0, 0].tolist() == list(range(found.lanes))
-
-
-@functools.lru_cache(maxsize=256)
-def _sources(found: Instruction) -> tuple[int, ...]:
-    """For each lane, the lane whose register it gets."""
-    import numpy as np
-
-    (source,) = found.reads
-    numbers = np.arange(found.lanes).reshape(found.lanes, 1)
-    return tuple(int(n) for n in found.simulate({source: numbers})[found.writes].ravel())
-
-
-def _combines_all(found: Instruction, combiner: str, lanes: int) -> bool:
-    value, target = found.means.value, found.means.target
-    alone = isinstance(value, Read) and all(isinstance(i, Axis) and i not in target.indices for i in value.indices)
-    return found.means.combiner == combiner and alone and found.lanes == lanes
 
 
 class Meetings(Part):

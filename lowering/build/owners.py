@@ -100,7 +100,7 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
             f"which of its registers a thread reads for {name} is not known when the kernel is compiled",
             span=getattr(step, "span", None),
             counterexample=f"along {dims[error.dim]}, the element {error.offsets[error.dim]} of its region",
-            mend=f"place {name} in shared, or let the reader walk as the owner does",
+            mend=f"load {name} in register again, for this reader, or let it walk as the owner does",
             proven=False,
         )
     return Refusal(
@@ -108,7 +108,7 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
         f"a thread reads an element of {name} that stands in another thread's registers",
         span=getattr(step, "span", None),
         counterexample=example,
-        mend=f"place {name} in shared, or give the reader and the owner the same tiles",
+        mend=f"load {name} in register again, for this reader, or give it and the owner the same tiles",
     )
 
 

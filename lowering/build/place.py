@@ -308,22 +308,30 @@ class Places(Part):
         stage, slot = self.stage_frame(frame, i, i, step), index(0) if step.memory == "register" else slot
         return tuple(self._stage_place(frame, stage, step, t, slot) for t in stage.task.outputs)
 
+    def stage_share(self, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Share:
+        """What every thread makes of a stage in registers. slot: which buffers of a ring it fills."""
+        spatial = [a for a in stage.spec.axes if not a.reduction]
+        leaf = leaf_points(stage, self.build.profile)
+        dims = tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in spatial)
+        buffer = self.stage_register(step, tensor, tuple(d.size for d in dims if d.size > 1), slot)
+        spreads = tuple(
+            s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
+        )
+        return Share(tensor, None, buffer, steps=spreads, ends=tuple(a.bounds for a in spatial), low=tuple(a.base for a in spatial),
+                     dims=dims, owners=self.owners_of(stage, leaf, [a.name for a in spatial]))  # fmt: skip
+
+    def stage_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], slot: Expr | None) -> ir.Buffer:
+        """The registers of a stage. slot: which buffer of a ring they are."""
+        if slot is None:
+            return self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
+        assert isinstance(slot, Const), "the buffers of a ring in registers have numbers"
+        return self.ring_register(step, tensor, shape, int(slot.value))
+
     def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
         spatial = [a for a in stage.spec.axes if not a.reduction]
         low, ends = tuple(a.base for a in spatial), tuple(a.bounds for a in spatial)
         if step.memory == "register":
-            leaf = leaf_points(stage, self.build.profile)
-            dims = tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in spatial)
-            shape = tuple(d.size for d in dims if d.size > 1)
-            if slot is None:
-                buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
-            else:
-                assert isinstance(slot, Const), "the buffers of a ring in registers have numbers"
-                buffer = self.ring_register(step, tensor, shape, int(slot.value))
-            spreads = tuple(
-                s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
-            )
-            return Share(tensor, None, buffer, steps=spreads, ends=ends, low=low, dims=dims)
+            return self.stage_share(stage, step, tensor, slot)
         placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
         count, unit = frame.own_copy(self.build.threads)
         ring = step.ahead + 1 if slot is not None else 0

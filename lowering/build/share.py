@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from tilelang.computation import Tensor
 from tilelang.expr import Expr, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, nobody_reads, sources
 from tilelang.lowering.build.frame import (
     DimShare,
@@ -24,6 +24,7 @@ from tilelang.lowering.build.frame import (
     is_thread_part,
 )
 from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec
+from tilelang.lowering.build.redistribute import Redistributions
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
@@ -31,20 +32,21 @@ from tilelang.steps import Place, Split, Tile, Vectorize
 from tilelang.tensor import split_terms
 
 
-class Shares(Part):
+class Shares(Redistributions):
     """Loads in registers."""
 
     def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
         """A load in registers: its statements and its shares."""
         share = self.share_of(frame, i, step, region, uses)
-        return self._fetch_share(frame, step, region, share), share
+        return self.redistributed(frame, step, region, share), share
 
     def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
-        leaf = leaf_spec(self.move_frame(frame, step, region, Target(())), 0, self.build.profile)
-        name = step.tensor_name
+        move, name = self.move_frame(frame, step, region, Target(())), step.tensor_name
+        leaf = leaf_spec(move, 0, self.build.profile)
         share = self._make_share(name, region, [declared_share(a, leaf.axis(a.name), step, name) for a in region.spec.axes])
-        return dataclasses.replace(share, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
+        owners = None if any(a.extent > 1 for a in leaf.axes) else self.owners_of(move, leaf, region.spec.names)
+        return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
@@ -92,7 +94,7 @@ class Shares(Part):
         named = dict(leaf.coordinates)
         return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
 
-    def _fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
         if declares_owners(step):
             return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
@@ -153,7 +155,7 @@ class Shares(Part):
         buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
         if nobody_reads(frame, region, uses):  # nothing is fetched, but the buffers move on
             return self._cleared(buffer, step)
-        return self._fetch_share(frame, step, region, dataclasses.replace(share, buffer=buffer))
+        return self.redistributed(frame, step, region, dataclasses.replace(share, buffer=buffer))
 
     def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
         """Buffer `number` of a ring in registers."""

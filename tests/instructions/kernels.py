@@ -19,7 +19,7 @@ NVIDIA: dict[str, tuple[str, str | None, str]] = {
     "ldmatrix": ("sm_75", "sm_72", "LDSM"),
     "stmatrix": ("sm_90", "sm_89", "STSM"),
     "cp_async": ("sm_80", "sm_75", "LDGSTS"),
-    "shuffle": ("sm_70", None, "SHFL.BFLY"),
+    "shuffle": ("sm_70", None, "SHFL"),
     "redux": ("sm_80", "sm_75", "REDUX"),
     "dp4a": ("sm_61", "sm_60", "IDP.4A"),
     "wgmma": ("sm_90a", "sm_90", "HGMMA"),
@@ -28,6 +28,7 @@ NVIDIA: dict[str, tuple[str, str | None, str]] = {
 AMD: dict[str, tuple[str, str | None, str]] = {
     "mfma": ("gfx90a", "gfx1100", "v_mfma"),
     "wmma": ("gfx1100", "gfx90a", "v_wmma"),
+    "shuffle": ("gfx90a", None, "ds_bpermute"),
     "dp4a": ("gfx90a", None, "v_dot4"),
     "direct_to_lds": ("gfx942", "gfx1100", "global_load_lds_dword"),  # gfx90a has it too, spelled as a load with a suffix
 }

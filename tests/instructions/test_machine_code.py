@@ -14,7 +14,8 @@ from tilelang.instruction import Instruction
 
 CUDA = [i for i in SHIPPED if "cuda" in i.dialects and i.needs]
 HIP = [i for i in SHIPPED if "hip" in i.dialects and i.needs and i.needs != ("shuffle",)]
-AMD_SHUFFLES = [i for i in SHIPPED if "hip" in i.dialects and i.needs == ("shuffle",)]
+AMD_SHUFFLES = [i for i in SHIPPED if "hip" in i.dialects and i.name.startswith("shuffle_xor")]
+AMD_GATHERS = [i for i in SHIPPED if "hip" in i.dialects and i.name.startswith("shuffle_from")]
 WIDTHS = {
     ("global", "load"): "LDG.E.128",
     ("global", "store"): "STG.E.128",
@@ -103,6 +104,17 @@ def test_shuffles_on_amd(made: Instruction, architecture: str) -> None:
         for instruction in reversed(words):
             source = other_lane(instruction)(source)
         assert source == lane ^ distance
+
+
+@pytest.mark.parametrize(
+    ("made", "architecture"),
+    [(i, a) for i in AMD_GATHERS for a in ("gfx90a", "gfx942", "gfx1100") if i.lanes == 32 or a != "gfx1100"],
+    ids=lambda x: getattr(x, "name", x),
+)
+def test_lanes_that_are_named_on_amd(made: Instruction, architecture: str) -> None:
+    for dtype in made.operands[0].dtypes:
+        code = compile_for_architecture(architecture)(kernel(made, "hip", dtype))
+        assert not code.uses.spills and code.listing.count("ds_bpermute_b32") == -(-dtype.bytes // 4)
 
 
 @pytest.mark.parametrize("made", [i for i in SHIPPED if "hip" in i.dialects and not i.needs], ids=lambda i: i.name)

@@ -1,13 +1,29 @@
-"""Exchanges of registers within a warp or a wave: each lane gets what the lane whose number differs in one bit has.
+"""Exchanges of registers within a warp or a wave: each lane gets what another has, one bit of its number away, or the one it names.
 
-A reduction over lanes is made of them, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or their
-least or largest found, by all lanes of a warp at once.
+A reduction over lanes is made of the former, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or
+their least or largest found, by all lanes of a warp at once.
 Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, "Data Parallel
 Primitives", DS_SWIZZLE_B32, DS_BPERMUTE_B32; RDNA3 Instruction Set Architecture, "DPP16", V_PERMLANEX16_B32.
 """
 
-from tilelang.dtype import DType, float32, float64, int32, int64, uint32, uint64
-from tilelang.expr import Axis, Expr
+from tilelang.dtype import (
+    DType,
+    bfloat16,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from tilelang.expr import INDEX, Axis, Cast, Expr
 from tilelang.instruction import Instruction, fragment, instruction, moves, operand, updates
 from tilelang.instructions.ptx import FUNCTION, ISA
 
@@ -84,6 +100,63 @@ _SIZES = ((float32, int32, uint32), (float64, int64, uint64))
 SHUFFLES = tuple(
     _shuffle(lanes, 1 << bit, types) for lanes in (32, 64) for types in _SIZES for bit in range(lanes.bit_length() - 1)
 )
+
+
+_WORD_FROM_CUDA = f"""
+{FUNCTION} int shuffle_from_word(int x, int lane) {{
+    int y;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=r"(y) : "r"(x), "r"(lane));
+    return y;
+}}
+"""
+
+# The lane that is named counts modulo the lanes of a wave.
+_WORD_FROM_HIP = f"""
+{FUNCTION} int shuffle_from_word(int x, int lane) {{
+    return __builtin_amdgcn_ds_bpermute(lane << 2, x);
+}}
+"""
+
+_SHUFFLE_FROM = f"""
+template <class T>
+{FUNCTION} T shuffle_from(T x, int lane) {{  // what a lane has
+    if constexpr (sizeof(T) == 1) {{
+        return __builtin_bit_cast(T, (unsigned char)shuffle_from_word(__builtin_bit_cast(unsigned char, x), lane));
+    }} else if constexpr (sizeof(T) == 2) {{
+        return __builtin_bit_cast(T, (unsigned short)shuffle_from_word(__builtin_bit_cast(unsigned short, x), lane));
+    }} else {{
+        struct Words {{
+            int of[sizeof(T) / 4];
+        }};
+        Words words = __builtin_bit_cast(Words, x);
+        for (int i = 0; i < (int)sizeof(T) / 4; ++i) words.of[i] = shuffle_from_word(words.of[i], lane);
+        return __builtin_bit_cast(T, words);
+    }}
+}}
+"""
+
+
+def _shuffle_from(lanes: int, types: tuple[DType, ...]) -> Instruction:
+    lane = Axis("lane", lanes)
+    D, S = (operand(name, types, "register", lane, fragment=fragment(lanes, 1, lambda lane, slot: lane)) for name in "DS")
+    L = operand("L", int32, "register", lane, fragment=fragment(lanes, 1, lambda lane, slot: lane))
+    size = types[0].bytes
+    words = {"cuda": _WORD_FROM_CUDA, "hip": _WORD_FROM_HIP} if lanes == 32 else {"hip": _WORD_FROM_HIP}
+    return instruction(
+        f"shuffle_from_of_{size}_byte{'s' if size > 1 else ''}" + ("" if lanes == 32 else f"_of_{lanes}_lanes"),
+        means=moves(D[lane], S[Cast(L[lane], INDEX) % lanes]),
+        operands=(D, S, L),
+        level="warp",
+        lanes=lanes,
+        needs=("shuffle",),
+        template=dict.fromkeys(words, "{D[0]} = shuffle_from({S[0]}, {L[0]});"),
+        definitions={dialect: (word, _SHUFFLE_FROM) for dialect, word in words.items()},
+        source=f"{ISA}, shfl.sync",
+    )
+
+
+_WIDTHS = ((int8, uint8, float8_e4m3, float8_e5m2), (float16, bfloat16, int16, uint16), *_SIZES)
+GATHERS = tuple(_shuffle_from(lanes, types) for lanes in (32, 64) for types in _WIDTHS)
 
 
 def _redux(combiner: str, type: DType) -> Instruction:

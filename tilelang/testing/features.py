@@ -19,9 +19,14 @@ Feature = tuple[str, str]  # (group, name)
 def features(schedule: Schedule) -> set[Feature]:
     """Everything that a schedule and its computation exercise, each once."""
     found = set(_of_computation(schedule.computation))
+    held: set[str] = set()
     for spec, step in zip(schedule.specs, schedule.steps, strict=False):
         found.update(_of_step(step, spec))
         found.update(_tails(step, spec))
+        if isinstance(step, Place) and step.verb in ("load", "compute") and step.memory == "register":
+            if step.tensor_name in held:
+                found.add(("move", "redistribution"))
+            held.add(step.tensor_name)
     return found
 
 

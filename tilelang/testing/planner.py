@@ -289,9 +289,12 @@ class _Planner:
             if not self.source.chance(percent) or not tensor.dims or 0 in tensor.shape:
                 continue
             memory = self.source.pick(memories)
+            tiles = dict(self.owner_tiles)
             how = self.shared_load(tensor) if memory == "shared" else self.register_load(tensor)
             how["stream"] = self.source.chance(8)
             self.made = self.made.load(what, memory, **how)
+            if self.owner_tiles != tiles and self.source.chance(40):
+                self.redistribute(tensor, what, tiles)
 
     def shared_load(self, tensor: Tensor) -> dict[str, Any]:
         """The layout of a load in shared, how far it runs ahead, and its move."""
@@ -320,6 +323,12 @@ class _Planner:
             ahead = self.source.pick((0, 0, 1)) if not how["ahead"] else 0
             how["steps"] = move().via("shared", ahead=ahead, steps=draw_move(self.source, dims, self.in_thread), **stop)
         return how
+
+    def redistribute(self, tensor: Tensor, what: str | Read, tiles: dict[str, int]) -> None:
+        """What stands in registers again in registers: for whoever reads it below, or for other owners. tiles: without the first's."""
+        self.owner_tiles = tiles
+        steps = self.owners([d.name for d in tensor.dims]) if self.source.chance(30) and not self.by_access(tensor) else None
+        self.made = self.made.load(what, "register", steps=steps)
 
     def owners(self, dims: list[str]) -> Move:
         """A spread that says who owns what; threads below then have the same tiles, where it is not of a reduction."""
@@ -353,7 +362,10 @@ class _Planner:
             ahead = self.source.pick((1, 1, 2)) if self.source.chance(30) else 0
             if self.source.chance(3):  # refused: it stands nowhere yet
                 self.made = self.made.load(name, memory)
+            tiles = dict(self.owner_tiles)
             self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)), ahead=ahead)
+            if memory == "register" and definition.axes and not self.in_thread and self.source.chance(25):
+                self.redistribute(self.computation.tensor(name), name, tiles)
             if memory == "shared" and definition.axes and self.source.chance(12):
                 self.made = self.made.load(name, self.source.pick(("register", "shared")))
 

@@ -22,6 +22,20 @@ T of_other_lane(const char* name, T x) {
     return mine.got;
 }
 
+struct Named {
+    int given, lane, got;
+};
+
+inline int of_named_lane(const char* name, int x, int lane) {
+    Named mine = {x, lane, x};
+    const uint32_t width = warp_size;
+    together(name, width, width, mine, [width](Named** lanes) {
+        for (uint32_t lane = 0; lane < width; ++lane)
+            lanes[lane]->got = lanes[uint32_t(lanes[lane]->lane) % width]->given;
+    });
+    return mine.got;
+}
+
 template <class T, class F>
 T of_all_lanes(const char* name, T start, T x, F combined) {
     Register<T> mine = {x, x};

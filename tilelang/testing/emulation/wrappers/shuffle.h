@@ -5,6 +5,10 @@ static inline int shuffle_xor_word(int x) {
     return emulated::of_other_lane<DISTANCE>(__func__, x);
 }
 
+static inline int shuffle_from_word(int x, int lane) {
+    return emulated::of_named_lane(__func__, x, lane);
+}
+
 static inline void redux_add(int& d, int s) {
     d = emulated::of_all_lanes(__func__, d, s, [](int x, int y) { return int(unsigned(x) + unsigned(y)); });
 }

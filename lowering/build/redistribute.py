@@ -1,0 +1,175 @@
+"""Redistributions: a tensor that stands in registers under some owners is loaded in registers again, for others.
+
+What a thread has already it keeps, whatever the registers are called. What stands in lanes of its own warp comes by exchanges of
+registers, where the device has an instruction for them (found by what it means). Everything else goes through shared memory: its owners
+put every element there once, and the load goes on from there as from any other place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from tilelang.dtype import int32
+from tilelang.expr import INDEX, Binary, Cast, Expr, Select, Var, const, index, substitute
+from tilelang.instruction import Instruction
+from tilelang.lowering import ir
+from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.cover import Region
+from tilelang.lowering.build.frame import Box, Frame, Owners, Share
+from tilelang.lowering.build.lane_exchanges import gather, warp_lanes
+from tilelang.lowering.build.leaf import guarded
+from tilelang.lowering.build.lookahead import spreads_below
+from tilelang.simplify import conjunction, interval, simplify
+from tilelang.spec import Bound, Spec
+from tilelang.steps import Do, Place
+from tilelang.tensor import Layout
+
+
+class Redistributions(Part):
+    """Loads in registers of what stands in registers."""
+
+    def owners_of(self, frame: Frame, leaf: Spec, names: Sequence[str]) -> Owners:
+        """Who makes which element by the steps of a frame, whose leaf is given. names: the axes of the tensor's dimensions."""
+        spec = frame.spec
+        present, alone = list(spec.present), list[Expr]()
+        reduced = frozenset(a.name for a in spec.axes if a.reduction)
+        for _, lane, units, plan in spreads_below(frame, 0, self.build.profile):
+            present += plan.present(lane, units)
+            alone += [simplify(index(0) >= digit) for digit, *_ in plan.reduced_digits(reduced, lane, units)]
+        if not isinstance(frame.steps[-1] if frame.steps else None, Do) and (leaf.units or 1) > 1:
+            alone.append(simplify(index(0) >= leaf.lane))
+        return Owners(tuple(leaf.axis(n) for n in names), tuple(present), tuple(alone))
+
+    def redistributed(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+        """The fetch of a share from where its tensor was: the threads' own registers, those of other lanes, or any memory."""
+        source = region.source
+        if not isinstance(source, Share) or source.owners is None or source.points != region.points:
+            return self.fetch_share(frame, step, region, share)
+        if _reads_its_own(source, share):
+            return self.fetch_share(frame, step, region, share)
+        exchanged = None if step.steps and isinstance(step.steps[-1], Do) else self._by_registers(step, region, source, share)
+        return exchanged if exchanged is not None else self._through_shared(frame, step, region, source, share)
+
+    def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+        """Every slot of a share from where the tensor was."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ from register to register
+
+    def _by_registers(self, step: Place, region: Region, source: Share, share: Share) -> ir.Stmt | None:
+        """Every register of a share from the register that has its element; None where memory must carry some."""
+        from tilelang.lowering.build import exchange  # enumerates in NumPy: only where a redistribution is written
+
+        assert source.owners is not None
+        thread, profile = self.build.thread, self.build.profile
+        has = exchange.held(source, thread) if isinstance(thread, Var) else None
+        if has is None or not isinstance(thread, Var):
+            return None
+        never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)
+        shuffle = None if never_made else gather(profile, source.buffer.dtype)
+        extents = [a.extent for a in region.spec.axes]
+        fetches = exchange.fetches(source, has, share, extents, thread, warp_lanes(profile) if shuffle is not None else 0)
+        if fetches is None:
+            return None
+        out: list[ir.Stmt] = []
+        lanes: dict[Expr, ir.Buffer] = {}
+        for fetch in fetches:
+            fill: Expr = const(region.fill.value, source.buffer.dtype)
+            values: list[Expr] = [ir.Load(source.buffer, at) for at in fetch.sources]
+            if fetch.lane is not None:
+                assert shuffle is not None
+                if fetch.lane not in lanes:
+                    lanes[fetch.lane] = self.build.buffer("from_lane", int32, (1,), "register", "temporary")
+                    out.append(ir.Store(lanes[fetch.lane], (index(0),), Cast(fetch.lane, int32), None, False, step.span))
+                moved = [self._of_lane(*shuffle, source.buffer, at, lanes[fetch.lane], step) for at in fetch.sources]
+                out += [instruction for instruction, _ in moved]
+                values = [value for _, value in moved]
+            value = values[-1] if values else fill
+            for number in reversed(range(len(values) - 1)):
+                value = Select(Binary("==", fetch.which, index(number)), values[number], value)
+            exists = conjunction(_conditions(region, share.inside(fetch.at))) if values else None
+            value = value if exists is None else Select(exists, value, fill)
+            out.append(ir.Store(share.buffer, fetch.at, value, None, False, step.span))
+        return ir.seq(*out)
+
+    def _of_lane(self, shuffle: Instruction, named: str, buffer: ir.Buffer, at: tuple[Expr, ...], lane: ir.Buffer,
+                 step: Place) -> tuple[ir.Stmt, Expr]:  # fmt: skip
+        """What another lane has in a register, in a register of this one. lane: where its number is."""
+        got = self.build.buffer(f"{buffer.name}_other", buffer.dtype, (1,), "register", "temporary")
+        (source,) = (name for name in shuffle.reads if name != named)
+        start = (index(0),)
+        operands = ((shuffle.writes, got, start), (source, buffer, at), (named, lane, start))
+        return ir.Instruction(shuffle, operands, shuffle.width, step.span), ir.Load(got, start)
+
+    # ------------------------------------------------------------ through shared memory
+
+    def _through_shared(self, frame: Frame, step: Place, region: Region, source: Share, share: Share) -> ir.Stmt:
+        """Every element from its owner to shared memory, and the load from there."""
+        from tilelang.lowering.build import exchange  # enumerates in NumPy: only where a redistribution is written
+
+        name = source.tensor.name
+        has = exchange.held(source, self.build.thread) if isinstance(self.build.thread, Var) else None
+        if has is None:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: which thread has what of {name} depends on more than its number and the"
+                         " walks of its owners: handing that on is accepted by the language, not lowered yet",
+                         f"place {name} in shared")  # fmt: skip
+        placement = Layout().place(dict(zip(source.names, has.extents, strict=True)), source.buffer.dtype.bytes)
+        buffer = self.build.buffer(f"{name}_exchanged", source.buffer.dtype, placement.shape, "shared")
+        box = Box(source.tensor, None, buffer, points=source.points, low=has.origin, placement=placement)
+        put = self._handed_on(source, box, step)
+        return ir.seq(put, self.fetch_share(frame, step, _within_box(region, box, has.extents), share))
+
+    def _handed_on(self, source: Share, box: Box, step: Place) -> ir.Stmt:
+        """Every element of a share into a box, by the one thread that answers for it."""
+        owners = source.owners
+        assert owners is not None
+        slots, at, inside = source.piece()
+        loops = [(v, self.build.variable(_plain_name(v), 1 + (v.upper or 0))) for v in (*owners.walks, *slots)]
+        names: dict[Expr, Expr] = dict(loops)
+
+        def here(e: Expr) -> Expr:
+            return simplify(substitute(e, names))
+
+        element = tuple(here(a.base + e) for a, e in zip(owners.leaf, inside, strict=True))
+        bounds = [here(b.holds(e)) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds if not b.known]
+        value = ir.Load(source.buffer, tuple(here(i) for i in at))
+        body: ir.Stmt = ir.Store(box.buffer, box.at(element), value, None, False, step.span)
+        body = guarded(body, [*owners.present, *owners.alone, *bounds], step.span)
+        for _, v in reversed(loops):
+            body = ir.For(v, index(1 + (v.upper or 0)), body, "serial", step.span)
+        return body
+
+
+def _within_box(region: Region, box: Box, extents: Sequence[int]) -> Region:
+    """A region that is taken from a box: large tiles and idle units reach over what anybody put there."""
+    axes = []
+    for d, (a, low, n) in enumerate(zip(region.spec.axes, box.low, extents, strict=True)):
+        begin = simplify(a.base - low)
+        bounds = (Bound(f"exchanged:{d}<", begin, n), Bound(f"exchanged:{d}>", begin, 0, True))
+        axes.append(a.replace(bounds=(*a.bounds, *(b for b in bounds if not b.is_certain(a.extent)))))
+    return dataclasses.replace(region, spec=region.spec.replace(axes=tuple(axes)), source=box)
+
+
+def _plain_name(v: Var) -> str:
+    """What a variable of look-ahead runs over."""
+    return v.name[1:].split()[0].rstrip("0123456789")
+
+
+def _conditions(region: Region, inside: Sequence[Expr]) -> list[Expr]:
+    """The conditions under which an element exists, which is counted from where a region begins."""
+    out: list[Expr] = []
+    for a, e in zip(region.spec.axes, inside, strict=True):
+        low, high = interval(e)
+        if high is None or high >= a.extent:
+            out.append(e < a.extent)
+        if low is None or low < 0:
+            out.append(index(0) <= e)
+        out += [b.holds(e) for b in a.bounds]
+    return out
+
+
+def _reads_its_own(source: Share, share: Share) -> bool:
+    """Whether it is plain to see that every thread has what it wants, and in which of its registers."""
+    at = tuple(Var(f"?r{d}", INDEX, 0, n - 1) if n > 1 else index(0) for d, n in enumerate(share.buffer.shape))
+    return source.surely_has(tuple(simplify(low + e) for low, e in zip(share.low, share.inside(at), strict=True)))

@@ -1,0 +1,260 @@
+"""Where a tensor is resident: whole, as a region in a box, as shares in registers, or as one slot of them.
+
+A Residence answers "where is element [i, j] of tensor X".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from tilelang.computation import Tensor
+from tilelang.expr import Const, Expr, Pad, Read, Var, index
+from tilelang.lowering import ir
+from tilelang.simplify import interval, simplify
+from tilelang.spec import AxisState, Bound
+from tilelang.steps import Step
+from tilelang.tensor import Placement, split_terms
+
+
+def is_thread_part(atom: Expr) -> bool:
+    """Whether a term of an index differs between the threads of a block."""
+    return any(isinstance(e, Var) and e.name == "thread" for e in atom.walk())
+
+
+TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin with
+
+
+@dataclasses.dataclass(frozen=True)
+class Residence:
+    """A tensor, or one read of it, in a buffer.
+
+    fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
+    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
+    access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
+    begins, beyond which it holds nothing at all, though there is room.
+    """
+
+    tensor: Tensor
+    read: Read | Pad | None
+    buffer: ir.Buffer
+    fill: Const | None = None
+    filled: frozenset[str] = frozenset()
+    outside: bool = False
+    steps: tuple[Step, ...] = ()
+    points: tuple[Var, ...] = ()
+    ends: tuple[tuple[Bound, ...], ...] = ()
+
+    def serves(self, read: Read, whole: Read | Pad) -> bool:
+        """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
+        return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
+
+    def holds_fill(self, key: str) -> bool:
+        """Whether elements beyond the bound of this key hold `fill`."""
+        return key in self.filled or self.outside and key.startswith(TENSOR_END)
+
+    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
+        return tuple(axes[p] for p in self.points) or indices
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Buffer indices of an element."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole(Residence):
+    """The whole tensor, in global memory."""
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return indices
+
+
+@dataclasses.dataclass(frozen=True)
+class Box(Residence):
+    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where each has one."""
+
+    low: tuple[Expr, ...] = ()
+    placement: Placement | None = None
+    slot: Expr | None = None
+    unit: tuple[Expr, ...] = ()
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        assert self.placement is not None
+        local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
+        ring = () if self.slot is None else (self.slot,)
+        return (*ring, *self.unit, *self.placement.at(local))
+
+
+@dataclasses.dataclass(frozen=True)
+class DimShare:
+    """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
+
+    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the offsets of these that a thread has,
+    where a walk or a vector goes beyond its tile; None: all.
+    """
+
+    unit: Expr
+    least: int
+    size: int
+    strides: tuple[tuple[int, int, int], ...] | None  # (c_k, n_k, slot stride), largest c first
+    own: tuple[int, ...] | None = None
+
+    def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
+        """The slot of an offset given as terms; None where it has no constant-stride form."""
+        if self.strides is None:
+            return self.digits(rest, constant)[0][0]
+        strides = {c: stride for c, _, stride in self.strides}
+        if constant != self.least or any(c not in strides for _, c in rest):
+            return None
+        total: Expr = index(0)
+        for atom, c in rest:
+            total = total + atom * strides[c]
+        return simplify(total)
+
+    def tests(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, Sequence[int]]]:
+        """(x, values) for an offset that has a slot: the thread has the element where every x is one of its values."""
+        if self.own is None:
+            return [(x, range(n)) for x, n in self.digits(rest, constant)]
+        total: Expr = index(constant)
+        for atom, c in rest:
+            total = total + atom * c
+        return [(simplify(total), self.own)]
+
+    def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
+        """(x, n) for an offset that has a slot, which lies in the share where every 0 <= x < n."""
+        if self.strides is None:
+            total: Expr = index(constant - self.least)
+            for atom, c in rest:
+                total = total + atom * c
+            return [(simplify(total), self.size)]
+        found = []
+        for c, n, _ in self.strides:
+            digit: Expr = index(0)
+            for atom, d in rest:
+                digit = digit + atom if d == c else digit
+            found.append((simplify(digit), n))
+        return found
+
+    def offset(self, slot: Expr) -> Expr:
+        """The offset that a slot holds."""
+        if self.strides is None:
+            return slot + self.least
+        total: Expr = index(self.least)
+        for c, n, stride in self.strides:
+            total = total + ((slot // stride) % n) * c
+        return simplify(total)
+
+
+@dataclasses.dataclass(frozen=True)
+class Owners:
+    """Who made the elements of a share, so that others may be handed them.
+
+    leaf: what a thread has at a time along each dimension, over the walks of look-ahead: an element is its own within these bounds.
+    present: the conditions under which a thread has any; alone: those under which no other hands on the same elements.
+    """
+
+    leaf: tuple[AxisState, ...]
+    present: tuple[Expr, ...] = ()
+    alone: tuple[Expr, ...] = ()
+
+    @property
+    def walks(self) -> tuple[Var, ...]:
+        """The variables of its walks, in order."""
+        found = (v for a in self.leaf for e in (a.base, *(b.offset for b in a.bounds)) for v in e.walk())
+        return tuple(dict.fromkeys(v for v in found if isinstance(v, Var) and v.name.startswith("?")))
+
+
+@dataclasses.dataclass(frozen=True)
+class Share(Residence):
+    """Every thread has some elements, in registers: its share, dimension by dimension. owners: None where nobody is handed them."""
+
+    low: tuple[Expr, ...] = ()
+    dims: tuple[DimShare, ...] = ()
+    owners: Owners | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the elements are counted along."""
+        return tuple(p.name[1:] for p in self.points) or tuple(d.name for d in self.tensor.dims)
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        found = []
+        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
+            terms = self._terms(share, i - low)
+            slot = None if terms is None else share.slot(*terms)
+            if slot is None:
+                raise self.foreign(d, indices)
+            if share.size > 1:  # the buffer has no dimension for what every thread has one of
+                found.append(slot)
+        return tuple(found) or (index(0),)
+
+    def inside(self, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The element that the thread has in a register, counted from where the region begins."""
+        slots = iter(at)
+        return tuple(simplify(d.unit + d.offset(next(slots) if d.size > 1 else index(0))) for d in self.dims)
+
+    def piece(self) -> tuple[tuple[Var, ...], tuple[Expr, ...], tuple[Expr, ...]]:
+        """What a thread has of one leaf: the variables that run over it, the register, and the element from the leaf's first."""
+        assert self.owners is not None
+        return (), self.at(tuple(a.base for a in self.owners.leaf)), tuple(index(0) for _ in self.dims)
+
+    @staticmethod
+    def _terms(share: DimShare, offset: Expr) -> tuple[list[tuple[Expr, int]], int] | None:
+        """An offset from where this thread's part begins, as terms; None where it is another part."""
+        unit, rest, constant = split_terms(offset, is_thread_part)
+        if simplify(unit - share.unit) is index(0):
+            return rest, constant
+        if share.unit is index(0) and share.strides is None:  # everybody has all of it
+            return [(simplify(offset), 1)], 0
+        return None
+
+    def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, Sequence[int]]]:
+        """(dimension, x, values) for indices that have slots: the thread has the element only where x is one of the values, which is
+        not certain."""
+        found = []
+        for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
+            terms = self._terms(share, i - low)
+            for x, values in share.tests(*terms) if terms is not None else ():
+                first, last = interval(x)
+                if first is None or last is None or not all(v in values for v in range(first, last + 1)):
+                    found.append((d, x, values))
+        return found
+
+    def surely_has(self, indices: tuple[Expr, ...]) -> bool:
+        """Whether `at` finds an element that is the thread's own, wherever it lies."""
+        try:
+            self.at(indices)
+        except NotOwner:
+            return False
+        return not self.beyond(indices)
+
+    def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:
+        """That a reader wants an element that the thread has not; d: the dimension that tells."""
+        return NotOwner(self, d, [simplify(i - low) for i, low in zip(indices, self.low, strict=True)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed(Residence):
+    """One slot of a register buffer."""
+
+    slots: tuple[Expr, ...] = ()
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return self.slots
+
+
+@dataclasses.dataclass(frozen=True)
+class Staging(Residence):
+    """Where a fetched element waits; its slots come from the walks of the move."""
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return ()
+
+
+class NotOwner(Exception):
+    """A reader wants an element that it has not. offsets: the element, from where the share's region begins; dim: where it fails."""
+
+    def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
+        super().__init__(share.tensor.name)
+        self.share, self.dim, self.offsets = share, dim, offsets
