@@ -378,6 +378,8 @@ def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside one, in order."""
     match stmt:
+        case Store():  # of which there are the most
+            return ()
         case Seq(body):
             return body
         case For(body=body):
@@ -398,12 +400,14 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
     while stack:
         current = stack.pop()
         yield current
-        stack += reversed(parts(current))
+        inside = parts(current)
+        if inside:
+            stack += reversed(inside)
 
 
-def expressions(stmt: Stmt) -> Iterator[Expr]:
+def expressions(stmt: Stmt) -> list[Expr]:
     """The expressions that stand directly in one statement."""
-    return (child for child in stmt.children() if isinstance(child, Expr))
+    return [child for child in stmt.children() if isinstance(child, Expr)]
 
 
 def touched(stmt: Stmt) -> Iterator[tuple[Buffer, bool]]:

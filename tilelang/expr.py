@@ -370,6 +370,8 @@ def call(name: str, argument: Any) -> Expr:
 
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
     """The expression with every node that is a key of `mapping` replaced; replacements are not looked into again."""
+    if not mapping:
+        return expr
     memo: dict[Any, Any] = dict(mapping)
     only_names = all(isinstance(k, (Var, Axis)) for k in memo)
     names = frozenset(memo)

@@ -26,7 +26,7 @@ class Node:
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in field order."""
         below: list[Node] = []
-        for value in _shape(type(self)).held(self):
+        for value in _SHAPES[type(self)].held(self):
             if type(value) is tuple:
                 below += [item for item in value if isinstance(item, Node)]
             elif isinstance(value, Node):
@@ -35,26 +35,26 @@ class Node:
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """The same node over `function(child)` for every child; the node itself where no child changes."""
-        shape = _shape(type(self))
+        shape = _SHAPES[type(self)]
         if not shape.holding:
             return self
-        values: list[Any] = list(shape.values(self))
-        changed = False
-        for position in shape.positions:
-            value = values[position]
+        changed: list[Any] = []
+        for position, value in zip(shape.positions, shape.held(self), strict=False):  # which are as many
+            new = value
             if type(value) is tuple:
                 items = tuple([function(item) if isinstance(item, Node) else item for item in value])
                 if any(map(operator.is_not, items, value)):
-                    values[position], changed = items, True
+                    new = items
             elif isinstance(value, Node):
                 new = function(value)
-                if new is not value:
-                    values[position], changed = new, True
-        return type(self)(*values) if changed else self
+            if new is not value:
+                changed = changed or list(shape.values(self))
+                changed[position] = new
+        return type(self)(*changed) if changed else self
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
-        shape = _shape(type(self))
+        shape = _SHAPES[type(self)]
         values = list(shape.values(self))
         for name, value in changes.items():
             values[shape.names.index(name)] = value
@@ -102,14 +102,15 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
             return operator.attrgetter(*names)
 
 
-_SHAPES: dict[type, _Shape] = {}
+class _Shapes(dict[type, _Shape]):
+    """The shape of every class that was asked for."""
+
+    def __missing__(self, cls: type) -> _Shape:
+        self[cls] = _Shape(cls)
+        return self[cls]
 
 
-def _shape(cls: type) -> _Shape:
-    shape = _SHAPES.get(cls)
-    if shape is None:
-        shape = _SHAPES[cls] = _Shape(cls)
-    return shape
+_SHAPES = _Shapes()
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -124,7 +125,7 @@ def node(cls: type[T]) -> type[T]:
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs or len(args) != len(fields):
             args = _completed(made, fields, args, kwargs)
-        for setter, value in zip(setters, args, strict=True):
+        for setter, value in zip(setters, args, strict=False):  # which are as many
             setter(self, value)
 
     def equal(self: Any, other: Any) -> Any:
@@ -139,13 +140,14 @@ def interned(cls: type[T]) -> type[T]:
     """Like `@node`, but calling the class twice with equal fields gives one object: equality and hash are identity, and copies are
     the object itself. Without a metaclass, because that would slow every `isinstance` of the class, `match` included."""
     made, fields, setters = _slotted(cls)
+    floats = any({"float", "Any"} & set(re.findall(r"\w+", str(f.type))) for f in fields)
     table: dict[tuple[Any, ...], Any] = {}
 
     def new(cls: type, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != len(fields):
             args = _completed(cls, fields, args, kwargs)
         key = args
-        if float in map(type, args):
+        if floats and float in map(type, args):
             key = tuple([_key(a) if type(a) is float else a for a in args])
         found = table.get(key)
         if found is None:
@@ -183,10 +185,8 @@ def _add_methods(cls: type, **methods: Callable[..., Any]) -> None:
 
 def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments in the order of the fields, defaults filled in."""
-    if not named and len(args) < len(fields):
-        rest = tuple(f.default for f in fields[len(args) :])
-        if not any(default is dataclasses.MISSING for default in rest):
-            return (*args, *rest)
+    if not named and len(args) < len(fields) and fields[len(args)].default is not dataclasses.MISSING:  # nor the later ones'
+        return (*args, *[f.default for f in fields[len(args) :]])
     given = dict(zip((f.name for f in fields), args, strict=False))
     unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]
@@ -207,7 +207,7 @@ def _text(self: Any) -> str:
 
 def _remade(self: Any) -> tuple[Any, ...]:
     """For pickle and copy: call the class; an interned one finds the object of this value."""
-    return type(self), _shape(type(self)).values(self)
+    return type(self), _SHAPES[type(self)].values(self)
 
 
 def _key(value: float) -> tuple[str, str]:

@@ -80,6 +80,8 @@ class _Walk:
 
     def selects(self, e: Expr, names: Names, loops: tuple[Var, ...]) -> Expr:
         """An expression in a loop, with the conditions of its choices made to differ."""
+        if not free(e):
+            return e
         changed: Expr = e.map_children(lambda c: self.selects(c, names, loops) if isinstance(c, Expr) else c)
         if isinstance(changed, Select) and self.stays(changed.condition, names, loops):
             return changed.replace(condition=self.apart(changed.condition, names))

@@ -61,10 +61,10 @@ class Scope:
 
     def at(self, stmt: ir.Stmt) -> Scope:
         span = getattr(stmt, "span", None)
-        return dataclasses.replace(self, span=span) if span is not None else self
+        return Scope(self.names, self.guards, self.bound, span) if span is not None else self
 
     def naming(self, var: Var, value: Expr) -> Scope:
-        return dataclasses.replace(self, names={**self.names, var: value})
+        return Scope({**self.names, var: value}, self.guards, self.bound, self.span)
 
 
 def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:

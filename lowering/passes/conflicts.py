@@ -3,7 +3,8 @@
 An access is a set of elements per thread: index expressions over the thread, over variables that both sides share (loops that are
 under way, the block), and over variables of its own (`bound`: loops that are finished, where any iteration counts). `conflict`
 enumerates threads and variables in NumPy. A shared variable is enumerated over one period only: `(i + 1) % 2` against `i % 2` needs
-two values of i. What cannot be evaluated or is too large counts as a conflict: an extra barrier is slow, a missing one is wrong.
+two values of i; terms of shared variables that stand on both sides are left out. What cannot be evaluated or is too large counts as
+a conflict: an extra barrier is slow, a missing one is wrong.
 """
 
 from __future__ import annotations
@@ -200,6 +201,22 @@ def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
     return chosen[np.sort(first)]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Points:
+    """Points as arrays that fit each other's shapes: one for each coordinate, the threads they belong to, which of them there are."""
+
+    rows: list[Array]
+    threads: Array
+    keep: Array
+
+    def kept(self, numbers: Any) -> tuple[Array, Array]:
+        """The numbers given of the points that there are, and their threads."""
+        shape, which = self.keep.shape, self.keep
+        every = bool(which.all())
+        a, b = (np.broadcast_to(x, shape) for x in (numbers, self.threads))
+        return (a.reshape(-1), b.reshape(-1)) if every else (a[which], b[which])
+
+
 class Prover:
     """Answers `conflict` for one kernel and remembers the answers."""
 
@@ -232,9 +249,9 @@ class Prover:
         if a.buffer.name == b.buffer.name:
             a, b = _less_what_both_add(a, b)
         beside = [] if a.buffer.name != b.buffer.name else enumerate(zip(a.indices, b.indices, strict=True))
-        dimensions = [d for d, (i, j) in beside if not is_opaque(i) and not is_opaque(j)]
-        pairs = [(a.indices[d], b.indices[d]) for d in dimensions]
         own = a.bound | b.bound
+        known = {d: (i, j) for d, (i, j) in beside if not is_opaque(i) and not is_opaque(j)}
+        pairs = list(known.values())
         wanted = {v for pair in pairs for e in pair for v in free(e)} - own
         if guarded:
             wanted |= {v for g in (*a.guards, *b.guards) if not is_opaque(g) for v in free(g) if v.upper is not None} - own
@@ -254,18 +271,16 @@ class Prover:
         try:
             if _always_apart(pairs, shared):
                 return False
-            first = self._points(a, dimensions, shared, whole, guarded)
-            second = first if a == b else self._points(b, dimensions, shared, whole, guarded)
+            first = self._points(a, {d: left for d, (left, _) in known.items()}, shared, whole, guarded)
+            second = first if a == b else self._points(b, {d: right for d, (_, right) in known.items()}, shared, whole, guarded)
         except Opaque:
             return True
         return _meet(first, second, self.threads)
 
-    def _points(
-        self, a: Access, dimensions: list[int], shared: dict[Var, range], whole: set[Var], guarded: bool
-    ) -> tuple[list[Array], Array]:
-        """Coordinates (shared variables, then index dimensions) and threads of every point of an access, one row a coordinate."""
-        lanes = a.lanes if dimensions and dimensions[-1] == len(a.indices) - 1 else 1
-        used = {v for d in dimensions for v in free(a.indices[d])}
+    def _points(self, a: Access, indices: dict[int, Expr], shared: dict[Var, range], whole: set[Var], guarded: bool) -> Points:
+        """Every point of an access; its coordinates are the shared variables, then these of its dimensions."""
+        lanes = a.lanes if len(a.indices) - 1 in indices else 1
+        used = {v for i in indices.values() for v in free(i)}
         if guarded:
             used |= {v for g in a.guards if not is_opaque(g) for v in free(g) if v in a.bound and v.upper is not None}
         private = {v for v in used if v not in shared and not is_thread(v)}
@@ -275,7 +290,7 @@ class Prover:
         for v in bound:
             alone = [g for g in guards if free(g) == {v}]
             guards = [g for g in guards if g not in alone]
-            repeats = None if any(v in free(g) for g in guards) else _repeats(v, [a.indices[d] for d in dimensions])
+            repeats = None if any(v in free(g) for g in guards) else _repeats(v, indices.values())
             axes.append(_choices(v, alone, repeats))
         axes += [np.arange(self.threads, dtype=np.int64), np.arange(lanes, dtype=np.int64)]
         sizes = tuple(len(x) for x in axes)
@@ -287,18 +302,13 @@ class Prover:
             if is_thread(v):
                 values[v] = grids[-2]
         rows = [grids[i] for i in range(len(shared))]
-        for d in dimensions:
-            coordinate = evaluate(a.indices[d], values)
+        for d, i in indices.items():
+            coordinate = evaluate(i, values)
             rows.append(coordinate + grids[-1] if d == len(a.indices) - 1 and lanes > 1 else coordinate)
-        columns = [np.broadcast_to(r, sizes) for r in (*rows, grids[-2])]
-        if not guards:
-            *table, thread = [c.reshape(-1) for c in columns]
-            return table, thread
-        keep = np.ones(sizes, dtype=bool)
+        keep: Any = np.broadcast_to(True, sizes)
         for g in guards:
             keep = keep & evaluate(g, values)
-        *table, thread = [c[keep] for c in columns]
-        return table, thread
+        return Points(rows, grids[-2], keep)
 
 
 def _less_what_both_add(a: Access, b: Access) -> tuple[Access, Access]:
@@ -327,27 +337,28 @@ def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -
     return False
 
 
-def _meet(first: tuple[list[Array], Array], second: tuple[list[Array], Array], threads: int) -> bool:
-    """Whether a column of the two tables is equal and belongs to different threads."""
-    (rows_a, threads_a), (rows_b, threads_b) = first, second
-    if not threads_a.size or not threads_b.size:
+def _meet(first: Points, second: Points, threads: int) -> bool:
+    """Whether one point is in both and belongs to different threads."""
+    if not first.keep.size or not second.keep.size:
         return False
-    keys_a, keys_b, size = np.zeros(threads_a.size, np.int64), np.zeros(threads_b.size, np.int64), 1
-    for x, y in zip(rows_a, rows_b, strict=True):
+    a: Any = 0  # one number for all coordinates of a point
+    b: Any = 0
+    size = 1
+    for x, y in zip(first.rows, second.rows, strict=True):
         low = min(int(x.min()), int(y.min()))
         extent = max(int(x.max()), int(y.max())) - low + 1
-        keys_a, keys_b, size = keys_a * extent + (x - low), keys_b * extent + (y - low), size * extent
+        a, b, size = a * extent + (x - low), b * extent + (y - low), size * extent
         if size > 1 << 62:
             return True
+    (keys_a, threads_a), (keys_b, threads_b) = first.kept(a), second.kept(b)
     if size > 4 * LIMIT:  # too sparse for a table: number the keys that occur
         _, numbers = np.unique(np.concatenate([keys_a, keys_b]), return_inverse=True)
         keys_a, keys_b, size = numbers[: keys_a.size], numbers[keys_a.size :], int(numbers.max()) + 1
-    least, most = np.full((2, size), threads, np.int64), np.full((2, size), -1, np.int64)
-    for side, (keys, owners) in enumerate(((keys_a, threads_a), (keys_b, threads_b))):
-        np.minimum.at(least[side], keys, owners)
-        np.maximum.at(most[side], keys, owners)
-    both = (most[0] >= 0) & (most[1] >= 0)
-    return bool(np.any(both & ((least.min(axis=0)) != (most.max(axis=0)))))
+    owner = np.full(size, -1, np.int64)
+    owner[keys_a] = threads_a
+    owner[keys_a[owner[keys_a] != threads_a]] = threads  # several, so that none of the second table is the only one
+    found = owner[keys_b]
+    return bool(np.any((found >= 0) & (found != threads_b)))
 
 
 def overlap(a: ir.Buffer, b: ir.Buffer) -> bool:

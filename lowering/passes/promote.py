@@ -20,14 +20,15 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with `vector` set on its register buffers."""
     widths: dict[str, int] = {b.name: 1 for b in kernel.registers}
     accesses: dict[tuple[ir.Buffer, tuple[Expr, ...], int], None] = {}
+    loads: dict[ir.Load, None] = {}
     for s in ir.statements(kernel.body):
         if isinstance(s, ir.Store):
             accesses[s.buffer, s.indices, ir.lanes(s.value)] = None
         if isinstance(s, ir.Instruction):
             accesses.update(dict.fromkeys(_operands(s)))
         for e in ir.expressions(s):
-            for load in ir.loads(e):
-                accesses[load.buffer, load.indices, load.lanes] = None
+            loads.update(dict.fromkeys(ir.loads(e)))
+    accesses.update(dict.fromkeys((load.buffer, load.indices, load.lanes) for load in loads))
     registers = [a for a in accesses if a[0].memory == "register"]
     for b, _, lanes in registers:
         widths[b.name] = max(widths[b.name], lanes) if widths[b.name] else 0

@@ -33,7 +33,8 @@ def bracket(text: str, own: int, wanted: int) -> str:
 
 def _is_wide(form: Linear) -> bool:
     """Whether a number in a linear form does not fit 32 bits."""
-    return abs(form[1]) >= 2**31 or any(abs(c) >= 2**31 for _, c in form[0])
+    terms, constant = form
+    return abs(constant) >= 2**31 or any(abs(c) >= 2**31 for _, c in terms)
 
 
 class Places:

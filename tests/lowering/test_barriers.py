@@ -14,6 +14,7 @@ from tilelang.expr import INDEX, Axis, Const, Expr, Var, index
 from tilelang.instruction import instruction, moves, operand
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
+from tilelang.lowering.passes.conflicts import Access, Prover
 
 T = Var("thread", INDEX, 0, 63)
 S = ir.Buffer("S", dt.float32, (64,), "shared")
@@ -385,3 +386,13 @@ def test_a_loop_variable_is_named_as_it_was_written() -> None:
 def test_loops_that_never_run_touch_nothing() -> None:
     i = Var("i", INDEX, 0, 0)
     assert inserted(kernel(put(S, T), ir.If(T < 3, ir.For(i, index(0), put(S, 63 - T))))) == "w<[w]>"
+
+
+def test_many_blocks_are_no_reason_for_a_barrier() -> None:
+    """What the block adds to both indices is the same: its millions of values are not enumerated."""
+    block, group = Var("block_x", INDEX, 0, (1 << 30) - 1), Var("group", INDEX, 0, 7)
+    apart, together = (Access(A, (block // 8 % 65536 * 512 + group * 64 + i,), 1, True) for i in (T, T // 2))
+    assert not Prover(64).conflict(apart, apart)
+    assert Prover(64).conflict(apart, together) and Prover(64).conflict(together, together)
+    own = Access(A, apart.indices, 1, True, bound=frozenset((block,)))  # of a loop that is over: another value on either side
+    assert Prover(64).conflict(own, own)
