@@ -96,7 +96,7 @@ def _choose(dialect: str | None, options: Options) -> Device:
         return drivers.load(dialect).choose(options.platform, options.device)
     every = tuple(device for device in devices() if device.driver in DIALECTS)
     if every:
-        return drivers.fitting(every, "device", options.platform, options.device) or every[0]
+        return drivers.fitting(every, "device", options.platform, options.device)
     return drivers.load("opencl").choose(options.platform, options.device)  # whose error says how to get one
 
 

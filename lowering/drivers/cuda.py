@@ -76,10 +76,7 @@ def _describe(cuda: Any, number: int) -> Device:
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
     """The best CUDA device whose name contains the given part. Raises DeviceError where there is none."""
-    found = fitting(devices(), "CUDA device", platform, device)
-    if found is None:
-        raise DeviceError("no-device", "no CUDA device was found", mend=GET)
-    return found
+    return fitting(devices(), "CUDA device", platform, device, mend=GET)
 
 
 @functools.cache

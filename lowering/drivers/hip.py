@@ -79,10 +79,7 @@ def _describe(hip: Any, number: int) -> Device:
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
     """The best HIP device whose name contains the given part. Raises DeviceError where there is none."""
-    found = fitting(devices(), "HIP device", platform, device)
-    if found is None:
-        raise DeviceError("no-device", "no HIP device was found", mend=GET)
-    return found
+    return fitting(devices(), "HIP device", platform, device, mend=GET)
 
 
 @functools.cache

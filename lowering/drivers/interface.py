@@ -192,16 +192,16 @@ def of_array(value: Any) -> str | None:
     return next((name for name in DRIVERS if load(name).is_device_array(value)), None)
 
 
-def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None) -> Device | None:
-    """The first device whose platform's and own name contain the given parts, whatever their case; None where there are no devices.
+def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None, mend: str = "") -> Device:
+    """The first device whose platform's and own name contain the given parts, whatever their case.
 
-    Raises DeviceError where there are others, with their names.
+    Raises DeviceError where there is none: with the names of the others, or with what to install where there are no devices.
     """
     for one in found:
         if (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold():
             return one
     if not found:
-        return None
+        raise DeviceError("no-device", f"no {what} was found", mend=mend)
     asked = " and ".join(f"{kind} {part!r}" for kind, part in (("platform", platform), ("device", device)) if part)
     raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="there are " + "; ".join(map(str, found)))
 

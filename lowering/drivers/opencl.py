@@ -22,6 +22,8 @@ from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import check_pocl_cache, prepare_opencl
 
+GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver"
+
 # Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
 POCL = "Portable Computing Language"
 
@@ -84,15 +86,10 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
 
     Raises DeviceError where there is none, with what there is.
     """
-    found = fitting(devices(), "OpenCL device", platform, device)
-    if found is not None:
-        return found
-    check_pocl_cache()  # without which PoCL gives no device
-    raise DeviceError(
-        "no-device",
-        "no OpenCL device was found",
-        mend="pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver",
-    )
+    found = devices()
+    if not found:
+        check_pocl_cache()  # without which PoCL gives no device
+    return fitting(found, "OpenCL device", platform, device, mend=GET)
 
 
 class Connection:

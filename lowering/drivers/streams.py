@@ -108,9 +108,13 @@ class Connection(abc.ABC):
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The stream on which work on these arrays needs the least waiting."""
 
+    def trim(self) -> None:
+        """Gives memory back to the library that nobody holds."""
+        self._pool.free_unused()
+
     def close(self) -> None:
         """Gives back what nobody holds, at the end of the process."""
-        self._pool.free_unused()
+        self.trim()
 
     # ------------------------------------------------------------ what the runtime asks
 

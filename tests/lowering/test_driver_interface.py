@@ -32,7 +32,9 @@ def test_every_driver_is_loaded_by_its_name() -> None:
 def test_devices_are_chosen_by_a_part_of_their_names() -> None:
     found = (a_device("First"), a_device("Second"))
     assert fitting(found, "any device", None, None) is found[0] and fitting(found, "any device", "plat", "SEC") is found[1]
-    assert fitting((), "any device", "nonesuch", None) is None
+    with pytest.raises(DeviceError, match=r"no any device was found[\s\S]*install it") as caught:
+        fitting((), "any device", "nonesuch", None, mend="install it")
+    assert caught.value.code == "no-device"
     with pytest.raises(DeviceError, match="no any device fits platform 'plat' and device 'third'") as caught:
         fitting(found, "any device", "plat", "third")
     assert caught.value.code == "no-such-device"
