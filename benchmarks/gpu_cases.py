@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import tilelang as tl
+from tilelang.computation import as_computation
 from tilelang.machine import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,11 +78,12 @@ def cases(group: str) -> tuple[Case, ...]:
 
 
 def products() -> Iterator[Case]:
-    """Squares in every type, also with the second operand transposed and with an epilogue; ROLLER's products, and its families:
-    Figure 12 (rows 512 to 16384) and 15 (float16)."""
+    """Squares in every type, also with the second operand transposed and with an epilogue; rows at any byte; few rows; ROLLER's
+    products, and its families: Figure 12 (rows 512 to 16384) and 15 (float16)."""
     for n in SQUARES:
         for type in (tl.float16, tl.bfloat16, tl.float32):
             yield product(n, n, n, type)
+        yield product_by_tf32(n, n, n)
         for type in (tl.bfloat16, tl.float16):
             yield transposed(n, n, n, type)
         yield linear(n, n, n)
@@ -93,6 +95,12 @@ def products() -> Iterator[Case]:
         yield product(m, 1024, 4096, tl.float32, "roller scaling")
     for n, k in ((4096, 1024), (1024, 1024), (1024, 4096), (1024, 16384)):
         yield product(65536, n, k, tl.float16, "roller tensor cores")
+    for type in (tl.float16, tl.bfloat16, tl.float32):
+        yield product(4095, 4095, 4095, type, "odd")
+    yield transposed(4095, 4095, 4095, tl.bfloat16, "odd")
+    for m in (1, 16, 64, 128):
+        yield product(m, 4096, 4096, tl.float16, "few rows")
+        yield transposed(m, 4096, 4096, tl.bfloat16, "few rows")
 
 
 def product(m: int, n: int, k: int, type: tl.DType, set: str = "") -> Case:
@@ -103,16 +111,21 @@ def product(m: int, n: int, k: int, type: tl.DType, set: str = "") -> Case:
     )  # fmt: skip
 
 
-def transposed(m: int, n: int, k: int, type: tl.DType) -> Case:
+def product_by_tf32(m: int, n: int, k: int) -> Case:
+    """The same of float32, with factors that may be rounded to tf32."""
+    return Case(
+        "products", "matmul tf32", f"{m}x{n}x{k}", tl.float32,
+        lambda rows: example("16_matrix_types").matmul(rows or m, n, k), tf32_schedules, 2.0 * m * n * k,
+    )  # fmt: skip
+
+
+def transposed(m: int, n: int, k: int, type: tl.DType, set: str = "") -> Case:
     """C = A B^T, summed in float32."""
-
-    def make(rows: int | None) -> tl.Tensor:
-        i, j, r = tl.axes(m=rows or m, n=n, k=k)
-        a, b = tl.input("A", type, i, r), tl.input("B", type, j, r)
-        total = tl.sum(tl.cast(a[i, r], tl.float32) * tl.cast(b[j, r], tl.float32), over=r)
-        return tl.define("C", tl.cast(total, type), i, j)
-
-    return Case("products", "matmul transposed", f"{m}x{n}x{k}", type, make, product_schedules, 2.0 * m * n * k)
+    return Case(
+        "products", "matmul transposed", f"{m}x{n}x{k}", type,
+        lambda rows: example("15_matrix_units").transposed(rows or m, n, k, type),
+        product_schedules, 2.0 * m * n * k, set=set,
+    )  # fmt: skip
 
 
 def linear(m: int, n: int, k: int) -> Case:
@@ -126,20 +139,77 @@ def linear(m: int, n: int, k: int) -> Case:
 
 
 def product_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
-    """The product's schedules for a profile, which refuses those whose instructions it lacks."""
-    made, warp = example("01_matmul"), profile.warp_size
-    simt: Candidates = {
+    """The product's schedules for a profile: those whose instructions it has, and those for threads alone."""
+    made, units, warp = example("01_matmul"), example("15_matrix_units"), profile.warp_size
+    a, b = (next(t for t in as_computation(c).inputs if t.name == name) for name in "AB")
+    (m, k), n = a.shape, c.shape[-1]
+    found: Candidates = {}
+    if a.dtype in (tl.float16, tl.bfloat16):
+        found |= {
+            "warpgroups": lambda: made.gemm_hopper(c),
+            "waves 32x32x8": lambda: units.gemm_cdna(c),
+            "waves 16x16x16": lambda: units.gemm_cdna(c, "mfma_16x16x16"),
+            "waves of 32": lambda: example("16_matrix_types").gemm_rdna(c),
+        }
+        if b.dims[0].name == "n":
+            found |= {"warps": lambda: units.gemm_ampere_transposed(c), "waves, direct": lambda: units.gemm_direct(c)}
+        else:
+            found |= {"warps": lambda: units.gemm_ampere(c), "warps, one by one": lambda: product_one_by_one(c)}
+    found |= {
         "simt 128x128x8": lambda: made.gemm_simt(c, columns=warp),
         "simt 64x64x16": lambda: made.gemm_simt(c, 64, 64, 16, warp),
         "simt 128x64x16": lambda: made.gemm_simt(c, 128, 64, 16, warp),
     }
-    units = example("15_matrix_units")
-    return {
-        "warpgroups": lambda: made.gemm_hopper(c),
-        "warps": lambda: units.gemm_ampere(c),
-        "warps, B transposed": lambda: units.gemm_ampere_transposed(c),
-        "waves": lambda: units.gemm_cdna(c),
-    } | simt
+    tiles = -(-m // 64) * -(-n // 64)
+    if tiles < 2 * (profile.compute_units or 1):
+        parts = min(-(-2 * (profile.compute_units or 1) // tiles), k // 128)
+        if parts > 1:
+            found[f"simt 64x64x16, k in {parts}"] = lambda: product_in_parts(c, -(-k // parts // 16) * 16, warp)
+    return found
+
+
+def tf32_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
+    """A licence need not be used: the schedules without it come too."""
+    return {"warps": lambda: example("16_matrix_types").gemm_tf32(c)} | product_schedules(c, profile)
+
+
+def product_one_by_one(c: tl.Tensor) -> tl.Schedule:
+    """`gemm_ampere` for rows that do not begin at multiples of 16 bytes, which no copy of 16 bytes takes: elements are moved one by one."""
+    of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
+    return (
+        tl.schedule(c)
+        .tile(m=128, n=128).to(tl.block, order=tl.layout(lambda m, n: (n // 8, m, n % 8)))
+        .accumulate(tl.register)
+        .split(k=32)
+        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m, (k // 8) ^ (m // 2 % 4), k % 8)), ahead=1,
+              steps=tl.move().tile(m=1, k=1).to(tl.thread))
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (k, (n // 8) ^ (k % 8), n % 8)), ahead=1,
+              steps=tl.move().tile(k=1, n=1).to(tl.thread))
+        .tile(m=64, n=32).to(tl.warp)
+        .split(k=16)
+        .load("A", tl.register, steps=tl.move().do("ldmatrix_x4"))
+        .load("B", tl.register, steps=tl.move().do("ldmatrix_x4_trans"))
+        .do(f"mma_m16n8k16{of}", m="m", n="n", k="k")
+    )  # fmt: skip
+
+
+def product_in_parts(c: tl.Tensor, part: int, columns: int) -> tl.Schedule:
+    """`gemm_simt` whose blocks take `part` of k each, for products of few tiles; a second kernel adds."""
+    return (
+        tl.schedule(c)
+        .tile(m=64, n=64, k=part).to(tl.block)
+        .accumulate(tl.register)
+        .split(k=16)
+        .load("A", tl.shared, layout=tl.layout("k", "m").pad(4), ahead=1,
+              steps=tl.move().tile(m=1, k=4).to(tl.thread).vectorize(k=4))
+        .load("B", tl.shared, ahead=1, steps=tl.move().tile(k=1, n=4).to(tl.thread).vectorize(n=4))
+        .tile(m=64, n=columns).to(tl.warp)
+        .split(k=1)
+        .load("A", tl.register, steps=tl.move().vectorize(m=4))
+        .load("B", tl.register, steps=tl.move().vectorize(n=4))
+        .split(m=32, n=columns // 2)
+        .tile(m=4, n=4).to(tl.thread)
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- convolutions
@@ -177,10 +247,9 @@ def convolution(extents: tuple[int, ...], set: str = "", type: tl.DType = tl.flo
 
 
 def convolution_schedules(z: tl.Tensor, profile: Profile) -> Candidates:
-    if z.dtype == tl.float16:
-        return {"warps": lambda: example("15_matrix_units").conv_ampere(z)}
     made = example("03_implicit_gemm")
-    return {
+    warps: Candidates = {"warps": lambda: example("15_matrix_units").conv_ampere(z)} if z.dtype == tl.float16 else {}
+    return warps | {
         "implicit 64x32x8": lambda: made.simt(z),
         "implicit 64x64x8": lambda: made.simt(z, 64, 64, 8, 4),
         "implicit 128x64x8": lambda: made.simt(z, 128, 64, 8, 8),
@@ -261,13 +330,16 @@ def pointwise(operator: str, count: int, set: str = "") -> Case:
         x = tl.input("X", tl.float32, i)[i]
         return tl.define("Y", tl.gelu_tanh(x) if operator == "gelu" else tl.maximum(x, 0.0), i)
 
-    def schedules(y: tl.Tensor, profile: Profile) -> Candidates:
-        def build(block: int) -> tl.Schedule:
-            return tl.schedule(y).tile(i=block).to(tl.block).tile(i=4).to(tl.thread).vectorize(i=4)
+    return Case("memory", operator, str(count), tl.float32, make, by_fours, float(count), exact=operator == "relu", set=set)
 
-        return {f"{block} a block": functools.partial(build, block) for block in (1024, 2048)}
 
-    return Case("memory", operator, str(count), tl.float32, make, schedules, float(count), exact=operator == "relu", set=set)
+def by_fours(y: tl.Tensor, profile: Profile) -> Candidates:
+    """Schedules of a function of each element: four a thread."""
+
+    def build(block: int) -> tl.Schedule:
+        return tl.schedule(y).tile(i=block).to(tl.block).tile(i=4).to(tl.thread).vectorize(i=4)
+
+    return {f"{block} a block": functools.partial(build, block) for block in (1024, 2048)}
 
 
 def pooling(extents: tuple[int, ...], set: str = "") -> Case:
@@ -301,16 +373,21 @@ def pooling(extents: tuple[int, ...], set: str = "") -> Case:
 
 def moved_bytes(y: tl.Tensor) -> int:
     """Bytes that every tensor of a computation has, each counted once: what must be moved at least."""
-    from tilelang.computation import as_computation
-
     computation = as_computation(y)
     return sum(math.prod(t.shape) * t.dtype.bytes for t in (*computation.inputs, *computation.outputs))
 
 
 def part(case: Case, rows: int, arrays: dict[str, Any]) -> tuple[tl.Tensor, dict[str, Any]]:
-    """The computation of a case's first rows or images, and what of NumPy arrays belongs to it: their first elements."""
-    from tilelang.computation import as_computation
+    """The computation of some of a case's rows or images, and what of its arrays belongs to it: elements from the first to the last.
 
+    arrays: NumPy's, or PyTorch's, by the names of the computation.
+    """
     small = case.make(rows)
     wanted = {t.name: t.shape for t in (*as_computation(small).inputs, *as_computation(small).outputs)}
-    return small, {name: a[tuple(slice(n) for n in wanted[name])] for name, a in arrays.items()}
+    found = {}
+    for name, array in arrays.items():
+        for d, (have, n) in enumerate(zip(array.shape, wanted[name], strict=True)):
+            if n < have:  # the same places of every array
+                array = array[(*(slice(None),) * d, [i * (have - 1) // max(1, n - 1) for i in range(n)])]
+        found[name] = array
+    return small, found

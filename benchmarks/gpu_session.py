@@ -2,12 +2,14 @@
 
 A contestant is a list of calls, one for each set of arrays; the sets together are larger than the second-level cache and take turns,
 so that no call finds its inputs there. Contestants are sampled round after round, and a sample is a batch of calls between two events,
-behind a pause on the device in which the host enqueues them: what is timed is the device, not the host. Medians.
+behind a pause on the device in which the host enqueues them: what is timed is the device, not the host. Medians. Nothing is timed
+before its result was found right.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import math
 import statistics
 import time
@@ -17,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import tilelang as tl
-from benchmarks.gpu_cases import Case, moved_bytes, part
-from benchmarks.gpu_peers import peers
+from benchmarks import gpu_peers
+from benchmarks.gpu_cases import Case, by_fours, moved_bytes, part
 from tilelang.arguments import as_array
 from tilelang.computation import as_computation
 from tilelang.errors import Refusal, TileLangError
@@ -26,13 +28,21 @@ from tilelang.lowering.drivers import interface as drivers
 from tilelang.reference import compare
 
 CACHE_BYTES = 64 << 20
-MOST_SETS = 8
+MOST_SETS = 64
 SAMPLES, CHOOSING_SAMPLES = 11, 3
 BATCH_S, MOST_CALLS = 2e-3, 40
-HOST_S = 40e-6  # what enqueuing one call may take
-CLOCKS_PER_S = 2e9
+ENQUEUED = 8  # calls by which the host's time is measured
+PAUSE_CLOCKS = 1 << 21  # of the pause that is measured
+MOST_PAUSE_S = 0.2
+COPY_BYTES = 1 << 30
+ROWS = 4  # compared with the reference where no library gives the same bits
 DEAD = ("kernel-failed", "launch-failed")  # after which a device's context does nothing more
 Call = Callable[[], object]
+Stage = Callable[[str], object]
+
+
+class Lost(Exception):
+    """The device's context does nothing more; what did it, and what was said."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,55 +54,109 @@ class Contestant:
 
 
 class Session:
-    """A GPU and, where PyTorch is installed and sees it, PyTorch. device: PyTorch's name of it, "cpu" to try the peers without one."""
+    """A GPU and, where PyTorch is installed and sees it, PyTorch.
 
-    def __init__(self, target: tl.Target, device: str | None = None) -> None:
+    device: PyTorch's name of it, "cpu" to try the peers without one. stage: is told what begins.
+    """
+
+    def __init__(self, target: tl.Target, device: str | None, stage: Stage) -> None:
         assert target.device is not None
-        self.target, self.device = target, target.device
+        self.target, self.device, self.stage = target, target.device, stage
         self.connection: Any = drivers.load(target.dialect).connect(target.device)
         self.torch = _torch(device)
-        self.torch_device = device or "cuda"
+        self.on_gpu = device is None
+        self.torch_device = device or f"cuda:{target.device.handle}"
+        if self.torch is not None and self.on_gpu:
+            self.torch.cuda.set_device(target.device.handle)
+        self._clocks_per_s = 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """What of PyTorch a result must be read with."""
+        if self.torch is None:
+            return {}
+        return {"torch_cuda": self.torch.version.cuda, "torch_hip": self.torch.version.hip}
 
     # ------------------------------------------------------------ times
 
-    def sample_s(self, calls: Sequence[Call], count: int) -> float:
-        """Seconds of one call, in a batch of `count` that the device does without a break."""
+    def pause(self, seconds: float) -> None:
+        """Keeps the device busy for so long; nothing happens where there is no PyTorch to do it."""
+        if self.torch is None or not self.on_gpu:
+            return
+        if not self._clocks_per_s:
+            self.torch.cuda._sleep(PAUSE_CLOCKS)
+            taken = self._between_events(lambda: self.torch.cuda._sleep(PAUSE_CLOCKS))
+            self._clocks_per_s = PAUSE_CLOCKS / max(taken, 1e-6)
+        self.torch.cuda._sleep(int(min(seconds, MOST_PAUSE_S) * self._clocks_per_s))
+
+    def _between_events(self, work: Callable[[], object]) -> float:
         connection = self.connection
         with connection.current():
             start, end = connection.take_event(), connection.take_event()
-            if self.torch is not None and self.torch_device != "cpu":
-                self.torch.cuda._sleep(int(CLOCKS_PER_S * HOST_S * count))
             connection.record(start, None)
-        for n in range(count):
-            calls[n % len(calls)]()
-        with connection.current():
+        work()
+        with connection.current("kernel-failed"):
             connection.record(end, None)
-            seconds = connection.elapsed_ms(start, end) * 1e-3 / count
+            seconds = connection.elapsed_ms(start, end) * 1e-3
         connection.keep_event(start)
         connection.keep_event(end)
         return float(seconds)
 
+    def sample_s(self, calls: Sequence[Call], count: int, host_s: float) -> float:
+        """Seconds of one call, in a batch of `count` that the device does without a break. host_s: what enqueuing one takes."""
+
+        def batch() -> None:
+            for n in range(count):
+                calls[n % len(calls)]()
+
+        self.pause(2 * host_s * count)
+        return self._between_events(batch) / count
+
     def medians_s(self, contestants: Sequence[Contestant], samples: int = SAMPLES) -> dict[str, float]:
         """Median seconds of a call of each contestant, in turns."""
-        counts = {}
+        plans: dict[str, tuple[int, float]] = {}
         for c in contestants:
+            self.stage(c.name)
             for call in c.calls:  # warm: built, autotuned
                 call()
             self.connection.finish()
-            counts[c.name] = max(1, min(MOST_CALLS, int(BATCH_S / max(self.sample_s(c.calls, 2), 1e-7))))
+            start = time.perf_counter()
+            for n in range(ENQUEUED):
+                c.calls[n % len(c.calls)]()
+            host_s = (time.perf_counter() - start) / ENQUEUED
+            self.connection.finish()
+            count = int(BATCH_S / max(self.sample_s(c.calls, 2, host_s), 1e-7))
+            plans[c.name] = max(1, min(MOST_CALLS, count)), host_s
         found: dict[str, list[float]] = {c.name: [] for c in contestants}
         for _ in range(samples):
             for c in contestants:
-                found[c.name].append(self.sample_s(c.calls, counts[c.name]))
+                self.stage(c.name)
+                found[c.name].append(self.sample_s(c.calls, *plans[c.name]))
         return {name: statistics.median(times) for name, times in found.items()}
 
-    def copy_gb_per_s(self, size_bytes: int = 1 << 30) -> float:
-        """Bandwidth of a copy on the device, bytes read and written, by whoever copies fastest here; 0 where nobody does."""
-        if self.torch is None:
-            return 0.0
-        source, target = (self.torch.zeros(size_bytes, dtype=self.torch.uint8, device=self.torch_device) for _ in range(2))
-        seconds = self.medians_s([Contestant("copy", (lambda: target.copy_(source),))])["copy"]
-        return 2e-9 * size_bytes / seconds
+    def copy_gb_per_s(self, size_bytes: int = 0) -> tuple[float, str]:
+        """Bandwidth of a copy on the device, bytes read and written, by whoever copies fastest here; and who that is.
+
+        size_bytes: of what is copied; less where that does not fit. 0: COPY_BYTES.
+        """
+        size_bytes = size_bytes or COPY_BYTES
+        i = tl.axes(i=size_bytes // 4)
+        y = tl.define("Y", tl.input("X", tl.float32, i)[i], i)
+        try:
+            arrays = self.arrays(y, whole=False)
+        except Exception as error:
+            if not is_out_of_memory(error) or size_bytes < 1 << 20:
+                raise
+            return self.copy_gb_per_s(size_bytes // 4)
+        contestants = []
+        for name, build in by_fours(y, self.target.profile).items():
+            self.stage(name)
+            kernel, addresses = tl.compile(build(), self.target), self.addresses(arrays)
+            contestants.append(Contestant(name, (lambda k=kernel, a=addresses: k._enqueue(a, None),)))  # type: ignore[misc]
+        if self.torch is not None:
+            contestants.append(Contestant("PyTorch", (lambda: arrays["Y"].copy_(arrays["X"]),)))
+        times = self.medians_s(contestants)
+        best = min(times, key=lambda name: times[name])
+        return 2e-9 * 4 * (size_bytes // 4) / times[best], best
 
     # ------------------------------------------------------------ arrays
 
@@ -105,120 +169,184 @@ class Session:
         """A device array of random numbers: normal, or small whole ones."""
         if self.torch is None:
             generator = np.random.default_rng(math.prod(shape))
-            values = generator.integers(-2, 3, shape) if whole else generator.standard_normal(shape, np.float32)
-            return self.connection.upload(np.ascontiguousarray(values.astype(type.numpy)))
+            count = min(math.prod(shape), 1 << 20)  # which are repeated: the host would take minutes
+            values = generator.integers(-2, 3, count) if whole else generator.standard_normal(count, np.float32)
+            return self.connection.upload(np.resize(values.astype(type.numpy), shape))
         torch, kind = self.torch, getattr(self.torch, type.name)
         if whole:
-            return torch.randint(-2, 3, shape, device=self.torch_device).to(kind)
-        return torch.randn(shape, device=self.torch_device).to(kind)
+            return torch.randint(-2, 3, shape, device=self.torch_device, dtype=kind)
+        return torch.randn(shape, device=self.torch_device, dtype=kind)
 
     def arrays(self, y: tl.Tensor, whole: bool) -> dict[str, Any]:
         """A set of arrays for a computation: its inputs, and its outputs to be written."""
         computation = as_computation(y)
         made = {t.name: self.random(t.shape, t.dtype, whole) for t in computation.inputs}
-        for t in computation.outputs:
-            if self.torch is None:
-                made[t.name] = self.connection.allocate(math.prod(t.shape) * t.dtype.bytes)
-            else:
-                kind = getattr(self.torch, t.dtype.name)
-                made[t.name] = self.torch.empty(t.shape, dtype=kind, device=self.torch_device)
-        return made
+        return made | {t.name: self.poisoned(t) for t in computation.outputs}
+
+    def poisoned(self, t: tl.Tensor) -> Any:
+        """A device array of what no result holds."""
+        if self.torch is None:
+            return self.connection.upload(np.full(t.shape, np.nan, t.dtype.numpy))
+        return self.torch.full(t.shape, math.nan, dtype=getattr(self.torch, t.dtype.name), device=self.torch_device)
 
     @staticmethod
-    def addresses(arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Where a set of arrays lies."""
-        return {name: a.data_ptr() if hasattr(a, "data_ptr") else int(a) for name, a in arrays.items()}
+    def addresses(arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """What a launch takes of a set of arrays."""
+        return {name: a.data_ptr() if hasattr(a, "data_ptr") else a for name, a in arrays.items()}
+
+    def forget(self) -> None:
+        """Gives memory back that nobody holds any more."""
+        gc.collect()
+        self.connection.trim()
+        if self.torch is not None and self.on_gpu:
+            self.torch.cuda.empty_cache()
 
     # ------------------------------------------------------------ a case
 
-    def measure(self, case: Case) -> dict[str, Any]:
-        """Everything that is told of a case: which schedule, its time, those of its peers, whether it is right."""
-        if self.torch is not None and self.torch_device != "cpu":
-            self.torch.cuda.empty_cache()
-        y = case.make(None)
-        sets = [self.arrays(y, whole=False) for _ in range(self.sets(moved_bytes(y)))]
-        ours, kernels, row = self._compiled(case, y, sets)
-        row |= {"bytes": moved_bytes(y), "sets": len(sets)}
-        if ours:
-            chosen = self._best(ours)
-            row |= {"schedule": chosen.name, "right": self._is_right(case, y, kernels[chosen.name])}
-            ours = [dataclasses.replace(chosen, name="ours")]
-        found = self.medians_s([*ours, *self._peers(case, y, sets)])
-        if ours:
-            row["us"] = round(found.pop("ours") * 1e6, 3)
-        row["peers_us"] = {name: round(seconds * 1e6, 3) for name, seconds in found.items()}
-        return row
+    def measure(self, case: Case, without: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Everything that is told of a case: which schedule, its time, those of its peers, whether it is right.
 
-    def _best(self, contestants: Sequence[Contestant]) -> Contestant:
-        if len(contestants) == 1:
-            return contestants[0]
-        times = self.medians_s(contestants, CHOOSING_SAMPLES)
-        return min(contestants, key=lambda c: times[c.name])
+        without: what is left out, because it took the context with it. Raises Lost where something does so now.
+        """
+        self.forget()
+        without = without or {}
+        try:
+            y = case.make(None)
+            kernels, row = self._compiled(case, y, without)
+            right = self._checked(case, y, kernels, row)
+            self.forget()
+            return row | self._timed(case, y, right, without)
+        except TileLangError as error:
+            if error.code in DEAD:
+                raise Lost(error.message) from error
+            if is_out_of_memory(error):
+                return {"left_out": f"does not fit into the device's memory: {error.message}"}
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                return {"left_out": "does not fit into the device's memory"}
+            raise Lost(f"{type(error).__name__}: {_first_line(error)}") from error
 
-    def _compiled(
-        self, case: Case, y: tl.Tensor, sets: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[Contestant], dict[str, tl.Kernel], dict[str, Any]]:
+    def _compiled(self, case: Case, y: tl.Tensor, without: Mapping[str, str]) -> tuple[dict[str, tl.Kernel], dict[str, Any]]:
         """The schedules that are accepted, compiled; why the others are not, and the seconds that all of it took."""
-        found: list[Contestant] = []
-        refused: dict[str, str] = {}
+        refused: dict[str, str] = dict(without)
         kernels: dict[str, tl.Kernel] = {}
         start = time.perf_counter()
         for name, build in case.schedules(y, self.target.profile).items():
+            if name in without:
+                continue
+            self.stage(name)
             try:
                 kernel = tl.compile(build(), self.target)
-                addresses = [self.addresses(arrays) for arrays in sets]
-                kernel._enqueue(addresses[0], None)
-                self.connection.finish()
+                kernel._launches  # noqa: B018  # which builds it
             except TileLangError as error:
-                if error.code in DEAD:
-                    raise
                 refused[name] = error.code
                 if not isinstance(error, Refusal):  # what only shows where it is compiled
                     print(f"    {name}: {error}", flush=True)
                 continue
             kernels[name] = kernel
-            found.append(Contestant(name, tuple(lambda k=kernel, a=a: k._enqueue(a, None) for a in addresses)))  # type: ignore[misc]
-        return found, kernels, {"compile_s": round(time.perf_counter() - start, 3), "refused": refused}
+        return kernels, {"compile_s": round(time.perf_counter() - start, 3), "refused": refused, "bytes": moved_bytes(y)}
 
-    def _peers(self, case: Case, y: tl.Tensor, sets: Sequence[dict[str, Any]]) -> list[Contestant]:
-        """The peers that do run: one that fails is left out, as a compiler that is not there."""
-        if self.torch is None:
-            return []
+    def _checked(self, case: Case, y: tl.Tensor, kernels: Mapping[str, tl.Kernel], row: dict[str, Any]) -> dict[str, tl.Kernel]:
+        """The kernels whose results are right; the row tells of the others."""
+        arrays = self.arrays(y, whole=case.exact)
         (output,) = as_computation(y).outputs
-        by_set = [peers(self.torch, case, arrays, arrays[output.name]) for arrays in sets]
-        found = []
-        for name in by_set[0]:
-            try:
-                by_set[0][name]()
-                self.connection.finish()
-            except Exception as error:
-                print(f"    {name} is left out: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
-                continue
-            found.append(Contestant(name, tuple(calls[name] for calls in by_set)))
+        wanted = None
+        if case.exact and self.torch is not None:
+            self.stage("the expected result")
+            wanted = gpu_peers.expected(self.torch, case, arrays | {output.name: self.torch.empty_like(arrays[output.name])})
+        wrong: dict[str, str] = {}
+        for name, kernel in kernels.items():
+            self.stage(name)
+            arrays[output.name] = self.poisoned(output)
+            kernel._enqueue(self.addresses(arrays), None)
+            self.connection.finish()
+            fault = self._fault(case, arrays, output, wanted, kernel.schedule.error_ulps)
+            if fault:
+                wrong[name] = fault
+                print(f"    {name}: WRONG: {fault}", flush=True)
+        row |= {"wrong": wrong, "right": not wrong, "checked": "every element" if wanted is not None else f"{ROWS} rows"}
+        return {name: kernel for name, kernel in kernels.items() if name not in wrong}
+
+    def _fault(self, case: Case, arrays: Mapping[str, Any], output: tl.Tensor, wanted: Any, error_ulps: Any) -> str:
+        """What is wrong with a result; empty where it is right: to the bit, or some rows within the reference's bound."""
+        result = arrays[output.name]
+        if wanted is not None:
+            if self.torch.equal(result, wanted):
+                return ""
+            off = (result != wanted).reshape(-1)
+            at = int(off.to(self.torch.uint8).argmax())
+            return f"{int(off.sum())} of {off.numel()} elements, the first at {at}: {float(result.reshape(-1)[at])}" + (
+                f" for {float(wanted.reshape(-1)[at])}"
+            )
+        rows = ROWS if len(output.shape) > 1 else min(output.shape[0], 4096)
+        on_host = arrays if self.torch is not None else self._fetched(case, arrays)
+        small, known = part(case, min(rows, output.shape[0]), dict(on_host))
+        known = {name: as_array(name, a.cpu()) if hasattr(a, "cpu") else a for name, a in known.items()}
+        given = {t.name: known[t.name] for t in as_computation(small).inputs}
+        report = compare(as_computation(small), given, {output.name: known[output.name]}, error_ulps=error_ulps)
+        return "" if report else str(report)
+
+    def _fetched(self, case: Case, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays of the device as NumPy's."""
+        computation = as_computation(case.make(None))
+        found = {}
+        for t in (*computation.inputs, *computation.outputs):
+            found[t.name] = np.empty(t.shape, t.dtype.numpy)
+            with self.connection.current("kernel-failed"):
+                self.connection.copy_out(found[t.name].reshape(-1).view(np.uint8), int(arrays[t.name]), None)
         return found
 
-    def _is_right(self, case: Case, y: tl.Tensor, kernel: tl.Kernel) -> bool | None:
-        """Whether a kernel's result is right: small whole numbers to the bit against a library, else rows against the reference.
+    def _timed(self, case: Case, y: tl.Tensor, kernels: Mapping[str, tl.Kernel], without: Mapping[str, str]) -> dict[str, Any]:
+        """The times of the best kernel and of the peers."""
+        sets = [self.arrays(y, whole=False) for _ in range(self.sets(moved_bytes(y)))]
+        addresses = [self.addresses(arrays) for arrays in sets]
+        ours = [Contestant(name, tuple((lambda k=k, a=a: k._enqueue(a, None)) for a in addresses)) for name, k in kernels.items()]  # type: ignore[misc]
+        found: dict[str, Any] = {"sets": len(sets)}
+        if len(ours) > 1:
+            times = self.medians_s(ours, CHOOSING_SAMPLES)
+            found["candidates_us"] = {name: round(seconds * 1e6, 3) for name, seconds in times.items()}
+            ours = [min(ours, key=lambda c: times[c.name])]
+        others, left_out = ([], dict[str, str]()) if "peers" in without else self._peers(case, sets, without)
+        medians = self.medians_s([*ours, *others])
+        for c in ours:
+            found |= {"schedule": c.name, "us": round(medians.pop(c.name) * 1e6, 3)}
+        return found | {"peers_us": {n: round(s * 1e6, 3) for n, s in medians.items()}, "peers_left_out": left_out}
 
-        None where there is no PyTorch to compare with.
-        """
+    def _peers(
+        self, case: Case, sets: Sequence[dict[str, Any]], without: Mapping[str, str]
+    ) -> tuple[list[Contestant], dict[str, str]]:
+        """The peers that do run, and why the others do not: a compiler that is not there, say, or too little memory."""
         if self.torch is None:
-            return None
-        torch, (output,) = self.torch, as_computation(y).outputs
-        arrays = self.arrays(y, whole=case.exact)
-        arrays[output.name].fill_(math.nan)
-        kernel._enqueue(self.addresses(arrays), None)
-        self.connection.finish()
-        result = arrays[output.name].clone()
-        if case.exact:
-            torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-            first = next(iter(peers(torch, case, arrays, arrays[output.name]).values()))
-            return bool(torch.equal(result, first()))
-        first_rows = {name: as_array(name, a.cpu()) for name, a in (arrays | {output.name: result}).items()}
-        small, known = part(case, 4 if len(output.shape) > 1 else 4096, first_rows)
-        given = {t.name: known[t.name] for t in as_computation(small).inputs}
-        return bool(compare(as_computation(small), given, {output.name: known[output.name]}))
+            return [], {}
+        found, left_out = [], {}
+        for name, call in gpu_peers.peers(self.torch, case, self.on_gpu).items():
+            if name in without:
+                continue
+            self.stage(name)
+            try:
+                call(sets[0])
+                self.connection.finish()
+            except TileLangError:
+                raise
+            except Exception as error:
+                left_out[name] = f"{type(error).__name__}: {_first_line(error)}"
+                print(f"    {name} is left out: {left_out[name]}", flush=True)
+                self.connection.finish()  # raises where it took the context with it
+                continue
+            found.append(Contestant(name, tuple((lambda c=call, a=a: c(a)) for a in sets)))  # type: ignore[misc]
+        return found, left_out
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether too little memory is all that is wrong: the driver's word, or PyTorch's."""
+    if isinstance(error, TileLangError):
+        return error.code == "out-of-memory"
+    return type(error).__name__ == "OutOfMemoryError"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:160]
 
 
 def _torch(device: str | None) -> Any:

@@ -15,10 +15,13 @@ CONFIGURATIONS = [
 ]  # fmt: skip
 
 
-@triton.autotune(configs=CONFIGURATIONS, key=["M", "N", "K"])  # type: ignore[untyped-decorator]
+@triton.autotune(configs=CONFIGURATIONS, key=["M", "N", "K", "step", "PRECISION"])  # type: ignore[untyped-decorator]
 @triton.jit  # type: ignore[untyped-decorator]
-def product(a, b, c, M, N, K, M_TILE: tl.constexpr, N_TILE: tl.constexpr, K_TILE: tl.constexpr, ORDER: tl.constexpr):  # type: ignore[no-untyped-def]
-    """One tile of C = A B, row by row in memory; K need not divide."""
+def product(  # type: ignore[no-untyped-def]
+    a, b, c, M, N, K, step, across, M_TILE: tl.constexpr, N_TILE: tl.constexpr, K_TILE: tl.constexpr, ORDER: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """One tile of C = A B; from one element of B to the next along k: `step`, along n: `across`. K need not divide."""
     number = tl.program_id(0)
     rows, columns = tl.cdiv(M, M_TILE), tl.cdiv(N, N_TILE)
     group = number // (ORDER * columns)
@@ -28,19 +31,20 @@ def product(a, b, c, M, N, K, M_TILE: tl.constexpr, N_TILE: tl.constexpr, K_TILE
     j = ((number % (ORDER * columns)) // height) * N_TILE + tl.arange(0, N_TILE)
     steps = tl.arange(0, K_TILE)
     left = a + (i % M)[:, None] * K + steps[None, :]
-    right = b + steps[:, None] * N + (j % N)[None, :]
+    right = b + steps[:, None] * step + (j % N)[None, :] * across
     total = tl.zeros((M_TILE, N_TILE), dtype=tl.float32)
     for k in range(tl.cdiv(K, K_TILE)):
         x = tl.load(left, mask=steps[None, :] < K - k * K_TILE, other=0.0)
         y = tl.load(right, mask=steps[:, None] < K - k * K_TILE, other=0.0)
-        total = tl.dot(x, y, total, input_precision="ieee")
+        total = tl.dot(x, y, total, input_precision=PRECISION)
         left += K_TILE
-        right += K_TILE * N
+        right += K_TILE * step
     tl.store(c + i[:, None] * N + j[None, :], total.to(c.dtype.element_ty), mask=(i[:, None] < M) & (j[None, :] < N))
 
 
-def matmul(a: Any, b: Any, c: Any) -> Any:
-    """c = a b."""
+def matmul(a: Any, b: Any, c: Any, tf32: bool = False) -> Any:
+    """c = a b; b may be a transposed tensor."""
     (m, k), n = a.shape, b.shape[1]
-    product[lambda meta: (triton.cdiv(m, meta["M_TILE"]) * triton.cdiv(n, meta["N_TILE"]),)](a, b, c, m, n, k)
+    grid = lambda meta: (triton.cdiv(m, meta["M_TILE"]) * triton.cdiv(n, meta["N_TILE"]),)  # noqa: E731
+    product[grid](a, b, c, m, n, k, *b.stride(), PRECISION="tf32" if tf32 else "ieee")
     return c

@@ -6,6 +6,8 @@ runs on a GPU, is tried on the same text without one. No queues, no arrays of ot
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -68,10 +70,10 @@ class Connection:
         return Module(self, source)
 
     def allocate(self, size_bytes: int) -> Any:
-        return np.full(max(1, size_bytes), 0xFF, np.uint8)
+        return np.full(max(1, size_bytes), 0xFF, np.uint8).view(Memory)
 
     def upload(self, array: Any) -> Any:
-        return np.frombuffer(array.tobytes() or b"\xff", np.uint8).copy()
+        return np.frombuffer(array.tobytes() or b"\xff", np.uint8).copy().view(Memory)
 
     def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
         return HostArray(self, array, role)
@@ -94,6 +96,34 @@ class Connection:
 
     def finish(self, queue: Any = None) -> None:
         return None
+
+    def trim(self) -> None:
+        return None
+
+    def current(self, what: str = "") -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def take_event(self) -> list[float]:
+        return [0.0]
+
+    def keep_event(self, event: list[float]) -> None:
+        return None
+
+    def record(self, event: list[float], queue: Any) -> None:
+        event[0] = time.perf_counter()
+
+    def elapsed_ms(self, start: list[float], end: list[float]) -> float:
+        return (end[0] - start[0]) * 1e3
+
+    def copy_out(self, array: Any, address: int, queue: Any) -> None:
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+
+class Memory(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Memory of the emulated device: bytes; as a number its address."""
+
+    def __int__(self) -> int:
+        return int(self.ctypes.data)
 
 
 class Module:
