@@ -19,9 +19,10 @@ format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
 
-# On a machine with a GPU; without one they say so and end with 3. A GROUP of gpu-bench is products, convolutions or memory.
+# On a machine with a GPU; without one they say so and end with 3. A GROUP of gpu-bench is products, convolutions or memory. Both end
+# in less than ten minutes and go on where they stopped. ARGUMENTS: of benchmarks/gpu.py (--only, --limit-s), or parts of tests.gpu.
 gpu-check:
-	$(PYTHON) -m tests.gpu
+	$(PYTHON) -m tests.gpu $(ARGUMENTS)
 
 gpu-bench:
 	$(PYTHON) benchmarks/gpu.py $(GROUP) $(ARGUMENTS)

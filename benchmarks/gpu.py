@@ -28,7 +28,7 @@ from benchmarks.gpu_cases import GROUPS, Case
 from benchmarks.gpu_session import Lost, Session
 from benchmarks.gpu_watch import LOST, Watch, supervise
 from tilelang.errors import TileLangError
-from tilelang.targets import DIALECTS, devices_of
+from tilelang.targets import DIALECTS, devices_of, local_target
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "gpu.jsonl"
@@ -43,7 +43,7 @@ def gpu(done: str = "measured") -> tl.Target | None:
     for name in ("cuda", "hip"):
         found, error = devices_of(name)
         if found and name in DIALECTS:
-            return tl.target(name)
+            return local_target(dialect=name)
         print(
             f"{name}: {error.message if error is not None else 'no device'}"
             + (f"; get {error.mend}" if error is not None else "")

@@ -12,8 +12,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-LOST = 4  # the exit code of a worker whose device's context is lost
+LOST = 7  # the exit code of a worker whose device's context is lost; none of pytest's
 LEAST_S = 30.0  # with less left no worker is started again
 GRACE_S = 60.0  # for a worker to end by itself
 
@@ -46,7 +47,9 @@ class Watch:
         self.leave(LOST)
 
 
-def supervise(command: Sequence[str], limit_s: float, environment: dict[str, str] | None = None) -> int:
+def supervise(
+    command: Sequence[str], limit_s: float, environment: dict[str, str] | None = None, folder: Path | None = None
+) -> int:
     """Runs a worker, with `--limit-s SECONDS` after its command, and another one whenever it is lost; the last one's exit code."""
     end = time.monotonic() + limit_s
     while True:

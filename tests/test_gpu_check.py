@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +14,14 @@ import tilelang as tl
 from tests.errors._computations import matmul, softmax
 from tests.gpu import __main__ as check
 from tests.gpu.emulated import Driver
+from tests.gpu.progress import Progress, outcomes
 from tilelang.lowering.drivers import interface
 from tilelang.testing import emulation
 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "gpu", lambda done: None)
-    assert check.main() == 3
+    assert check.main([]) == 3
 
 
 def test_the_numeric_suite_is_there() -> None:
@@ -55,10 +58,81 @@ def test_what_a_checker_says(
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(program))
-    if "sleep" in script:
-        monkeypatch.setattr(check, "LIMIT_S", 1)
-    assert check.check_with("memcheck", "cuda") is right
+    monkeypatch.setattr(check, "LEAST_S", 0)
+    assert check.check_with("memcheck", "cuda", 1 if "sleep" in script else 60) is right
     assert capsys.readouterr().out == f"{said}\n"
+
+
+def test_no_checker_is_started_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "/nonesuch")
+    assert check.check_with("racecheck", "cuda", 5)
+    assert capsys.readouterr().out == "racecheck: not run: the time is over; `make gpu-check ARGUMENTS=racecheck` runs it alone\n"
+
+
+SUITE = """
+import pathlib
+import pytest
+from tilelang.errors import DeviceError
+
+def test_first(): pass
+def test_fault(): raise DeviceError("launch-failed", "an illegal memory access", mend="none")
+def test_wrong(): assert 1 == 2
+@pytest.mark.skip(reason="not here")
+def test_not_here(): pass
+def test_last(): pass
+"""
+
+
+@pytest.fixture
+def a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tl.Target:
+    """A target whose device is not there, and a suite of few tests that need none."""
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    monkeypatch.setattr(check, "NUMERIC", (str(tmp_path / "test_suite.py"),))
+    monkeypatch.setattr(check, "sources", lambda: "these")
+    return tl.target("cuda", device=Driver("cuda").device)
+
+
+def test_the_suite_goes_on_after_a_lost_context_and_in_the_next_run(
+    a_device: tl.Target, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    progress = tmp_path / "build" / "progress.jsonl"
+    assert not check.numeric(a_device, 0, progress)  # no time: not one test
+    assert "is not at its end" in capfd.readouterr().out and not outcomes(progress)
+    assert not check.numeric(a_device, 200, progress)
+    shown = capfd.readouterr().out
+    assert "another process goes on" in shown and "2 failed, 2 passed, 1 skipped" in shown and "is not at its end" not in shown
+    assert "an illegal memory access" in shown.partition("FAILED")[2]
+    assert not check.numeric(a_device, 200, progress)
+    assert "5 tests have ended before" in capfd.readouterr().out
+    progress.write_text(progress.read_text().replace("these", "others"))
+    lines = [line for line in progress.read_text().splitlines() if "failed" not in line]
+    progress.write_text("\n".join(lines))
+    assert not check.numeric(a_device, 0, progress) and "0 tests have ended before" in capfd.readouterr().out
+
+
+def test_a_test_that_does_not_end_has_failed(tmp_path: Path) -> None:
+    left = threading.Event()
+    progress = Progress(tmp_path / "progress.jsonl", math.inf, 0.05)
+    progress.watch.leave = lambda code: left.set()
+    progress.pytest_runtest_logstart("test_slow")
+    assert left.wait(30)
+    assert outcomes(progress.path)["test_slow"]["said"] == "it did not end in 0.05 s"
+
+
+def test_parts(monkeypatch: pytest.MonkeyPatch, a_device: tl.Target, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[str] = []
+
+    def ask(part: str) -> bool:
+        asked.append(part)
+        return True
+
+    monkeypatch.setattr(check, "gpu", lambda done: a_device)
+    monkeypatch.setattr(check, "check_with", lambda tool, dialect, limit_s: ask(tool))
+    monkeypatch.setattr(check, "numeric", lambda target, limit_s, progress: ask("numeric"))
+    assert check.main([]) == 0 and asked == list(check.PARTS)
+    assert check.main(["racecheck"]) == 0 and asked[5:] == ["racecheck"]
+    with pytest.raises(SystemExit):
+        check.main(["nonesuch"])
 
 
 @pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

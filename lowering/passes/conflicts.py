@@ -192,7 +192,12 @@ def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
     if v.upper is None:
         raise Opaque
     low = v.lower or 0
-    chosen = np.arange(low, v.upper + 1, dtype=np.int64)
+    count = v.upper - low + 1
+    if repeats is not None and not guards:
+        count = min(count, repeats)
+    if count > LIMIT:
+        raise Opaque
+    chosen = np.arange(low, low + count, dtype=np.int64)
     for g in guards:
         chosen = chosen[np.broadcast_to(evaluate(g, {v: chosen}), chosen.shape)]
     if repeats is None:

@@ -12,6 +12,7 @@ import pytest
 import tilelang as tl
 from benchmarks import function_errors as fe
 from tests.errors._computations import copy, matmul, row_sum, softmax
+from tests.gpu.examples import matrix_schedules
 from tests.lowering.test_function_errors import NAMES as FUNCTIONS
 from tests.lowering.test_function_errors import run as run_functions
 from tests.test_examples import NAMES, cases, for_threads, formula, load, schedules_for
@@ -68,28 +69,6 @@ def test_examples_at_their_own_sizes(name: str) -> None:
     for schedule in filter(for_threads, load(name).schedules().values()):
         report = tl.compile(schedule).check()
         assert report, str(report)
-
-
-def matrix_schedules() -> dict[str, Any]:
-    """Schedules with matrix instructions, each with its computation at a small size."""
-    made, units, types = load("01_matmul"), load("15_matrix_units"), load("16_matrix_types")
-    return {
-        "warpgroups": lambda: made.gemm_hopper(made.linear(256, 256, 128)),
-        "warpgroups of float16": lambda: made.gemm_hopper(made.linear(130, 264, 72, tl.float16)),
-        "warps": lambda: units.gemm_ampere(units.matmul(256, 256, 128)),
-        "warps of bfloat16": lambda: units.gemm_ampere(units.matmul(130, 264, 72, tl.bfloat16)),
-        "warps, B transposed": lambda: units.gemm_ampere_transposed(units.transposed(130, 264, 72)),
-        "warps, a layer": lambda: units.gemm_ampere_transposed(made.linear(130, 264, 72)),
-        "warps, convolution": lambda: units.conv_ampere(units.convolution(2, 10, 32, 64)),
-        "waves": lambda: units.gemm_cdna(units.matmul(256, 128, 64)),
-        "waves by smaller products": lambda: units.gemm_cdna(units.matmul(128, 256, 64), "mfma_16x16x16"),
-        "waves, straight into shared memory": lambda: units.gemm_direct(units.transposed(256, 130, 96)),
-        "warps of tf32": lambda: types.gemm_tf32(types.matmul(130, 264, 72)),
-        "warps of bytes": lambda: types.gemm_bytes(types.linear(130, 264, 80)),
-        "warps of 8-bit floats": lambda: types.gemm_bytes(types.linear(130, 264, 80, tl.float8_e4m3), tl.float8_e4m3),
-        "waves of 32": lambda: types.gemm_rdna(types.matmul(128, 128, 64, tl.float16)),
-        "waves of bfloat16": lambda: units.gemm_cdna(units.matmul(128, 128, 64, tl.bfloat16)),
-    }
 
 
 @pytest.mark.parametrize("name", matrix_schedules())
