@@ -174,7 +174,7 @@ def tf32_schedules(c: tl.Tensor, profile: Profile) -> Candidates:
 
 
 def product_one_by_one(c: tl.Tensor) -> tl.Schedule:
-    """`gemm_ampere` for rows that do not begin at multiples of 16 bytes, which no copy of 16 bytes takes: elements are moved one by one."""
+    """`gemm_ampere` for rows at any byte, which no copy of 16 bytes takes: elements are moved one by one."""
     of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
     return (
         tl.schedule(c)
