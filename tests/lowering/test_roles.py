@@ -251,6 +251,23 @@ def test_producers_that_store_publish_it_before_they_arrive() -> None:
     check(plan, "hopper", "late")
 
 
+@pytest.mark.parametrize("order", ["early", "late", 2])
+def test_a_ring_that_boxes_and_threads_fill_together(order: str | int) -> None:
+    """All threads of the producer await its slots, and arrive beside the box's bytes."""
+    roles = tl.warps(1).as_role("producer") + tl.warpgroups(1).as_role("consumer")
+    swizzled = tl.layout().swizzle(128)
+    start = tl.schedule(linear(64, 64, 320)).units(block=roles).tile(m=64, n=64).to(tl.block).accumulate(tl.register).split(k=64)
+    start = start.load("A", tl.shared, layout=swizzled, ahead=1, on="producer", steps=tl.move().do("tma_load_2d"))
+    start = start.load("B", tl.shared, layout=swizzled, ahead=1, on="producer", steps=tl.move().vectorize(k=8))
+    plan = start.tile(m=64).to("consumer").do("wgmma_m64n64k16", m="m", n="n", k="k")
+    producer = next(r for r in lowered(plan, "hopper").kernels[0].roles if r.name == "producer")
+    assert [line.strip().split("[")[0] for line in to_text(producer.body).splitlines()[:2]] == [
+        "for k_2 in 0..5:",
+        "await A_B_empty",
+    ]
+    check(plan, "hopper", order)
+
+
 def through_shared() -> Schedule:
     """Results without a reduction, which stop on their way: the role that loads has no part in that."""
     i, j = tl.axes(i=20, j=37)
