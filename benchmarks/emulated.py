@@ -2,8 +2,8 @@
 
     python benchmarks/emulated.py [--cases 400] [--seconds 1200] [--json benchmarks/results/emulated.json]
 
-Three parts: every example's schedules for threads, and the product by matrix instructions, at sizes of many blocks, in three orders of
-turns and of landing; random computations and schedules; every text of an example with one barrier, wait or end of a group left out,
+Three parts: every example's schedules for threads, and those for matrix units, at sizes of many blocks, in three orders of turns and of
+landing; random computations and schedules; every text of an example with one barrier, wait or end of a group left out,
 which must be told or give a wrong result. Prints a table; exit status 1 where something is wrong or nobody missed a barrier. Needs the
 compilers' wheels (`pip install 'tilelang-rtile[compilers]'`), no GPU. It says nothing of speed on one.
 """
@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
-from tests.emulation.test_examples import HOW, WAITS, ampere, hopper
+from tests.emulation.test_examples import HOW, WAITS, ampere, hopper, matrix_units
 from tests.test_examples import NAMES, SIZES, for_threads, schedules_for
 from tilelang import testing
 from tilelang.errors import DeviceError, Refusal
@@ -55,10 +55,12 @@ def kernels(sizes: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Kernel]]:
     """Every example's kernels for threads on every profile that takes them, with a name."""
     for dialect, profile in PROFILES:
         target = tl.target(dialect, profile=profile)
-        for name in NAMES:
+        for name in sizes:
             for key, schedule in schedules_for(name, sizes[name], target.profile).items():
                 if for_threads(schedule):
                     yield f"{name}.{key} {dialect} {profile}", tl.compile(schedule, target)
+    for name, (schedule, target) in matrix_units().items():
+        yield f"15_matrix_units.{name}", tl.compile(schedule, target)
     for size in PRODUCTS if sizes is LARGE else [(128, 128, 160)]:
         yield f"01_matmul.gemm_ampere {size}", ampere(*size)
         yield f"01_matmul.gemm_hopper {size}", hopper(size[0], 2 * size[1], 2 * size[2])
