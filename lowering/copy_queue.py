@@ -23,17 +23,18 @@ Array = npt.NDArray[Any]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """The elements of one buffer that a copy reads or writes, and the access that they are."""
+    """The elements of one buffer that a copy reads or writes, and the access that they are. by_proxy: it is made through a proxy."""
 
     buffer: ir.Buffer
     touch: Touch
     site: Site
+    by_proxy: bool = False
 
     def chosen(self, which: Array) -> Part:
         """Some of the elements."""
         t = self.touch
         touch = Touch(t.thread[which], t.lane[which], t.element[which], t.address[which], False)
-        return Part(self.buffer, touch, self.site)
+        return dataclasses.replace(self, touch=touch)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class CopyQueue:
         _, outgoing = out_of.shadow.expect_copies()
         incoming[into.granules(target.touch.address)] = 0
         np.subtract.at(outgoing, out_of.granules(source.touch.address), 1)
-        into.set_written(target.touch.address)
+        into.set_written(target.touch.address, None if target.by_proxy else target.touch.thread)
         memory.observe(target.buffer, target.touch, target.site, writes=True)
         memory.observe(source.buffer, source.touch, source.site, writes=False)
         if done.all() and source_done.all():

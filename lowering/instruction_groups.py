@@ -60,6 +60,10 @@ def execute(
     site = site_of(("write", semantics.writes), buffers[semantics.writes].name, "store")
     target = _Operand(stmt, semantics.writes, buffers[semantics.writes], first[semantics.writes], whole, memory, site)
 
+    for operand in (*reads.values(), target):
+        if operand.part.by_proxy:
+            memory.observe_proxy(*operand.access)
+
     def compute() -> tuple[Array, Array]:
         return _simulate(stmt, {name: operand.values() for name, operand in reads.items()}, whole, memory, site_of)
 
@@ -123,6 +127,7 @@ class _Operand:
         self, stmt: ir.Instruction, name: str, buffer: ir.Buffer, first: Sequence[Value], whole: Mask, memory: Memory, site: Site
     ) -> None:
         semantics = stmt.semantics
+        by_proxy = bool(semantics.proxy) and buffer.memory == "shared"
         held = semantics.fragment(name)
         groups = whole.threads.size // stmt.width
         self.by_lanes = held is not None
@@ -137,7 +142,7 @@ class _Operand:
                 np.broadcast_to(i, (i.shape[0], self.per_group))[leaders if i.shape[0] > 1 else [0] * groups] for i in first
             ]
             touch, self.position = memory.locate_region(buffer, points, leaders, site, self.outside is None)
-            self.part = Part(buffer, touch, site)
+            self.part = Part(buffer, touch, site, by_proxy)
             return
         lanes = held.lanes if held is not None else 1
         flags = np.zeros_like(whole.flags)
@@ -159,7 +164,7 @@ class _Operand:
             np.concatenate([t.address for t in touches]),
             False,
         )
-        self.part = Part(buffer, touch, site)
+        self.part = Part(buffer, touch, site, by_proxy)
         rank = np.zeros(flags.size, np.int64)
         rank[mask.threads] = np.arange(mask.threads.size)
         self.position = rank[touch.thread] * len(slots) + touch.lane

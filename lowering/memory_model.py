@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tilelang.lowering import ir
 from tilelang.lowering.clocks import ClockedRaces, Clocks
 from tilelang.lowering.findings import Finding, Recorder, Site, count_conflicts, count_transactions
-from tilelang.lowering.scalar_semantics import Value, widen
+from tilelang.lowering.scalar_semantics import Value, all_inside, widen
 from tilelang.lowering.shadow_memory import Access, Conflict, Shadow, Storage, poison
 
 Array = npt.NDArray[Any]
@@ -161,6 +161,8 @@ class Memory:
         granule = min(b.dtype.bytes for b in buffers)
         arena = np.full(block_bytes * self.batch.blocks, 0xFF, np.uint8)  # 0xFF bytes are NaN in every float type
         shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=self.batch.kernel.threads > 1)
+        if any(isinstance(s, ir.Instruction) and s.semantics.proxy for s in ir.statements(self.batch.kernel.body)):
+            shadow.unpublished = np.zeros(shadow.granules, np.int32)
         if self.batch.clocks is not None:
             shadow.races = ClockedRaces(shadow.granules, self.batch.clocks, self.device.warp)
         for number, (b, offset) in enumerate(zip(buffers, offsets, strict=True), start=1):
@@ -183,7 +185,7 @@ class Memory:
             start = start * extent + value
         by_lane = mask.lanes[threads] if mask.lanes is not None and lanes > 1 else None
         places, extents = ((*chosen, start), (*buffer.shape, buffer.elements)) if across else (chosen, buffer.shape)
-        if count is None and by_lane is None and threads.size and _all_inside(places, extents, lanes):
+        if count is None and by_lane is None and threads.size and all_inside(places, extents, lanes):
             start = start + self._zeros[: threads.size]
             if lanes == 1:
                 thread, lane_of, element = threads, self._zeros[: threads.size], start
@@ -291,12 +293,26 @@ class Memory:
         if unwritten is not None:
             self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
 
+    def observe_proxy(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        """An access through a proxy finds what threads wrote only where each of them has met a fence since."""
+        storage = self.storage[buffer.name]
+        unpublished = storage.shadow.unpublished
+        if unpublished is not None and (hidden := np.flatnonzero(unpublished[storage.granules(touch.address)].any(axis=1))).size:
+            text = "was written by a thread and is reached through a proxy: no fence has passed"
+            self.report("missing-fence", buffer, touch, hidden, site, text)
+
+    def publish(self, mask: Mask) -> None:
+        """The active threads meet a fence: proxies find what they have written to shared memory."""
+        for shadow in {self.storage[b.name].shadow for b in self.batch.kernel.shared}:
+            if shadow.unpublished is not None:
+                shadow.unpublished[np.concatenate(([False], mask.flags))[shadow.unpublished]] = 0
+
     def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site) -> None:
         """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
         storage = self.storage[buffer.name]
         self.observe_write(buffer, touch, site)
         storage.data[touch.address] = values.astype(storage.data.dtype)
-        storage.set_written(touch.address)
+        storage.set_written(touch.address, touch.thread)
 
     def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
         """Everything about a write but the value. counted: as for a read; later: the device makes it."""
@@ -448,18 +464,6 @@ class Memory:
             element = element * extent + int(value)
         threads = self.batch.threads
         return self.storage[buffer.name], slice(element * threads, (element + lanes) * threads)
-
-
-def _all_inside(indices: Sequence[Value], shape: tuple[int, ...], lanes: int) -> bool:
-    """Whether all lanes of an access lie inside the buffer."""
-    for dimension, (value, extent) in enumerate(zip(indices, shape, strict=True)):
-        highest = extent - lanes if dimension == len(shape) - 1 else extent - 1
-        if value.ndim == 0:
-            if value < 0 or value > highest:
-                return False
-        elif value.min() < 0 or value.max() > highest:
-            return False
-    return True
 
 
 def pick(value: Value, touch: Touch) -> Array:

@@ -9,7 +9,7 @@ NaN on. Callers silence NumPy's floating-point warnings: idle threads compute ga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,3 +127,15 @@ def select(condition: Value, then: Value, otherwise: Value) -> Value:
 def widen(values: npt.NDArray[Any], t: DType) -> npt.NDArray[Any]:
     """Stored elements of type t as values to compute with."""
     return values.astype(compute_numpy(t)) if compute_numpy(t) != values.dtype else values
+
+
+def all_inside(indices: Sequence[Value], shape: tuple[int, ...], lanes: int) -> bool:
+    """Whether all lanes of an access lie inside the buffer."""
+    for dimension, (value, extent) in enumerate(zip(indices, shape, strict=True)):
+        highest = extent - lanes if dimension == len(shape) - 1 else extent - 1
+        if value.ndim == 0:
+            if value < 0 or value > highest:
+                return False
+        elif value.min() < 0 or value.max() > highest:
+            return False
+    return True

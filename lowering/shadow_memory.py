@@ -130,7 +130,8 @@ class Shadow:
     """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did.
 
     `incoming`, where asynchronous copies are under way, is 1 + the number of the copy that will write a granule; `outgoing` counts
-    the copies that may still read it.
+    the copies that may still read it. `unpublished`, where instructions go through a proxy, is 1 + the thread that wrote a granule last
+    and has met no fence since.
     """
 
     def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
@@ -139,6 +140,7 @@ class Shadow:
         self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
         self.incoming: Array | None = None
         self.outgoing: Array | None = None
+        self.unpublished: Array | None = None
 
     def expect_copies(self) -> tuple[Array, Array]:
         """Makes room for `incoming` and `outgoing`."""
@@ -176,8 +178,12 @@ class Storage:
             written = (self.shadow.owner[self.granules(addresses)] == self.number).all(axis=1)
         return None if written.all() else np.flatnonzero(~written)
 
-    def set_written(self, addresses: Array) -> None:
-        self.shadow.owner[addresses if self.per_element == 1 else self.granules(addresses).reshape(-1)] = self.number
+    def set_written(self, addresses: Array, threads: Array | None = None) -> None:
+        """These elements have been written, by some threads or (None) through a proxy."""
+        granules = addresses if self.per_element == 1 else self.granules(addresses).reshape(-1)
+        self.shadow.owner[granules] = self.number
+        if self.shadow.unpublished is not None:
+            self.shadow.unpublished[granules] = 0 if threads is None else np.repeat(threads + 1, self.per_element)
 
 
 def poison(elements: int, type: np.dtype[Any]) -> Array:

@@ -235,7 +235,8 @@ class Threads:
         self.queue(stmt.queue).commit(mask)
 
     def _fence(self, stmt: ir.Fence, mask: Mask) -> None:
-        pass
+        if stmt.memory == "shared":
+            self.memory.publish(mask)
 
     def _wait(self, stmt: ir.Wait, mask: Mask) -> None:
         self.queue(stmt.queue).wait(stmt.pending, mask)

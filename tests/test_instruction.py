@@ -286,6 +286,12 @@ def test_faulty_definitions_are_refused(changes: dict[str, Any], message: str) -
     assert "test_instruction.py" in text  # the line of the definition
 
 
+def test_a_proxy_that_nothing_publishes_to_is_refused() -> None:
+    n = Axis("n", 4)
+    S, D = operand("S", float32, "shared", n), operand("D", float32, "register", n)
+    assert "it reads S through a proxy, and nothing publishes" in fault(means=computes(D[n], S[n]), operands=(S, D), proxy="own")
+
+
 def test_a_read_outside_its_operand_is_refused() -> None:
     n = Axis("n", 4)
     S, D = operand("S", float32, "register", Axis("s", 6)), operand("D", float32, "register", n)

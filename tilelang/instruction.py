@@ -138,7 +138,8 @@ class Instruction(Node):
     element, over exact arithmetic rounded at each step. template: text per dialect; definitions: the C texts, per dialect, of the
     functions that it calls. needs: names that a profile must list. licences: which the definition that it computes must give.
     limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
-    queue: what it completes in, where that is an in-order group (None: with the copies of its thread).
+    queue: what it completes in, where that is an in-order group (None: with the copies of its thread). proxy: by which way of its own
+    the device reaches the addressed operands, so that it finds what threads wrote there only behind a fence; empty: the threads' way.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Instruction(Node):
     source: str = ""
     span: Span | None = None
     queue: Queue | None = None
+    proxy: str = ""
 
     @property
     def family(self) -> str:
@@ -316,6 +318,7 @@ def instruction(
     limits: Mapping[str, int] | None = None,
     source: str = "",
     queue: Queue | None = None,
+    proxy: str = "",
     replace: bool = False,
 ) -> Instruction:
     """Defines an instruction, checks it, and makes its name known to `do`.
@@ -331,7 +334,7 @@ def instruction(
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
         host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
-        tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue,
+        tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue, proxy,
     )  # fmt: skip
     try:
         _check(made, shape)
@@ -375,6 +378,11 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
+    shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]
+    if made.proxy and shared and (made.queue is None or not made.queue.publish):
+        raise _fault(
+            made, f"it reads {shared[0]} through a proxy, and nothing publishes what threads wrote", "a queue with `publish`"
+        )
     for dialect, _ in made.definitions:
         if dialect not in made.dialects:
             raise _fault(made, f"it has definitions in {dialect} and no text", "a template that calls them")

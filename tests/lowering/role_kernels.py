@@ -6,7 +6,7 @@ import dataclasses
 
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import dtype as dt
-from tilelang.expr import Axis, Var, index
+from tilelang.expr import Axis, Var, const, index
 from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, Instruction, instruction, moves, operand
 from tilelang.lowering import ir
 
@@ -19,7 +19,7 @@ def row_copy(count: int = LANES) -> Instruction:
     D, S = (operand(name, dt.float32, memory, c) for name, memory in (("D", "shared"), ("S", "global")))
     return instruction(
         "row_copy", means=moves(D[c], S[c]), operands=(D, S), level="block", issue=ONE_LANE, completes=BARRIER_BY_BYTES, outside=0.0,
-        needs=("row_copy",), replace=True,
+        needs=("row_copy",), proxy="asynchronous", replace=True,
     )  # fmt: skip
 
 
@@ -38,7 +38,8 @@ class Pipeline:
     bytes: int = 4 * LANES
     together: int = LANES
     barrier: bool = True
-    lets_copies_land: bool = True
+    clears: bool = False
+    fence: bool = True
 
     @property
     def program(self) -> ir.Program:
@@ -62,9 +63,11 @@ class Pipeline:
         c = Var("c", dt.int64, 0, LANES - 1)
         operands = (("D", ring, (slot, c)), ("S", x, (r, c)))
         copy = ir.Instruction(row_copy(), operands, regions=(ir.Region("D", (c,)), ir.Region("S", (c,))), signal=(full, slot))
+        fence = ir.Fence("rows", "shared") if self.fence else None
+        zero = ir.seq(ir.Store(ring, (slot, lane), const(0, dt.float32)), fence, ir.Barrier(("shared",))) if self.clears else None
         by_device = ir.If(lane < 1, ir.seq(ir.Arrive(full, slot, bytes=self.bytes), copy))
         by_hand = ir.seq(ir.Store(ring, (slot, lane), ir.Load(x, (r, lane))), ir.Arrive(full, slot, LANES))
-        return ir.For(r, index(self.rounds), ir.seq(wait, by_device if self.copies else by_hand))
+        return ir.For(r, index(self.rounds), ir.seq(wait, zero, by_device if self.copies else by_hand))
 
     def consumer(self, out: ir.Buffer, ring: ir.Buffer, held: ir.Buffer, full: ir.Buffer, empty: ir.Buffer) -> ir.Stmt:
         q = Var("q", dt.int64, 0, self.rounds - 1)

@@ -106,6 +106,19 @@ def test_waits_are_left_out_and_made_weaker() -> None:
     assert [s.pending for s in ir.statements(wait) if isinstance(s, ir.Wait)] == [2]
 
 
+def test_fences_of_shared_memory_are_left_out() -> None:
+    assert [m.text for m in changed(ir.Fence("q", "register"), ir.Fence("q", "shared"))] == ["k: no fence shared for q"]
+    inside = ir.Roles((ir.Role("r", 0, 8, ir.seq(WRITE, ir.Fence("q", "shared"))),))
+    (found,) = changed(inside)
+    assert not any(isinstance(s, ir.Fence) for s in ir.statements(found.program.kernels[0].body))
+
+
+def test_what_a_temporary_register_holds_beyond_a_count_is_no_guard() -> None:
+    store = ir.Store(S, (index(0),), ir.Load(X, (index(0),), 4), index(3))
+    assert [m.kind for m in changed(store)] == ["guard"]
+    assert not changed(store.replace(buffer=ir.Buffer("t", dt.float32, (4,), "register", "temporary")))
+
+
 def test_barriers_are_left_out_whole_and_by_memory_but_not_those_for_a_compiler() -> None:
     found = [m.text for m in changed(ir.Barrier(("global", "shared")))]
     assert found == [

@@ -34,6 +34,14 @@ def test_a_ring_between_roles(slots: int, copies: bool, order: str | int) -> Non
     np.testing.assert_array_equal(report.outputs["out"], x[:, ::-1])
 
 
+@pytest.mark.parametrize("order", [*ORDERS, 2, 3])
+def test_copies_over_what_threads_stored_stand_behind_a_fence(order: str | int) -> None:
+    x = np.arange(5 * LANES, dtype=np.float32).reshape(5, LANES)
+    report = run(Pipeline(clears=True).program, {"x": x}, order=order)
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(report.outputs["out"], x[:, ::-1])
+
+
 WRONG: dict[str, tuple[Pipeline, set[str]]] = {
     "no empty barrier": (Pipeline(awaits_empty=False), {"data-race", "deadlock"}),
     "no full barrier": (Pipeline(awaits_full=False), {"data-race", "uninitialised-read", "read-before-wait"}),
@@ -43,6 +51,7 @@ WRONG: dict[str, tuple[Pipeline, set[str]]] = {
     "too many arrivals awaited": (Pipeline(arrivals=2), {"deadlock"}),
     "too few bytes": (Pipeline(bytes=4), {"data-race", "uninitialised-read", "read-before-wait", "deadlock"}),
     "too many bytes": (Pipeline(bytes=1024), {"deadlock"}),
+    "no fence before a copy": (Pipeline(clears=True, fence=False), {"missing-fence"}),
     "no barrier after the first phase": (Pipeline(barrier=False), {"data-race"}),
 }
 

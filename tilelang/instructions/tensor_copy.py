@@ -92,6 +92,7 @@ def _box(name: str, load: bool) -> Instruction:
         definitions={"cuda": (SHARED_ADDRESS, TENSOR_MAP, *definitions)},
         source=f"{ISA}, cp.async.bulk.tensor",
         queue=None if load else STORES_IN_ORDER,
+        proxy="asynchronous",
     )
 
 

@@ -101,6 +101,7 @@ def _m64k16(columns: int, type: DType) -> Instruction:
         },
         source=f"{ISA}, wgmma.mma_async",
         queue=PRODUCTS_IN_ORDER,
+        proxy="asynchronous",
     )
 
 

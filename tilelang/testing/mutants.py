@@ -1,9 +1,9 @@
-"""What can be left out of a kernel: one barrier, guard, fill or wait at a time.
+"""What can be left out of a kernel: one barrier, guard, fill, wait or fence at a time.
 
 A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a choice by position joins, one
 of the bounds that shorten a loop, the count of an access. A fill: the identity in a state, what stands where a point does not exist.
-A wait: it, one group of it, or the end of a group. Barriers that `loop_ends` adds are not mutated: they are there for a compiler, and
-nothing that runs kernel IR can miss them.
+A wait: it, one group of it, or the end of a group. A fence: one that publishes what was written to shared memory. Barriers that
+`loop_ends` adds are not mutated: they are there for a compiler, and nothing that runs kernel IR can miss them.
 
 Beside every change stands, where there is one, the program that does as the change does with garbage for all that the change newly
 stores or gives: where even that is not noticed, nobody sees what was held back.
@@ -21,7 +21,7 @@ from tilelang.lowering import ir, printer
 from tilelang.lowering.passes.loop_ends import REASON
 from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
 
-KINDS = ("barrier", "guard", "fill", "wait")
+KINDS = ("barrier", "guard", "fill", "wait", "fence")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class _Change:
 
 
 def mutants(program: ir.Program) -> Iterator[Mutant]:
-    """Every program with one barrier, guard, fill or wait less."""
+    """Every program with one barrier, guard, fill, wait or fence less."""
     for number, kernel in enumerate(program.kernels):
 
         def whole(body: ir.Stmt, number: int = number, kernel: ir.Kernel = kernel) -> ir.Program:
@@ -80,9 +80,9 @@ def _changes(stmt: ir.Stmt) -> Iterator[_Change]:
 
 def _with_part(stmt: ir.Stmt, number: int, new: ir.Stmt) -> ir.Stmt:
     match stmt:
-        case ir.Seq(body):
+        case ir.Seq(body) | ir.Roles(body):
             return stmt.replace(body=(*body[:number], new, *body[number + 1 :]))
-        case ir.For():
+        case ir.For() | ir.Role():
             return stmt.replace(body=new)
         case ir.If():
             return stmt.replace(then=new) if number == 0 else stmt.replace(otherwise=new)
@@ -103,12 +103,14 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
             yield _Change("wait", f"one group less: {text}", stmt.replace(pending=pending + 1))
         case ir.Commit():
             yield _Change("wait", f"no {text}", ir.Seq(()))
+        case ir.Fence(memory="shared"):
+            yield _Change("fence", f"no {text}", ir.Seq(()))
         case ir.If():
             yield from _conditions(stmt, text)
         case ir.For():
             yield from _rounds(stmt, text)
-        case ir.Store() | ir.Copy() if stmt.count is not None:
-            for how, other in _more(stmt.count):
+        case ir.Store(kept_from=count) | ir.Copy(count=count) if count is not None:
+            for how, other in _more(count):
                 yield _Change("guard", f"{how}: {text}", stmt.replace(count=other), _beyond_count(stmt, other))
         case ir.Store(buffer, value=value) if buffer.memory != "global" and _is_constant(value):
             yield _Change("fill", f"not set: {text}", ir.Seq(()), stmt.replace(value=_garbage_like(value)))
