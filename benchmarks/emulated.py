@@ -1,6 +1,6 @@
 """CUDA and HIP text on this processor, the large run: larger than the tests' sizes, more schedules, every barrier and wait left out.
 
-    python benchmarks/emulated.py [--cases 400] [--seconds 1200] [--json benchmarks/results/emulated.json]
+    python benchmarks/emulated.py [--parts examples waits random] [--seconds 1200] [--json benchmarks/results/emulated.json]
 
 Three parts: every example's schedules for threads, and those for matrix units, at sizes of many blocks, in three orders of turns and of
 landing; random computations and schedules; every text of an example with one barrier, wait or end of a group left out,
@@ -31,6 +31,7 @@ from tilelang.reference import compare, random_arrays
 from tilelang.runtime import Kernel
 from tilelang.testing import emulation
 
+PARTS = ("examples", "waits", "random")
 PROFILES = (("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna2"), ("hip", "rdna3"))
 LARGE: dict[str, tuple[int, ...]] = {
     "01_matmul": (200, 170, 130),
@@ -80,8 +81,9 @@ def run_examples(counts: Counter[str]) -> Iterator[str]:
                 yield f"{name} {how}: {report}"
 
 
-def run_cases(count: int, end: float, counts: Counter[str]) -> Iterator[str]:
+def run_cases(count: int, seconds: float, counts: Counter[str]) -> Iterator[str]:
     """The faults of random schedules, until the time is over."""
+    end = time.monotonic() + seconds
     for number in range(count):
         if time.monotonic() > end:
             return
@@ -132,14 +134,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=400, help="random schedules that are drawn")
     parser.add_argument("--seconds", type=float, default=1200, help="after which no more are drawn")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args(arguments)
     if emulation.absent() is not None:
         print(emulation.absent())
         return 1
     start, counts, faults = time.monotonic(), Counter[str](), list[str]()
-    for part in (run_examples(counts), run_mutants(counts), run_cases(chosen.cases, start + chosen.seconds, counts)):
-        for fault in part:
+    parts = {
+        "examples": lambda: run_examples(counts),
+        "waits": lambda: run_mutants(counts),
+        "random": lambda: run_cases(chosen.cases, chosen.seconds, counts),
+    }
+    for part in chosen.parts:
+        for fault in parts[part]():
             print(fault, flush=True)
             faults.append(fault)
     for what, count in counts.items():

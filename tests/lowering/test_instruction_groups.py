@@ -33,6 +33,7 @@ class PairSum:
     writes: str = "y"
     kind: str = "update"
     completes: str = "at once"
+    proxy: str = ""
 
     def fragment(self, name: str) -> Held:
         return Held(2, 3)
