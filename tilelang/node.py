@@ -38,19 +38,19 @@ class Node:
         shape = _SHAPES[type(self)]
         if not shape.holding:
             return self
-        changed: list[Any] = []
-        for position, value in zip(shape.positions, shape.held(self), strict=False):  # which are as many
-            new = value
+        values: list[Any] = list(shape.values(self))
+        changed = False
+        for position in shape.positions:
+            value = values[position]
             if type(value) is tuple:
                 items = tuple([function(item) if isinstance(item, Node) else item for item in value])
                 if any(map(operator.is_not, items, value)):
-                    new = items
+                    values[position], changed = items, True
             elif isinstance(value, Node):
                 new = function(value)
-            if new is not value:
-                changed = changed or list(shape.values(self))
-                changed[position] = new
-        return type(self)(*changed) if changed else self
+                if new is not value:
+                    values[position], changed = new, True
+        return type(self)(*values) if changed else self
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
