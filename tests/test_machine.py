@@ -187,3 +187,41 @@ def test_a_name_like_no_other_gets_the_list() -> None:
     assert "did you mean" not in str(caught.value) and "`pocl`" in str(caught.value)
     with pytest.raises(DeviceError, match="did you mean `hopper`"):
         load_profile("hoper")
+
+
+CURVE = """
+[rates]
+launch_us = { value = 50, source = "measured: an empty kernel" }
+
+[[curves]]
+name = "read_bandwidth"
+x = "footprint_bytes"
+y = "gb_per_s"
+points = { value = [[1024, 100], [4096, 50]], source = "measured: sums" }
+"""
+
+
+def test_rates_and_curves_are_read_with_their_sources() -> None:
+    profile = parse_profile(POCL.split("[rates]")[0] + CURVE)
+    curve = profile.curve("read_bandwidth")
+    assert curve is not None and (curve.x, curve.y, curve.points) == ("footprint_bytes", "gb_per_s", ((1024, 100), (4096, 50)))
+    assert profile.rate("launch_us") == 50 and profile.rate("land_us") is None and profile.curve("writes") is None
+    assert profile.source("rates.launch_us") == "measured: an empty kernel"
+    assert profile.source("curves.read_bandwidth.points") == "measured: sums"
+    assert [curve.at(x) for x in (1, 1024, 2048, 4096, 1 << 30)] == [100, 100, 75, 50, 50]
+    assert hash(profile) != hash(load_profile("volta"))
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("[[1024, 100], [4096, 50]]", "[]"), ("[[1024, 100], [4096, 50]]", "[[0, 100]]"), ("[4096, 50]", "[1024, 50]"),
+        ("[4096, 50]", "[4096]"), ("[4096, 50]", '[4096, "50"]'), ("[4096, 50]", "4096"), ('"read_bandwidth"', "3"),
+    ],
+)  # fmt: skip
+def test_wrong_curves_are_refused(before: str, after: str) -> None:
+    assert refused(POCL.split("[rates]")[0] + CURVE.replace(before, after)).code == "profile-value"
+
+
+def test_two_curves_of_one_name_are_refused() -> None:
+    assert "two curves" in refused(POCL.split("[rates]")[0] + CURVE + CURVE[CURVE.index("[[curves]]") :]).message

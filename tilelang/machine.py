@@ -75,7 +75,8 @@ class MemoryFacts:
 
     banks of bank_bytes each (0: none), which serve as many lanes at once as their accesses fill; wide_read_lanes: the lanes of a read
     of 16 bytes in the order in which they are served, over and over (empty: in their own order). line_bytes: what one access brings
-    near; transaction_bytes: the least that moves. cache: a memory without addresses; a load into it is a prefetch.
+    near; transaction_bytes: the least that moves. cache: a memory without addresses; a load into it is a prefetch. ways: the places
+    of a cache that one line may take (None: unknown).
     """
 
     name: str
@@ -87,6 +88,32 @@ class MemoryFacts:
     line_bytes: int = 0
     transaction_bytes: int = 0
     cache: bool = False
+    ways: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Curve:
+    """A measured relation, kept whole: `points` of x, ascending, and y. x, y: what they are, their unit in the name."""
+
+    name: str
+    x: str
+    y: str
+    points: tuple[tuple[float, float], ...]
+
+    def at(self, x: float) -> float:
+        """The value at x: between two points in proportion to the logarithm of x, beyond the ends the value there.
+
+        >>> Curve("reads", "footprint_bytes", "gb_per_s", ((1024.0, 100.0), (4096.0, 50.0))).at(2048)
+        75.0
+        """
+        import bisect
+        import math
+
+        after = bisect.bisect_left(self.points, (x, -math.inf))
+        if after == 0 or after == len(self.points):
+            return self.points[min(after, len(self.points) - 1)][1]
+        (x0, y0), (x1, y1) = self.points[after - 1], self.points[after]
+        return y0 + (y1 - y0) * math.log(x / x0) / math.log(x1 / x0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,7 +127,7 @@ class Profile:
     by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
     step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
     grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
-    are limited). capabilities, instructions: names. rates: measured numbers, their unit in the name.
+    are limited). capabilities, instructions: names. rates: measured numbers, their unit in the name. curves: measured relations.
     sources: where a number comes from, by its path in the file.
     """
 
@@ -124,6 +151,7 @@ class Profile:
     capabilities: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
     rates: tuple[tuple[str, float], ...] = ()
+    curves: tuple[Curve, ...] = ()
     sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
@@ -184,6 +212,14 @@ class Profile:
     def can(self, capability: str) -> bool:
         """Whether a capability, or an instruction, of that name is listed; `async_copy` follows from the copy sizes."""
         return self.async_copy if capability == "async_copy" else capability in (*self.capabilities, *self.instructions)
+
+    def rate(self, name: str) -> float | None:
+        """A measured number; None where it is unknown."""
+        return dict(self.rates).get(name)
+
+    def curve(self, name: str) -> Curve | None:
+        """A measured relation; None where it is unknown."""
+        return next((curve for curve in self.curves if curve.name == name), None)
 
     def source(self, path: str) -> str | None:
         """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
@@ -328,6 +364,7 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
     facts["levels"] = _records(LevelFacts, facts.get("levels", ()), f"{origin}: [[levels]]")
     facts["memories"] = _records(MemoryFacts, facts.get("memories", ()), f"{origin}: [[memories]]")
     facts["rates"] = _rates(facts.get("rates", {}), origin)
+    facts["curves"] = _curves(facts.get("curves", ()), origin)
     if "sources" in facts:
         raise DeviceError("profile-key", f"{origin}: `sources`", mend='write { value = ..., source = "..." } beside the number')
     profile: Profile = _record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
@@ -361,6 +398,20 @@ def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     if not isinstance(raw, Mapping) or any(type(v) not in (int, float) for v in raw.values()):
         raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend="a table of numbers, their unit in the name")
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
+
+
+def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
+    """The list of measured relations, each by a name of its own."""
+    curves = _records(Curve, raw, f"{origin}: [[curves]]")
+    for curve in curves:
+        pairs = all(isinstance(p, tuple) and len(p) == 2 and all(type(v) in (int, float) for v in p) for p in curve.points)
+        xs = [p[0] for p in curve.points] if pairs else []
+        if not xs or not 0 < xs[0] or any(a >= b for a, b in zip(xs, xs[1:], strict=False)):
+            message = f"{origin}: the points of the curve `{curve.name}` are no pairs of x, above 0 and ascending, and y"
+            raise DeviceError("profile-value", message, mend="points = [[1024, 95.5], [2048, 90]]")
+    if len({curve.name for curve in curves}) != len(curves):
+        raise DeviceError("profile-value", f"{origin}: two curves of one name", mend="each once")
+    return tuple(dataclasses.replace(c, points=tuple((float(x), float(y)) for x, y in c.points)) for c in curves)
 
 
 def _records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
