@@ -27,7 +27,8 @@ class Phase:
     """One barrier: the parity of its current phase, what it still waits for, and what is known of those who came."""
 
     arrivals: int
-    initialised: int  # the step of the block's first thread in which it was made
+    maker: int  # the thread that made it, and the step in which it did
+    initialised: int
     known: Array
     parity: int = 0
     missing: int = 0
@@ -53,6 +54,7 @@ class Flight:
     values: Callable[[], Array]
     phase: Phase
     told: Array
+    block: int  # in whose memory it lands
 
 
 class Phases:
@@ -62,25 +64,42 @@ class Phases:
         clocks = memory.batch.clocks
         assert clocks is not None, "a kernel without roles has no barriers with phases"
         self._memory, self.clocks = memory, clocks
-        self._all: dict[tuple[str, int], Phase] = {}
+        self._all: dict[tuple[int, str, int], Phase] = {}
         self.flights: list[Flight] = []
+        self.running = dict.fromkeys(range(memory.batch.blocks), 0)  # roles of each block that have not ended
+        self.meetings, self._come, self._brought = 0, 0, np.zeros(self.clocks.agents, np.int32)  # of all blocks of a cluster
+        self.met = self._brought
 
     def initialise(self, stmt: ir.InitPhases, thread: int) -> None:
-        step = int(self.clocks.knows[thread, thread])
-        self._first = thread
+        step, block = int(self.clocks.knows[thread, thread]), int(self._memory.batch.local_block[thread])
         for number in range(stmt.phases.elements):
             nothing = np.zeros(self.clocks.agents, np.int32)
-            self._all[stmt.phases.name, number] = Phase(stmt.arrivals, step, nothing, missing=stmt.arrivals)
+            self._all[block, stmt.phases.name, number] = Phase(stmt.arrivals, thread, step, nothing, missing=stmt.arrivals)
 
-    def at(self, buffer: ir.Buffer, number: int, threads: Array, site: Site) -> Phase | None:
-        """A barrier as some threads find it; None, with a finding, where they cannot know that it has begun."""
-        found = self._all.get((buffer.name, number))
+    def at(self, buffer: ir.Buffer, number: int, threads: Array, site: Site, block: int) -> Phase | None:
+        """A barrier of a block as some threads find it; None, with a finding, where they cannot know that it has begun."""
+        found = self._all.get((block, buffer.name, number))
+        self.check_running(block, threads, site)
         if found is None:
             self._memory.report_threads("uninitialised-read", threads, site, f"{buffer.name}[{number}] has no phase yet")
-        elif (late := threads[self.clocks.knows[threads, self._first] < found.initialised]).size:
+        elif (late := threads[self.clocks.knows[threads, found.maker] < found.initialised]).size:
             text = f"{buffer.name}[{number}] was given its first phase with no barrier between"
             self._memory.report_threads("data-race", late, site, text)
         return found
+
+    def check_running(self, block: int, threads: Array, site: Site) -> None:
+        """Reports what is done in the memory of a block that has ended."""
+        if not self.running[block]:
+            self._memory.report_threads("block-has-ended", threads[:1], site, f"block {block} of its cluster has ended before")
+
+    def gather(self, threads: Array) -> int:
+        """Threads come to where all of a cluster meet; the number of the meeting."""
+        number = self.meetings
+        self._brought = np.maximum(self._brought, self.clocks.told(threads))
+        self._come += threads.size
+        if self._come == self._memory.batch.threads:
+            self.meetings, self._come, self.met = number + 1, 0, self._brought
+        return number
 
     def arrive(self, phase: Phase, groups: Array, bytes: int) -> None:
         """One arrival by each row of threads, each of which announces bytes."""
@@ -93,8 +112,8 @@ class Phases:
         if phase.ended is not None:
             self.clocks.learn(threads, phase.ended)
 
-    def send(self, target: Part, source: Part, values: Callable[[], Array], phase: Phase) -> None:
-        """A copy begins, told by one thread; it lands later."""
+    def send(self, target: Part, source: Part, values: Callable[[], Array], phase: Phase, block: int) -> None:
+        """A copy to the memory of a block begins, told by one thread; it lands later."""
         self._memory.observe_read(source.buffer, source.touch, source.site, counted=False)
         told = self.clocks.begun(int(target.touch.thread[0]))
         incoming, _ = self._memory.storage[target.buffer.name].shadow.expect_copies()
@@ -103,12 +122,13 @@ class Phases:
             text = "is still being copied to: no wait has passed"
             self._memory.report("write-before-wait", target.buffer, target.touch, early, target.site, text)
         incoming[granules] = 1
-        self.flights.append(Flight(target, source, values, phase, told))
+        self.flights.append(Flight(target, source, values, phase, told, block))
 
     def land(self, flight: Flight) -> None:
         """A copy writes what it brings, and its bytes count at its barrier."""
         self.flights.remove(flight)
         target, thread = flight.target, int(flight.target.touch.thread[0])
+        self.check_running(flight.block, flight.target.touch.thread, target.site)
         storage = self._memory.storage[target.buffer.name]
         incoming, _ = storage.shadow.expect_copies()
         incoming[storage.granules(target.touch.address)] = 0

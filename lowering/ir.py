@@ -182,7 +182,8 @@ class Instruction(Stmt):
     `semantics` is the tilelang.instruction.Instruction; `operands` pairs its operand names with (buffer, indices of the first
     element) as each thread sees them. regions: of operands that no lanes hold; without one, the coordinates count from the last indices
     on. signal: the barrier with phases that gets the bytes of
-    what the instruction brings, where it completes by them.
+    what the instruction brings, where it completes by them. in_cluster: it brings the same to this place in every block of the cluster,
+    and signals the barrier there.
     """
 
     semantics: Any
@@ -191,6 +192,7 @@ class Instruction(Stmt):
     span: Span | None = None
     regions: tuple[Region, ...] = ()
     signal: tuple[Buffer, Expr] | None = None
+    in_cluster: bool = False
 
     def region(self, operand: str) -> Region | None:
         """The region of an operand; None where it has none."""
@@ -250,7 +252,7 @@ class Arrive(Stmt):
     """One arrival at a barrier in its current phase, by each `together` neighbouring threads when all of them are here.
 
     bytes: how many more, brought by instructions that signal this barrier, the phase waits for. What these threads did before is seen
-    by who awaits the phase.
+    by who awaits the phase. in_cluster: at this barrier of every block of the cluster.
     """
 
     phases: Buffer
@@ -258,6 +260,7 @@ class Arrive(Stmt):
     together: int = 1
     bytes: int = 0
     span: Span | None = None
+    in_cluster: bool = False
 
 
 @node
@@ -267,6 +270,13 @@ class Await(Stmt):
     phases: Buffer
     index: Expr
     parity: Expr
+    span: Span | None = None
+
+
+@node
+class ClusterBarrier(Stmt):
+    """All threads of all blocks of a cluster meet, whatever roles they have; what any of them did before is seen after."""
+
     span: Span | None = None
 
 

@@ -84,8 +84,8 @@ class Batch:
         self.lane = self.thread % warp
         self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
         self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
-        # Roles run beside each other, in one block at a time.
-        self.clocks = Clocks(kernel.threads) if kernel.roles else None
+        # Roles run beside each other, in the blocks of one cluster at a time.
+        self.clocks = Clocks(self.threads) if kernel.roles else None
         self.all = Mask(np.ones(self.threads, bool))
 
     def block_index(self, block: Any) -> tuple[Any, Any, Any]:
@@ -360,7 +360,7 @@ class Memory:
             element, thread = _element(buffer, int(touch.element[p])), int(touch.thread[p])
             other = int(conflict.other[at])
             block = self.batch.block_index(int(self.batch.block[thread]))
-            other_block = self.batch.block_index(other // per_block)
+            other_block = self.batch.block_index(self._block_of(other))
             did = "wrote" if conflict.other_wrote[at] else "read"
             message = (
                 f"thread {other % per_block % threads} of block {other_block} {did} {buffer.name}{list(element)} in"
@@ -369,6 +369,13 @@ class Memory:
             )
             both = (other % per_block % threads, int(self.batch.thread[thread]))
             self.findings.add(Finding("data-race", buffer.name, element, both, block, site.span, message))
+
+    def _block_of(self, other: int) -> int:
+        """The block of a thread of the launch, or of an agent of the clocks, which are numbered through the batch."""
+        clocks, threads = self.batch.clocks, self.batch.kernel.threads
+        if clocks is None:
+            return other // threads
+        return other // clocks.agents + other % clocks.agents % clocks.threads // threads
 
     def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
         """Adds what an access costs the memory."""
@@ -484,9 +491,9 @@ def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:
 
 
 def blocks_together(kernel: ir.Kernel) -> int:
-    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; one of several roles."""
+    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; of several roles, one cluster."""
     if kernel.roles:
-        return 1
+        return kernel.cluster
     private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads
     block_bytes = max(1, private + sum(b.bytes for b in kernel.shared))
     return max(1, min(math.prod(kernel.grid), 4096 // kernel.threads, 2**25 // block_bytes))

@@ -156,12 +156,15 @@ def _simple(stmt: ir.Stmt) -> str:
             named = ", ".join(f"{name}={element_text(buffer, indices)}" for name, buffer, indices in operands)
             by = f" by {width} threads" if width > 1 else ""
             by += f" to {element_text(signal[0], (signal[1],))}" if signal is not None else ""
+            by += " in the cluster" * stmt.in_cluster
             return f"do {getattr(semantics, 'name', semantics)}({named}){by}"
         case ir.InitPhases(phases, arrivals):
             return f"phases {phases.name} of {arrivals} arrival{'s' * (arrivals != 1)}"
         case ir.Arrive(phases, number, together, bytes):
-            by = f" by {together} threads" if together > 1 else ""
+            by = " in the cluster" * stmt.in_cluster + (f" by {together} threads" if together > 1 else "")
             return f"arrive {element_text(phases, (number,))}{by}" + (f" and await {bytes} bytes" if bytes else "")
+        case ir.ClusterBarrier():
+            return "barrier of the cluster"
         case ir.Await(phases, number, parity):
             return f"await {element_text(phases, (number,))} phase {expression_text(parity)}"
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import random
 from collections.abc import Callable, Iterator
 
@@ -11,8 +11,10 @@ import numpy as np
 from tilelang.expr import Expr
 from tilelang.lowering import instruction_groups, ir
 from tilelang.lowering.concurrent_roles import Phase, Phases, Ready, run_beside
+from tilelang.lowering.copy_queue import Part
 from tilelang.lowering.findings import Site
 from tilelang.lowering.memory_model import Mask, Memory
+from tilelang.lowering.shadow_memory import Array
 from tilelang.lowering.threads import Threads
 
 Order = str | int  # as for `simulate.run`
@@ -35,22 +37,46 @@ class RoleThreads(Threads):
             missing = self._mine.threads[~mask.flags[self._mine.threads]][:1]
             text = f"does not reach this barrier, which thread {mask.threads[0]} does"
             self.memory.report_threads("divergent-barrier", missing, self._site("barrier", "", "barrier"), text)
+        for block in np.unique(self.batch.local_block[mask.threads]):
+            self.phases.clocks.meet(mask.threads[self.batch.local_block[mask.threads] == block])
+
+    def _cluster_barrier(self, stmt: ir.ClusterBarrier, mask: Mask) -> None:
+        """A meeting of all threads of a cluster before their roles begin."""
         self.phases.clocks.meet(mask.threads)
 
     def signalling(self, stmt: ir.Instruction, mask: Mask) -> instruction_groups.Send | None:
         """What begins the copy of an instruction that signals a barrier."""
-        phase = None if stmt.signal is None else self._phase(*stmt.signal, mask)
-        return None if phase is None else functools.partial(self.phases.send, phase=phase)
+        if stmt.signal is None:
+            return None
+        blocks = range(self.batch.blocks) if stmt.in_cluster else [self._block(mask)]
+        found = {block: self._phase(*stmt.signal, mask, block) for block in blocks}
+
+        def send(target: Part, source: Part, values: Callable[[], Array]) -> None:
+            for block, phase in found.items():
+                if phase is not None:
+                    self.phases.send(self._in_block(target, block), source, values, phase, block)
+
+        return send
+
+    def _block(self, mask: Mask) -> int:
+        """The block of the active threads."""
+        return int(self.batch.local_block[mask.threads[0]])
+
+    def _in_block(self, part: Part, block: int) -> Part:
+        """The same place in the shared memory of another block."""
+        there = np.full_like(part.touch.thread, block * self.batch.kernel.threads)
+        address = self.memory.storage[part.buffer.name].addresses(there, part.touch.element)
+        return dataclasses.replace(part, touch=dataclasses.replace(part.touch, address=address))
 
     def _roles(self, stmt: ir.Roles, mask: Mask) -> None:
-        made = [_OneRole(self, role) for role in stmt.body]
+        made = [_OneRole(self, role, block) for block in range(self.batch.blocks) for role in stmt.body]
         coin = random.Random(self.order) if isinstance(self.order, int) else None
 
         def choose(count: int) -> int:
             return coin.randrange(count) if coin is not None else count - 1
 
         in_order = made if self.order == "late" else made[::-1]  # the last that can go on goes first
-        run_beside([(r.steps(r.role.body, r.mine), r.report_stuck) for r in in_order], self.phases, choose, self.order == "late")
+        run_beside([(r.whole(), r.report_stuck) for r in in_order], self.phases, choose, self.order == "late")
         for role in made:
             role.finish()
         for flight in self.phases.flights:
@@ -58,16 +84,17 @@ class RoleThreads(Threads):
             self.memory.report_threads("copy-never-awaited", flight.target.touch.thread[:1], flight.target.site, text)
 
     def _init_phases(self, stmt: ir.InitPhases, mask: Mask) -> None:
-        self.phases.initialise(stmt, int(mask.threads[0]))
+        for thread in mask.threads:
+            self.phases.initialise(stmt, int(thread))
 
-    def _phase(self, buffer: ir.Buffer, number: Expr, mask: Mask) -> Phase | None:
-        """The barrier that the active threads name; what they name apart is an error of the compiler's own."""
+    def _phase(self, buffer: ir.Buffer, number: Expr, mask: Mask, block: int | None = None) -> Phase | None:
+        """The barrier that the active threads name, of a block; what they name apart is an error of the compiler's own."""
         values = np.unique(np.broadcast_to(self.evaluate(number, mask), mask.flags.shape)[mask.threads])
         assert values.size == 1, f"{buffer.name}[{number}] is named outside a role, or by threads apart"
-        return self.phases.at(buffer, int(values[0]), mask.threads, self._site("phases", buffer.name, "barrier"))
+        site = self._site("phases", buffer.name, "barrier")
+        return self.phases.at(buffer, int(values[0]), mask.threads, site, self._block(mask) if block is None else block)
 
     def _arrive(self, stmt: ir.Arrive, mask: Mask) -> None:
-        phase = self._phase(stmt.phases, stmt.index, mask)
         together = self._mine.threads.reshape(-1, stmt.together)
         active = mask.flags[together]
         if (active.any(axis=1) & ~active.all(axis=1)).any():
@@ -75,8 +102,10 @@ class RoleThreads(Threads):
             self.memory.report_threads(
                 "divergent-instruction", apart, self._site("arrive", "", "barrier"), "arrives without the others"
             )
-        if phase is not None:
-            self.phases.arrive(phase, together[active.all(axis=1)], stmt.bytes)
+        for block in range(self.batch.blocks) if stmt.in_cluster else [self._block(mask)]:
+            phase = self._phase(stmt.phases, stmt.index, mask, block)
+            if phase is not None:
+                self.phases.arrive(phase, together[active.all(axis=1)], stmt.bytes)
 
     def _await(self, stmt: ir.Await, mask: Mask) -> None:
         """The phase has ended, or else the threads would not have come here."""
@@ -86,16 +115,23 @@ class RoleThreads(Threads):
 
 
 class _OneRole(RoleThreads):
-    """The threads of one role, which run until they must await something."""
+    """The threads of one role of a block, which run until they must await something."""
 
-    def __init__(self, whole: RoleThreads, role: ir.Role) -> None:
+    def __init__(self, whole: RoleThreads, role: ir.Role, block: int) -> None:
         super().__init__(whole.memory, whole._sites, whole._early, whole.order, whole.phases)
-        self.role = role
+        self.role, self.block = role, block
+        self.phases.running[block] += 1
         self._vars = {**whole._vars, ir.THREAD.name: self.batch.thread - role.first}
         flags = np.zeros(self.batch.threads, bool)
-        flags[role.first : role.first + role.threads] = True
+        first = block * self.batch.kernel.threads + role.first
+        flags[first : first + role.threads] = True
         self.mine = self._mine = Mask(flags)
         self._pausing = {id(s) for s in ir.statements(role.body) if _pauses(s)}
+
+    def whole(self) -> Iterator[Ready]:
+        """All that the role does."""
+        yield from self.steps(self.role.body, self.mine)
+        self.phases.running[self.block] -= 1
 
     def steps(self, stmt: ir.Stmt, mask: Mask) -> Iterator[Ready]:
         """Runs a statement; where others may go on, gives whether these threads can."""
@@ -119,6 +155,10 @@ class _OneRole(RoleThreads):
                 yield lambda: phase is None or phase.parity != awaited
                 self._statement = stmt
                 self.execute(stmt, mask)
+            case ir.ClusterBarrier():
+                number = self.phases.gather(mask.threads)
+                yield lambda: self.phases.meetings > number
+                self.phases.clocks.learn(mask.threads, self.phases.met)
             case _:
                 self.execute(stmt, mask)
                 yield lambda: True
@@ -131,10 +171,11 @@ class _OneRole(RoleThreads):
 
 
 def _pauses(stmt: ir.Stmt) -> bool:
-    return any(isinstance(s, (ir.Await, ir.Arrive)) for s in ir.statements(stmt))
+    return any(isinstance(s, (ir.Await, ir.Arrive, ir.ClusterBarrier)) for s in ir.statements(stmt))
 
 
 RoleThreads.statements = {
     **Threads.statements, ir.Roles: RoleThreads._roles, ir.Role: RoleThreads._roles, ir.Barrier: RoleThreads._barrier,
     ir.InitPhases: RoleThreads._init_phases, ir.Arrive: RoleThreads._arrive, ir.Await: RoleThreads._await,
+    ir.ClusterBarrier: RoleThreads._cluster_barrier,
 }  # fmt: skip

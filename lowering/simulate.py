@@ -166,7 +166,7 @@ def _launch(
         shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=races)
         shadows[b.name].owner = owners[b.name]
         if races and kernel.roles:
-            shadows[b.name].races = ClockedRaces(b.elements, Clocks(kernel.threads), device.warp)
+            shadows[b.name].races = ClockedRaces(b.elements, Clocks(kernel.threads * kernel.cluster), device.warp)
     blocks, together = math.prod(kernel.grid), blocks_together(kernel)
     sites: dict[tuple[int, Any], Site] = {}
     recorder.patterns.clear()

@@ -153,6 +153,8 @@ class _KernelCheck:
                 known = bool(memory) and set(memory) <= {"shared", "global"}
                 self.need(known, f"a barrier orders shared and global, not {memory}")
                 self.need(uniform or self.threads == 1, "a barrier where not all threads of the block need come")
+            case ir.ClusterBarrier():
+                self.need(uniform and bool(self.kernel.roles), "a barrier of a cluster where not all threads come")
             case ir.Await(index=number, parity=parity):
                 apart = self.diverges(number, scope) or self.diverges(parity, scope)
                 self.need(not apart, "threads await different phases")

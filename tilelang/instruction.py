@@ -140,6 +140,7 @@ class Instruction(Node):
     limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
     queue: what it completes in, where that is an in-order group (None: with the copies of its thread). proxy: by which way of its own
     the device reaches the addressed operands, so that it finds what threads wrote there only behind a fence; empty: the threads' way.
+    multicast: what it brings comes to the same place in every block of a cluster, and completes in each; its text has {blocks}.
     """
 
     name: str
@@ -161,6 +162,7 @@ class Instruction(Node):
     span: Span | None = None
     queue: Queue | None = None
     proxy: str = ""
+    multicast: bool = False
 
     @property
     def family(self) -> str:
@@ -288,10 +290,12 @@ class Instruction(Node):
             return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None
 
-    def render(self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "", existing: str = "") -> str:
+    def render(
+        self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "", existing: str = "", blocks: int = 1
+    ) -> str:
         """The instruction's text in a dialect, with the operands as the emitter spells them; barrier: a pointer to the one at which
-        it completes, where it completes so; existing: how many bytes of a copy exist in its source."""
-        return dict(self.template)[dialect].format(**operands, barrier=barrier, existing=existing)
+        it completes, where it completes so; existing: how many bytes of a copy exist in its source; blocks: of a cluster."""
+        return dict(self.template)[dialect].format(**operands, barrier=barrier, existing=existing, blocks=blocks)
 
     def __str__(self) -> str:
         shape = " ".join(f"{name}={extent}" for name, extent in self.shape.items())
@@ -319,6 +323,7 @@ def instruction(
     source: str = "",
     queue: Queue | None = None,
     proxy: str = "",
+    multicast: bool = False,
     replace: bool = False,
 ) -> Instruction:
     """Defines an instruction, checks it, and makes its name known to `do`.
@@ -334,7 +339,7 @@ def instruction(
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
         host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
-        tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue, proxy,
+        tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue, proxy, multicast,
     )  # fmt: skip
     try:
         _check(made, shape)
@@ -368,6 +373,8 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
     check_bounds(made.means)
     for found in made.operands:
         _check_operand(made, found)
+    if made.multicast and made.completes != BARRIER_BY_BYTES:
+        raise _fault(made, "other blocks would not know when what it brings has come", f"completes={BARRIER_BY_BYTES!r}")
     if made.kind == MOVE:
         moved = made.means.value
         source = (moved.read if isinstance(moved, Pad) else moved).tensor  # type: ignore[attr-defined]
@@ -375,7 +382,8 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
             raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
         others = {BARRIER_BY_BYTES: ("barrier",), IN_ORDER_GROUP: ("existing",)}.get(made.completes, ())
-        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
+        more = ("blocks",) * made.multicast
+        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), (*others, *more))
         if wrong is not None:
             raise _fault(made, *wrong)
     shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]

@@ -24,6 +24,7 @@ class Part:
     """One part of the builder. `build` is the kernel under construction; register_rings: the buffers of what runs ahead."""
 
     build: Build
+    among_blocks: bool = False  # inside a move that the blocks of a cluster divide among them
     register_rings: dict[int, dict[str, list[ir.Buffer]]]  # by step and tensor
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:

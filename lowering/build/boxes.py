@@ -105,7 +105,11 @@ class Boxes(InstructionMoves):
         named = tuple((region.operand, buffer, at) for buffer, at, region in operands)
         regions = tuple(region for _, _, region in operands)
         signal = self.signal if semantics.completes == BARRIER_BY_BYTES else None
-        made: ir.Stmt = ir.Instruction(semantics, named, 1, step.span, regions, signal)
+        if semantics.multicast and not self.among_blocks:
+            raise refuse(step, "not-lowered-yet", f"`{step}` brings the same to all blocks of a cluster, which is accepted by the"
+                         " language, not lowered yet but for a load above the blocks that a role divides among them",
+                         "above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+        made: ir.Stmt = ir.Instruction(semantics, named, 1, step.span, regions, signal, semantics.multicast)
         if semantics.completes == IN_ORDER_GROUP:
             made = ir.seq(made, ir.Commit(step.span, semantics.family), ir.Wait(0, step.span, semantics.family))
         one = [frame.spec.lane < 1] if semantics.issue == ONE_LANE and (frame.spec.units or 1) > 1 else []

@@ -8,17 +8,19 @@ blocks' tile does, it means the same below that tile, where every block does its
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from tilelang.check import advance, later
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var
+from tilelang.expr import INDEX, Expr, Var, index, substitute
+from tilelang.instruction import known, use
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.frame import Build
 from tilelang.lowering.build.spreads import numbers, units_numbered
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec, root_spec
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Units
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Units
 from tilelang.task import Task
 
 
@@ -36,6 +38,8 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
     tiles = [k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "cluster"]
     steps = tuple(s for s in steps if s is not said)
     if not tiles:
+        for step in steps:
+            _check_braces(step)
         blocks = 1 if said is None else _said(said, profile)
         return Clusters(blocks if _has_blocks(task, steps, blocks) else 1, steps)
     first = tiles[0] - (said is not None)
@@ -125,8 +129,9 @@ def _check_between(step: Step, inner: Tile) -> None:
     """Refuses what does not mean the same below the blocks' tile."""
     cut = {a for a, _ in inner.sizes}
     if isinstance(step, Place):
-        kept = step.verb == "accumulate" and step.memory == "register" or step.verb == "load" and step.memory == "shared"
-        if kept and not any(isinstance(s, Tile) and s.level == "block" for s in step.steps or ()):
+        if step.verb == "load" and step.memory == "shared" and (step.on is not None or shares(step) is None):
+            return
+        if step.verb == "accumulate" and step.memory == "register" and shares(step) is None:
             return
     if isinstance(step, Split) and not cut & {a for a, _ in step.sizes}:
         return
@@ -138,6 +143,66 @@ def _check_braces(step: Step) -> None:
     for s in step.steps or () if isinstance(step, Place) else ():
         if isinstance(s, Tile) and s.level in ("block", "cluster"):
             raise refuse(s, "blocks-twice", f"`{s}`: tiles were given to blocks before", "give all of them to blocks in one tile")
+
+
+def shares(step: Place) -> Tile | None:
+    """How the move of a load is divided among the blocks of a cluster; None: every block brings what it reads."""
+    return next((s for s in step.steps or () if isinstance(s, Tile) and s.level == "block"), None)
+
+
+def is_multicast(step: Place) -> bool:
+    """Whether a load brings the same to all blocks of a cluster."""
+    last = step.steps[-1] if step.steps else None
+    return isinstance(last, Do) and use(last.instruction).multicast
+
+
+def divided(build: Build, step: Place, spec: Spec) -> Place:
+    """A load as each block brings its part of it: what all blocks read is shared out among them, the rest each has for itself.
+
+    spec: of what this block reads. Raises Refusal.
+    """
+    tile = shares(step)
+    if tile is None and not is_multicast(step):
+        return step
+    if tile is None:
+        raise refuse(step, "multicast", f"`{step}` brings the same to all blocks of a cluster, and nothing says what each of them"
+                     " brings", "above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+    apart = {a.name: _apart(build, a.base) for a in spec.axes}
+    differing = {name: found for name, found in apart.items() if any(e is not index(0) for e in found)}
+    sizes, extents = numbers(tile), {a.name: a.extent for a in spec.axes}
+    if not differing:
+        if not is_multicast(step):
+            raise refuse(tile, "multicast", f"`{tile}`: all blocks of the cluster read all of {step.tensor_name}, and a part that one"
+                         " block brings must come to the others", f"do {_multicasts(build)}")  # fmt: skip
+        tiles = math.prod(extents[a] // t for a, t in sizes.items())
+        if any(extents[a] % t for a, t in sizes.items()) or tiles % build.cluster:
+            raise refuse(tile, "multicast", f"`{tile}` does not give every one of {build.cluster} blocks as many whole parts of"
+                         f" {step.tensor_name}", "sizes that divide", f"{dict(extents)} in parts of {sizes}")  # fmt: skip
+        return step
+    own = {a: t for a, t in sizes.items() if t < extents[a] or a in differing}
+    if is_multicast(step) or len(differing) > 1 or own != {a: extents[a] for a in differing} or not _in_order(differing, extents):
+        later(tile, f"what only some blocks of the cluster read of {step.tensor_name}, brought by others,")
+    return step.replace(steps=tuple(s for s in step.steps or () if s is not tile))
+
+
+def _apart(build: Build, begin: Expr) -> list[Expr]:
+    """How far from where block 0 of a cluster finds something every block does."""
+    number = next((v for v in begin.walk() if isinstance(v, Var) and v.name == "block_x"), None)
+    if number is None:
+        return [index(0)]
+    cluster = Var("cluster", INDEX, 0, None)
+    found = [simplify(substitute(begin, {number: cluster * build.cluster + rank})) for rank in range(build.cluster)]
+    return [simplify(e - found[0]) for e in found]
+
+
+def _in_order(differing: dict[str, list[Expr]], extents: dict[str, int]) -> bool:
+    """Whether block 1 reads what follows what block 0 reads, and so on."""
+    return all(e is index(rank * extents[a]) for a, found in differing.items() for rank, e in enumerate(found))
+
+
+def _multicasts(build: Build) -> str:
+    names = [i.name for i in known() if i.multicast and i.unavailable(build.profile) is None]
+    return " or ".join(names) or "a copy to all blocks, which this device does not have; or leave the tile out"
 
 
 def rank_of(build: Build) -> Expr:

@@ -223,11 +223,11 @@ class Instructions(PointwiseInstructions):
 
     def _level(self, spec: Spec, steps: tuple[Step, ...]) -> str:
         """The level that executes the leaf: named by the last spread, or known by how many threads a block has."""
-        tiles = [s for s in steps if getattr(s, "level", None) is not None and hasattr(s, "sizes")]
+        tiles = [s for s in steps if isinstance(s, Tile) and s.level not in ("cluster", "block")]
         last = steps[-1] if steps else None
         if isinstance(last, Do) and _record(last).issue == ONE_LANE and not tiles:
             return _record(last).level  # one lane of whatever threads there are
-        level = str(tiles[-1].level) if tiles else spec.level  # type: ignore[attr-defined]
+        level = tiles[-1].level if tiles else spec.level
         if level not in ("kernel", "block"):
             return level
         alike = [f.name for f in self.build.profile.levels if f.threads == self.build.threads]

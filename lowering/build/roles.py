@@ -18,6 +18,7 @@ from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.instruction import BARRIER_BY_BYTES, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.clusters import divided, is_multicast, shares
 from tilelang.lowering.build.cover import nobody_reads
 from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
 from tilelang.machine import Profile
@@ -150,13 +151,17 @@ def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> No
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """The barriers of a ring, one of each for a slot, and how often they were used before: the same in every role."""
+    """The barriers of a ring, one of each for a slot, and how often they were used before: the same in every role.
+
+    in_cluster: every block of the cluster fills a part of the slots of all of them.
+    """
 
     full: ir.Buffer
     empty: ir.Buffer
     slots: int
     full_arrivals: int
     empty_arrivals: int
+    in_cluster: bool
     counted: tuple[tuple[int, Expr], ...]
 
 
@@ -179,6 +184,8 @@ class RoleLoads(Part):
             self.build.grid = []
             spec = frame.spec if frame.spec.units is None else frame.spec.replace(units=role.threads, lane=self.build.thread)
             body = self.chain(frame.but(spec=spec), 0)
+            if any(s.in_cluster for s in self._signals.values()):  # others may still fill this block's slots, or give theirs back
+                body = ir.seq(body, ir.ClusterBarrier(plan.step.span))
             grid = grid or self.build.grid
             assert self.build.grid in ([], grid), "roles that have different grids"  # none where nothing is left to do
             made.append(ir.Role(role.name, role.first, role.threads, body, role.registers, plan.step.span))
@@ -190,9 +197,10 @@ class RoleLoads(Part):
             for buffer, arrivals in ((s.full, s.full_arrivals), (s.empty, s.empty_arrivals))
         ]
         one = ir.If(Var("thread", INDEX, 0, plan.threads - 1) < 1, ir.seq(*init), None, plan.step.span)
-        meet = ir.Barrier(
-            ("shared",), ("the barriers of rings have their first phase before any role awaits it",), plan.step.span
-        )
+        reason = "the barriers of rings have their first phase before any role awaits it"
+        meet: ir.Stmt = ir.Barrier(("shared",), (reason,), plan.step.span)
+        if any(s.in_cluster for s in self._signals.values()):
+            meet = ir.ClusterBarrier(plan.step.span)
         order = sorted(made, key=lambda role: role.first)
         return ir.seq(*((one, meet) if init else ()), ir.Roles(tuple(order), plan.step.span))
 
@@ -265,7 +273,8 @@ class RoleLoads(Part):
         boxes = tuple(self._slot_of(frame, k, step, slot)[0] for k, step in enumerate(loads, i))
         body = self.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
         span = loads[0].span
-        return ir.seq(ir.Await(signals.full, slot, use, span), body, ir.Arrive(signals.empty, slot, together, 0, span))
+        left = ir.Arrive(signals.empty, slot, together, 0, span, signals.in_cluster)
+        return ir.seq(ir.Await(signals.full, slot, use, span), body, left)
 
     def _filled_ring(self, frame: Frame, i: int, loads: list[Place]) -> ir.Stmt:
         """In a role that only loads: the moves into a slot that is empty."""
@@ -295,7 +304,10 @@ class RoleLoads(Part):
         region, uses = self.region(frame, k, step)
         box = self.box_for(frame, step, region, slot)
         moved = moved and not nobody_reads(frame, region, uses)
-        move = self.move(frame, step, region, Target((box,), step.stream)) if moved else ir.seq()
+        mine = divided(self.build, step, region.spec)
+        self.among_blocks = shares(mine) is not None
+        move = self.move(frame, mine, region, Target((box,), step.stream)) if moved else ir.seq()
+        self.among_blocks = False
         return box, move, math.prod(a.extent for a in region.spec.axes)
 
     def _signals_of(self, frame: Frame, i: int, loads: list[Place]) -> Signals:
@@ -314,7 +326,11 @@ class RoleLoads(Part):
         by_bytes, by_hand = any(map(_by_bytes, loads)), not all(map(_by_bytes, loads))
         arrivals = int(by_bytes) + by_hand * theirs.threads // self._together(theirs)
         main = self._plan.main.threads // self._together(self._plan.main)
-        self._signals[id(loads[0])] = found = Signals(full, empty, slots, arrivals, main, counted)
+        in_cluster = any(map(is_multicast, loads))
+        if in_cluster:
+            _check_alike(frame, loads[0])
+            main *= self.build.cluster
+        self._signals[id(loads[0])] = found = Signals(full, empty, slots, arrivals, main, in_cluster, counted)
         return found
 
     def _together(self, role: Role) -> int:
@@ -337,6 +353,15 @@ def _counted(frame: Frame, step: Place) -> tuple[tuple[int, Expr], ...]:
                          " it, which is accepted by the language for a load on a role, not lowered yet for this target",
                          "sizes that divide, or load without a role here")  # fmt: skip
     return tuple((walk.rounds, walk.end if depth == 0 else index(walk.rounds)) for depth, walk in enumerate(frame.rounds))
+
+
+def _check_alike(frame: Frame, step: Place) -> None:
+    """All blocks of a cluster fill a ring together in every round, so they must all have it."""
+    for walk in frame.rounds:
+        if not (walk.whole or walk.axis == "block"):
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a walk over {walk.axis} that may end sooner in some blocks of a cluster"
+                         " is accepted by the language for what they bring together, not lowered yet for this target",
+                         "sizes that divide, or a load for each block")  # fmt: skip
 
 
 def _place(frame: Frame, signals: Signals) -> tuple[Expr, Expr]:

@@ -22,7 +22,18 @@ from tilelang.lowering.passes.conflicts import is_thread
 from tilelang.simplify import interval, simplify
 
 # What keeps its place among all other statements.
-ORDERED = (ir.Barrier, ir.Copy, ir.Commit, ir.Wait, ir.Fence, ir.Instruction, ir.InitPhases, ir.Arrive, ir.Await)
+ORDERED = (
+    ir.Barrier,
+    ir.Copy,
+    ir.Commit,
+    ir.Wait,
+    ir.Fence,
+    ir.Instruction,
+    ir.InitPhases,
+    ir.Arrive,
+    ir.Await,
+    ir.ClusterBarrier,
+)
 
 Indices = tuple[Expr, ...]
 

@@ -43,6 +43,8 @@ class RoleTexts:
     one arrival, announcing {bytes} where it is arrive_bytes; wait: until the phase of {parity} has ended. together: lets neighbouring
     threads of a warp meet. elected: a condition that holds in one thread of the first of a role's warps, all of whose threads ask with
     their {thread}.
+    arrive_in: one arrival at the barrier in the same place of a {block} of the cluster; meet_cluster: all its
+    threads meet; cluster_definitions: what these two call.
     """
 
     barrier: str
@@ -56,6 +58,9 @@ class RoleTexts:
     together: str
     elected: str
     definitions: tuple[str, ...] = ()
+    arrive_in: str = ""
+    meet_cluster: str = ""
+    cluster_definitions: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

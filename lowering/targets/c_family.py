@@ -124,6 +124,8 @@ def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
 def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
     if kernel.roles and dialect.roles is not None:
         yield from dialect.roles.definitions
+        if any(isinstance(s, ir.ClusterBarrier) for s in ir.statements(kernel.body)):
+            yield from dialect.roles.cluster_definitions
     for s in ir.statements(kernel.body):
         if isinstance(s, Instruction):
             yield from s.semantics.definitions_in(dialect.name)
@@ -334,7 +336,7 @@ class _KernelEmitter(Stores, Instructions):
                 self.put_if(self.queue_text(queue, "begin" if memory == "register" else "publish"))
             case Instruction():
                 self.instruction(stmt, self._roles().barrier_at(*stmt.signal) if stmt.signal is not None else "")
-            case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await():
+            case ir.Roles() | ir.Role() | ir.InitPhases() | ir.Arrive() | ir.Await() | ir.ClusterBarrier():
                 self._roles().write(stmt)
             case _:
                 raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")

@@ -70,7 +70,7 @@ class Instructions:
             else:
                 held = semantics.fragment(operand)
                 texts[operand] = self._held(buffer, indices, held.slots if held is not None else 1)
-        self.put(semantics.render(self.dialect.name, texts, barrier))
+        self.put(semantics.render(self.dialect.name, texts, barrier, blocks=self.kernel.cluster))
 
     def _described(self, stmt: ir.Instruction, region: ir.Region, buffer: Buffer, indices: tuple[Expr, ...]) -> OperandText:
         """An operand that is named by where it begins."""

@@ -43,7 +43,9 @@ class RoleWriter:
                     self._put(self.texts.init.format(barrier=self.barrier_at(phases, index(number)), arrivals=arrivals))
                 self._put(self.texts.init_done)
             case ir.Arrive(phases, number, together, bytes):
-                self._arrive(self.barrier_at(phases, number), together, bytes)
+                self._arrive(self.barrier_at(phases, number), together, bytes, stmt.in_cluster)
+            case ir.ClusterBarrier():
+                self._put(self.texts.meet_cluster)
             case ir.Await(phases, number, parity):
                 self._put(self.texts.wait.format(barrier=self.barrier_at(phases, number), parity=x.index(parity)))
             case _:
@@ -63,12 +65,15 @@ class RoleWriter:
             new = self._bind(ir.THREAD, x.index_type)
             self._put(f"const {x.index_type} {new} = {old} - {role.first};")
 
-    def _arrive(self, barrier: str, together: int, bytes: int) -> None:
-        text = (self.texts.arrive_bytes if bytes else self.texts.arrive).format(barrier=barrier, bytes=bytes)
+    def _arrive(self, barrier: str, together: int, bytes: int, in_cluster: bool) -> None:
+        texts = [(self.texts.arrive_bytes if bytes else self.texts.arrive).format(barrier=barrier, bytes=bytes)]
+        if in_cluster:
+            texts = [self.texts.arrive_in.format(barrier=barrier, block=block) for block in range(self.kernel.cluster)]
         if together > 1:
             self._put(self.texts.together)
-            text = f"if ({self.expressions.names[ir.THREAD.name]} % {together} == 0) {text}"
-        self._put(text)
+        for lane, text in enumerate(texts):  # each by another lane
+            here = f"if ({self.expressions.names[ir.THREAD.name]} % {together} == {lane % together}) "
+            self._put(here * (together > 1) + text)
 
     def elected(self, stmt: ir.If) -> str | None:
         """The condition of what the first thread of a role does, where it may as well be another: nothing in there asks which it is."""

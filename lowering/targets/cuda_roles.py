@@ -1,6 +1,6 @@
 """Roles of units in CUDA C++: barriers with phases, barriers of one role, registers that are given out anew.
 
-Source: Parallel Thread Execution ISA 8.5, "mbarrier", "bar", "setmaxnreg".
+Source: Parallel Thread Execution ISA 8.5, "mbarrier", "mapa", "barrier.cluster", "bar", "setmaxnreg".
 """
 
 from __future__ import annotations
@@ -42,6 +42,22 @@ ELECTED = f"""
 }}
 """
 
+CLUSTERS = f"""
+{FUNCTION} void cluster_meet() {{  // all threads of all blocks of a cluster
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.release;\\nbarrier.cluster.wait.acquire;" ::: "memory");
+}}
+{FUNCTION} void barrier_arrive_in(unsigned long long* barrier, int block) {{  // at the one in the same place of a block of the cluster
+    asm volatile(
+        "{{\\n"
+        ".reg .b32 remote;\\n"
+        "mapa.shared::cluster.u32 remote, %0, %1;\\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\\n"
+        "}}"
+        :: "r"(shared_address(barrier)), "r"(block) : "memory");
+}}
+"""
+
 ROLES = RoleTexts(
     barrier="(unsigned long long*)({pointer})",
     meet="role_meet({number}, {threads});",
@@ -54,4 +70,7 @@ ROLES = RoleTexts(
     together="__syncwarp();",
     elected="role_elected({thread})",
     definitions=(SHARED_ADDRESS, BARRIERS, MEETING, REGISTERS, ELECTED),
+    arrive_in="barrier_arrive_in({barrier}, {block});",
+    meet_cluster="cluster_meet();",
+    cluster_definitions=(CLUSTERS,),
 )

@@ -6,7 +6,8 @@ import pytest
 
 import tilelang as tl
 from tests.gate.machine_code import compile_for_architecture, multiply_adds
-from tests.lowering.test_roles import by_hand, matmul
+from tests.lowering.test_multicast import BY_EIGHT, product
+from tests.lowering.test_roles import by_hand, linear, matmul
 from tests.test_examples import load
 
 
@@ -58,3 +59,18 @@ def test_a_producer_that_copies_by_hand() -> None:
     kernel = tl.compile(by_hand(matmul(64, 64, 64), blocks=3), target=tl.target("cuda", profile="hopper"))
     code = compile_for_architecture("sm_90a")(kernel.source)
     assert not code.uses.spills and code.listing.count("SYNCS.PHASECHK") > 0
+
+
+def test_the_hopper_product_with_clusters_of_two() -> None:
+    """Both blocks bring half of B to each other: one box of 128 x 64 for the own rows of A, one of 128 x 64 that comes to both."""
+    plan = product(linear(8192, 8192, 8192), clusters=66, ahead=3, order=BY_EIGHT)
+    kernel = tl.compile(plan, target=tl.target("cuda", profile="hopper"))
+    assert "__cluster_dims__(2, 1, 1)" in kernel.source
+    code = compile_for_architecture("sm_90a")(kernel.source)
+    assert not code.uses.spills and code.uses.stack_bytes == 0
+    loop = code.listing.main_loop("HGMMA")
+    assert loop.count("HGMMA") == loop.count("HGMMA.64x256x16.F32.BF16") >= 4 and loop.count("HGMMA") % 4 == 0
+    assert multiply_adds(loop) == 0 and loop.count("STL", "LDL") == 0
+    boxes = code.listing.count("UTMALDG.2D")
+    assert code.listing.count("UTMALDG.2D.MULTICAST") == boxes / 2 > 0
+    assert code.listing.count("UCGABAR_ARV") >= 2

@@ -24,6 +24,7 @@ NVIDIA: dict[str, tuple[str, str | None, str]] = {
     "dp4a": ("sm_61", "sm_60", "IDP.4A"),
     "wgmma": ("sm_90a", "sm_90", "HGMMA"),
     "bulk_tensor_copy": ("sm_90", "sm_89", "UTMA"),
+    "bulk_tensor_multicast": ("sm_90", "sm_89", "UTMALDG.2D.MULTICAST"),
 }
 AMD: dict[str, tuple[str, str | None, str]] = {
     "mfma": ("gfx90a", "gfx1100", "v_mfma"),

@@ -2,12 +2,14 @@
 
 A role is a list of events. A barrier has phases: one ends when as many arrivals as it counts, and the bytes that arrivals announced,
 have come; the next one begins at once, with the other parity. A copy lands at any moment after its start and then gives its bytes to
-its barrier. `explore` goes through all reachable states, breadth first, so that what it finds comes with a shortest way to it:
+its barrier. What is named "0.full" is in the memory of block 0, which ends with its roles, all that are named "0.producer" and so on.
+`explore` goes through all reachable states, breadth first, so that what it finds comes with a shortest way to it:
 
     deadlock     a role has events left and nothing can happen
     overwritten  a slot is written while it is read, or while another copy is on its way to it
     wrong value  a read begins on something else than the round that it is for
     not awaited  a copy is on its way when all roles have ended
+    gone         something is done in the memory of a block that has ended
 """
 
 from __future__ import annotations
@@ -43,6 +45,13 @@ class Copy:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Multicast:
+    """Starts copies together, each of which lands by itself."""
+
+    copies: tuple[Copy, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Write:
     """Writes what round `value` needs, at once."""
 
@@ -65,7 +74,7 @@ class End:
     slot: str
 
 
-Event = Await | Arrive | Copy | Write | Begin | End
+Event = Await | Arrive | Copy | Multicast | Write | Begin | End
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -134,19 +143,42 @@ def _moves(
     state: State, names: tuple[str, ...], programs: tuple[tuple[Event, ...], ...], arrivals: Mapping[str, int]
 ) -> Iterator[tuple[str, State | str]]:
     """What may happen next: its text, and the state after it or the fault that it is."""
+    ended = _ended(state, names, programs)
     for copy in sorted(state.flying, key=str):
-        yield f"{copy} lands", _landed(state, copy, arrivals)
+        yield f"{copy} lands", "gone" if ended & {_block(copy.slot), _block(copy.barrier)} else _landed(state, copy, arrivals)
     for role, (name, events) in enumerate(zip(names, programs, strict=True)):
         if state.at[role] == len(events):
             continue
         event = events[state.at[role]]
         if isinstance(event, Await) and dict(state.barriers)[event.barrier].parity == event.parity:
             continue
-        after = _happened(state, role, event, arrivals)
+        after = "gone" if ended & _touched(event) else _happened(state, role, event, arrivals)
         if isinstance(after, State):
             at = tuple(n + (r == role) for r, n in enumerate(state.at))
             after = dataclasses.replace(after, at=at)
         yield f"{name}: {event}", after
+
+
+def _block(name: str) -> str:
+    """The block that a role, a slot or a barrier belongs to."""
+    return name.rpartition(".")[0]
+
+
+def _ended(state: State, names: tuple[str, ...], programs: tuple[tuple[Event, ...], ...]) -> set[str]:
+    """The named blocks of which all roles have ended."""
+    running = {_block(n) for n, at, events in zip(names, state.at, programs, strict=True) if at < len(events)}
+    return {_block(n) for n in names} - running - {""}
+
+
+def _touched(event: Event) -> set[str]:
+    """The blocks in whose memory an event does something at once."""
+    match event:
+        case Await(barrier) | Arrive(barrier):
+            return {_block(barrier)}
+        case Copy(slot=slot) | Write(slot=slot) | Begin(slot=slot) | End(slot=slot):
+            return {_block(slot)}
+        case Multicast(copies):
+            return {_block(c.slot) for c in copies}
 
 
 def _happened(state: State, role: int, event: Event, arrivals: Mapping[str, int]) -> State | str:
@@ -156,6 +188,10 @@ def _happened(state: State, role: int, event: Event, arrivals: Mapping[str, int]
             return state
         case Arrive(barrier, bytes):
             return _counted(state, barrier, 1, -bytes, arrivals)
+        case Multicast(copies) if any(_in_use(state, c.slot) for c in copies):
+            return "overwritten"
+        case Multicast(copies):
+            return dataclasses.replace(state, flying=state.flying | set(copies))
         case Copy(slot=slot) | Write(slot=slot) if _in_use(state, slot):
             return "overwritten"
         case Copy():

@@ -35,6 +35,16 @@ LOAD = f"""
 }}
 """
 
+# The mask says to which blocks: bit n for block n of the cluster. Everywhere at the same place, and at the barrier in the same place.
+MULTICAST = f"""
+{FUNCTION} void tensor_load_2d_multicast(void* target, const TensorMap* map, int x, int y, unsigned long long* barrier, int blocks) {{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {{%2, %3}}], [%4], %5;"
+        :: "r"(shared_address(target)), "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier)), "h"((unsigned short)((1 << blocks) - 1))
+        : "memory");
+}}
+"""
+
 STORE = f"""
 {FUNCTION} void tensor_store_2d(const TensorMap* map, int x, int y, const void* source) {{
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {{%1, %2}}], [%3];"
@@ -68,12 +78,15 @@ STORES_IN_ORDER = queue(
 )
 
 
-def _box(name: str, load: bool) -> Instruction:
+def _box(name: str, load: bool, multicast: bool = False) -> Instruction:
     """16-bit elements, at most 256 rows of at most 128 bytes (what the widest swizzle takes)."""
     types = (float16, bfloat16, int16, uint16)
     r, c = Axis("r", 64), Axis("c", 64)
     D, S = (_side(n, types, r, c, (n == "D") == load) for n in "DS")
-    if load:
+    if multicast:
+        text = "tensor_load_2d_multicast({D.address}, {S.map}, {S.coordinates}, {barrier}, {blocks});"
+        definitions: tuple[str, ...] = (BARRIERS, MULTICAST)
+    elif load:
         text, definitions = "tensor_load_2d({D.address}, {S.map}, {S.coordinates}, {barrier});", (BARRIERS, LOAD)
     else:
         text, definitions = "tensor_store_2d({D.map}, {D.coordinates}, {S.address});", (STORE_GROUPS, STORE)
@@ -86,13 +99,14 @@ def _box(name: str, load: bool) -> Instruction:
         completes=BARRIER_BY_BYTES if load else IN_ORDER_GROUP,
         outside=0.0,
         host="tensor map",
-        needs=("bulk_tensor_copy",),
+        needs=("bulk_tensor_copy", *(("bulk_tensor_multicast",) * multicast)),
         limits={"r": 256, "c": 64},
         template={"cuda": text},
         definitions={"cuda": (SHARED_ADDRESS, TENSOR_MAP, *definitions)},
         source=f"{ISA}, cp.async.bulk.tensor",
         queue=None if load else STORES_IN_ORDER,
         proxy="asynchronous",
+        multicast=multicast,
     )
 
 
@@ -104,3 +118,4 @@ def _side(name: str, types: tuple[DType, ...], r: Axis, c: Axis, shared: bool) -
 
 
 tma_load_2d, tma_store_2d = _box("tma_load_2d", load=True), _box("tma_store_2d", load=False)
+tma_load_2d_multicast = _box("tma_load_2d_multicast", load=True, multicast=True)

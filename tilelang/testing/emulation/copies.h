@@ -53,8 +53,8 @@ inline void settle(Mbarrier& barrier) {
     ++steps_done;
 }
 
-inline Mbarrier& mbarrier(void* place) {
-    Mbarrier& found = *static_cast<Mbarrier*>(place);
+inline Mbarrier& mbarrier(void* place, uint32_t of_block = here) {
+    Mbarrier& found = *reinterpret_cast<Mbarrier*>(in_block(place, of_block));
     if (reinterpret_cast<uintptr_t>(place) % 8)
         fault("a barrier in shared memory whose address is no multiple of 8");
     if (found.count == 0x7fff)  // poison
@@ -64,6 +64,7 @@ inline Mbarrier& mbarrier(void* place) {
 
 struct Known {  // what those who arrived at a barrier knew; fenced: copies know that the barrier was made
     void* place;
+    uint32_t of_block;
     Clock clock;
     bool fenced;
 };
@@ -71,44 +72,44 @@ struct Known {  // what those who arrived at a barrier knew; fenced: copies know
 inline Known known_at[256];
 inline uint32_t known_at_count, known_at_block;
 
-inline Known& known_of(void* place) {
+inline Known& known_of(void* place, uint32_t of_block = here) {
     if (known_at_block != block_count)
         known_at_block = block_count, known_at_count = 0;
     for (uint32_t i = 0; i < known_at_count; ++i)
-        if (known_at[i].place == place)
+        if (known_at[i].place == place && known_at[i].of_block == of_block)
             return known_at[i];
     if (known_at_count == 256)
         fault("more than 256 barriers in shared memory");
-    known_at[known_at_count] = {place, {}, false};
+    known_at[known_at_count] = {place, of_block, {}, false};
     return known_at[known_at_count++];
 }
 
-inline Clock& clock_of(void* place) { return known_of(place).clock; }
+inline Clock& clock_of(void* place, uint32_t of_block = here) { return known_of(place, of_block).clock; }
 
 inline void mbarrier_fence() {
     for (uint32_t i = 0; i < known_at_count; ++i)
-        known_at[i].fenced = true;
+        known_at[i].fenced = known_at[i].fenced || known_at[i].of_block == here;
 }
 
 inline void mbarrier_make(void* place, uint32_t count) {
     shared_address(place);
-    known_of(place) = {place, {}, false};
+    known_of(place) = {place, here, {}, false};
     *static_cast<Mbarrier*>(place) = {uint16_t(count), uint16_t(count), 0, 0};
     mbarrier(place);
 }
 
-inline void mbarrier_arrive_at(void* place, uint32_t bytes) {
-    Mbarrier& barrier = mbarrier(place);
+inline void mbarrier_arrive_at(void* place, uint32_t bytes, uint32_t of_block = here) {
+    Mbarrier& barrier = mbarrier(place, of_block);
     if (!barrier.pending)
         fault("more arrivals at a barrier in shared memory than the %u of a phase", barrier.count);
     barrier.bytes += int32_t(bytes);
     --barrier.pending;
-    clock_of(place).learn(handed_on());
+    clock_of(place, of_block).learn(handed_on());
     settle(barrier);
 }
 
-inline void mbarrier_complete(void* place, uint32_t bytes) {
-    Mbarrier& barrier = mbarrier(place);
+inline void mbarrier_complete(void* place, uint32_t bytes, uint32_t of_block) {
+    Mbarrier& barrier = mbarrier(place, of_block);
     barrier.bytes -= int32_t(bytes);
     settle(barrier);
 }
@@ -162,13 +163,14 @@ struct TensorCopy : Operation {
     uint32_t address;
     void* barrier;  // of a load; a store has none
     Clock known;    // at the issue of a load: what it was ordered behind
+    uint32_t to;    // of a load: the block that it brings the box to
     void land() override {
         const uint32_t bytes = map.element_bytes;
         each_element(map, start, address, [=, this](uint8_t* inner, uint8_t* outer) {
             if (barrier && outer)
-                memcpy(inner, outer, bytes);
+                memcpy(in_block(inner, to), outer, bytes);
             else if (barrier)
-                memset(inner, 0, bytes);
+                memset(in_block(inner, to), 0, bytes);
             else if (outer) {
                 touched(inner, bytes, false, true);
                 touched(outer, bytes, true);
@@ -176,8 +178,8 @@ struct TensorCopy : Operation {
             }
         });
         if (barrier) {
-            clock_of(barrier).learn(known);
-            mbarrier_complete(barrier, map.box_bytes());
+            clock_of(barrier, to).learn(known);
+            mbarrier_complete(barrier, map.box_bytes(), to);
         }
     }
 };
@@ -196,14 +198,15 @@ inline TensorCopy* tensor_copy(const void* map, void* place, void* barrier, cons
     return made;
 }
 
-inline void tensor_load(void* target, const void* map, void* barrier, const int32_t* start) {
+// To a block of the cluster.
+inline void tensor_load(void* target, const void* map, void* barrier, const int32_t* start, uint32_t to) {
     TensorCopy* made = tensor_copy(map, target, barrier, start);
-    mbarrier(barrier);
-    if (!known_of(barrier).fenced)
+    mbarrier(barrier, made->to = to);
+    if (!known_of(barrier, to).fenced)
         fault("a tensor copy to a barrier in shared memory with no fence since it was made");
     each_element(made->map, start, made->address, [&](uint8_t* inner, uint8_t* outer) {
-        touched(inner, made->map.element_bytes, true, true);
-        memset(inner, POISON, made->map.element_bytes);
+        touched(inner, made->map.element_bytes, true, true, to);
+        memset(in_block(inner, to), POISON, made->map.element_bytes);
         if (outer)
             touched(outer, made->map.element_bytes, false);
     });

@@ -50,6 +50,28 @@ struct Shared {
 };
 
 inline Shared shared;
+inline uint8_t* elsewhere[MOST_BLOCKS];  // the shared memory of the blocks of a cluster that are not here
+inline uint32_t first_block;  // of the cluster
+
+inline void enter(uint32_t number) {
+    if (number == here)
+        return;
+    memcpy(elsewhere[here], shared.start(), shared.bytes());
+    memcpy(shared.start(), elsewhere[number], shared.bytes());
+    here = number;
+    barriers = all_barriers[number];
+    block.x = first_block + number;
+}
+
+// The same place in the shared memory of a block of the cluster.
+inline uint8_t* in_block(void* place, uint32_t number) {
+    if (number >= cluster_blocks)
+        fault("block %u of a cluster that has %u", number, cluster_blocks);
+    if (ended[number] == thread_count)
+        fault("the shared memory of block %u of the cluster is used, which has ended", number);
+    uint8_t* here_too = static_cast<uint8_t*>(place);
+    return number == here ? here_too : elsewhere[number] + (here_too - shared.start());
+}
 constexpr uint32_t RESERVED_SHARED_BYTES = 1024;  // the address of a block's first variable is not 0
 alignas(1024) __attribute__((section("emulated_shared"), used, retain)) inline uint8_t first_shared[ALIGNMENT];
 
@@ -130,32 +152,46 @@ inline __attribute__((used)) void emulated_result(uint32_t number, void* to) {
 }
 
 inline __attribute__((used)) void emulated_launch(void (*kernel)(void**), void** values, const uint32_t* grid, uint32_t count,
-                                                  uint32_t warp, uint32_t turns, uint32_t when, uint64_t seed) {
+                                                  uint32_t cluster, uint32_t warp, uint32_t turns, uint32_t when, uint64_t seed) {
     using namespace emulated;
     const Action action = {segment_fault, {}, 0x40000004, nullptr};  // SA_SIGINFO, SA_NODEFER
     sigaction(11, &action, nullptr);
     sigaction(7, &action, nullptr);
     if (!stacks)
         stacks = reserve(size_t(MOST_THREADS) * STACK_BYTES);
-    fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * count));
-    uint32_t* numbers = static_cast<uint32_t*>(malloc(4 * count));
+    const uint32_t all = count * cluster;
+    pitch = cluster > 1 ? (count + WIDEST_UNIT - 1) / WIDEST_UNIT * WIDEST_UNIT : count;
+    if (all > MOST_THREADS || cluster > MOST_BLOCKS || pitch * cluster > MOST_WARPS * warp || grid[0] % cluster)
+        fault("a launch of %u blocks of %u threads in clusters of %u", grid[0], count, cluster);
+    fibers = static_cast<Fiber*>(malloc(sizeof(Fiber) * all));
+    uint32_t* numbers = static_cast<uint32_t*>(malloc(4 * all));
     body = kernel, arguments = values, thread_count = count, warp_size = warp, landing = When(when), random_state = seed;
+    cluster_blocks = cluster;
+    for (uint32_t i = 0; i < cluster && cluster > 1; ++i)
+        elsewhere[i] = elsewhere[i] ? elsewhere[i] : reserve(shared.bytes());
     first_block_of_launch = block_count + 1;
     blocks = {grid[0], grid[1], grid[2]}, threads = {count, 1, 1};
     for (block.z = 0; block.z < blocks.z; ++block.z)
         for (block.y = 0; block.y < blocks.y; ++block.y)
-            for (block.x = 0; block.x < blocks.x; ++block.x) {
+            for (first_block = 0; first_block < blocks.x; first_block += cluster) {
                 ++block_count;
                 ++tick;
+                here = 0, block.x = first_block, barriers = all_barriers[0];
                 memset(shared.start(), POISON, shared.bytes());
-                memset(fibers, 0, sizeof(Fiber) * count);
+                for (uint32_t i = 1; i < cluster; ++i)
+                    memset(elsewhere[i], POISON, shared.bytes());
+                memset(fibers, 0, sizeof(Fiber) * all);
                 memset(units, 0, sizeof(units));
-                memset(barriers, 0, sizeof(barriers));
-                for (uint32_t i = 0; i < count; ++i) {
-                    fibers[i].number = numbers[i] = i;
-                    fibers[i].thread = {i, 0, 0};
+                memset(all_barriers, 0, sizeof(all_barriers));
+                memset(&cluster_barrier, 0, sizeof(cluster_barrier));
+                memset(ended, 0, sizeof(ended));
+                for (uint32_t i = 0; i < all; ++i) {
+                    numbers[i] = i;
+                    fibers[i].of_block = i / count;
+                    fibers[i].number = i / count * pitch + i % count;
+                    fibers[i].thread = {i % count, 0, 0};
                 }
-                run_block(Turns(turns), numbers);
+                run_blocks(Turns(turns), numbers);
             }
     free(numbers);
     free(fibers);

@@ -112,7 +112,7 @@ def run(
         arguments = [_argument(a) for a in launch.arguments]
         plan["launches"].append(
             {"symbol": f"emulated_call_{launch.kernel}", "grid": list(launch.grid), "threads": launch.threads, "seed": seed,
-             "arguments": arguments, **how}
+             "cluster": text.cluster_of(source, launch.kernel), "arguments": arguments, **how}
         )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="tilelang-emulation-") as folder:
         return _run_process(Path(folder), library, plan, arrays, begin, timeout_s)

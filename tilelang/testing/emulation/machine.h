@@ -1,4 +1,5 @@
-// A block of threads on one CPU core: each thread is a fiber with a stack of its own, blocks run one after another.
+// A block of threads on one CPU core: each thread is a fiber with a stack of its own, blocks run one after another, those of a cluster
+// beside each other. Of these, one is `here`: shared memory is where the text has it, that of the others is kept elsewhere meanwhile.
 //
 // A fiber runs until it must wait (a barrier, the other lanes of its warp, a barrier in shared memory) and then gives way; the order
 // of the turns is the run's. What is asynchronous lands when it is issued, as late as a wait allows, or by a coin. When no fiber can
@@ -42,7 +43,7 @@ struct Dim {
 };
 
 enum When { EARLY, LATE, BY_COIN };
-constexpr uint32_t MOST_THREADS = 1024, MOST_WARPS = 32, STACK_BYTES = 128 << 10, WIDEST_UNIT = 128, EXIT_FAULT = 13;
+constexpr uint32_t MOST_THREADS = 2048, MOST_WARPS = 64, MOST_BLOCKS = 16, STACK_BYTES = 128 << 10, WIDEST_UNIT = 128, EXIT_FAULT = 13;
 constexpr uint8_t POISON = 0xff;  // of memory that nobody has written: not a number in every floating-point type
 
 // ---------------------------------------------------------------- threads
@@ -90,7 +91,8 @@ struct Context {  // ucontext_t: these members come first on every Linux
 struct Fiber {
     alignas(16) char registers[512];  // jmp_buf
     Dim thread;
-    uint32_t number;
+    uint32_t number;  // through the cluster: every block begins at a multiple of `pitch`
+    uint32_t of_block;
     bool started, done;
     const char* waits_for;
     Groups copies, products, stores;
@@ -118,11 +120,14 @@ struct Barrier {
 inline Fiber* fibers = nullptr;
 inline Fiber* current = nullptr;
 inline Dim block, blocks, threads;
-inline uint32_t thread_count, warp_size = 32, steps_done;
+inline uint32_t thread_count, warp_size = 32, steps_done;  // threads of one block
+inline uint32_t cluster_blocks = 1, pitch, here;
+inline uint32_t ended[MOST_BLOCKS];  // how many threads of each block of the cluster have
+void enter(uint32_t);  // another block of the cluster
 inline void (*body)(void**);
 inline void** arguments;
 inline Unit units[2 * MOST_THREADS];  // of warps, then of warpgroups
-inline Barrier barriers[16];
+inline Barrier all_barriers[MOST_BLOCKS][16], *barriers = all_barriers[0], cluster_barrier;
 
 inline uint32_t tick, warp_meetings[MOST_WARPS], block_count, first_block_of_launch;
 inline Clock clocks[MOST_WARPS];  // what each warp knows
@@ -198,7 +203,7 @@ inline void meet(Barrier& barrier, uint32_t count, const char* what) {
 }
 
 inline uint32_t unit_width(uint32_t width) {  // of the thread's unit: the last of a block may be smaller
-    const uint32_t first = current->number / width * width;
+    const uint32_t mine = current->number - current->of_block * pitch, first = mine / width * width;
     return thread_count - first < width ? thread_count - first : width;
 }
 
@@ -233,6 +238,7 @@ inline void begin() {
     if (current->stores.first)
         fault("ends before its copies from shared memory have been waited for");
     current->done = true;
+    ++ended[current->of_block];
     ++steps_done;
     _longjmp(home_registers, 1);
 }
@@ -241,6 +247,7 @@ inline uint8_t* stacks = nullptr;
 
 inline void turn(Fiber& fiber) {
     current = &fiber;
+    enter(fiber.of_block);
     if (!_setjmp(home_registers)) {
         if (fiber.started)
             _longjmp(fiber.registers, 1);
@@ -248,7 +255,7 @@ inline void turn(Fiber& fiber) {
         ++steps_done;
         getcontext(&start_context);
         start_context.link = nullptr;
-        start_context.stack = stacks + size_t(fiber.number) * STACK_BYTES;
+        start_context.stack = stacks + size_t(&fiber - fibers) * STACK_BYTES;
         start_context.stack_bytes = STACK_BYTES;
         makecontext(&start_context, begin, 0);
         swapcontext(&home, &start_context);
@@ -286,9 +293,9 @@ inline void issue(Operation* operation) {
 
 [[noreturn]] inline void deadlock() {
     dprintf(2, "block (%u, %u, %u): no thread can go on:", block.x, block.y, block.z);
-    for (uint32_t first = 0, end; first < thread_count; first = end) {
+    for (uint32_t first = 0, end, count = cluster_blocks * thread_count; first < count; first = end) {
         const char* what = fibers[first].done ? "the end" : fibers[first].waits_for;
-        for (end = first + 1; end < thread_count && (fibers[end].done ? "the end" : fibers[end].waits_for) == what; ++end)
+        for (end = first + 1; end < count && (fibers[end].done ? "the end" : fibers[end].waits_for) == what; ++end)
             ;
         dprintf(2, " threads %u to %u %s %s;", first, end - 1, fibers[first].done ? "are at" : "wait for", what);
     }
@@ -306,16 +313,18 @@ inline void shuffle(uint32_t* numbers) {
     }
 }
 
-// Every thread of the block to its end. Shuffled, a quarter of the warps sits out each round, so that warps drift apart.
-inline void run_block(Turns order, uint32_t* numbers) {
+// Every thread of a cluster's blocks to its end. Shuffled, in each block, a quarter of the warps sits out each round, so that warps
+// drift apart.
+inline void run_blocks(Turns order, uint32_t* numbers) {
     bool moving = true;
-    for (uint32_t done = 0; done < thread_count;) {
+    const uint32_t count = cluster_blocks * thread_count;
+    for (uint32_t done = 0; done < count;) {
         const uint32_t before = steps_done, held = order == SHUFFLED && moving ? coin() & coin() : 0;
-        if (order == SHUFFLED)
-            shuffle(numbers);
+        for (uint32_t first = 0; order == SHUFFLED && first < count; first += thread_count)
+            shuffle(numbers + first);
         done = 0;
-        for (uint32_t i = 0; i < thread_count; ++i) {
-            Fiber& fiber = fibers[numbers[order == DESCENDING ? thread_count - 1 - i : i]];
+        for (uint32_t i = 0; i < count; ++i) {
+            Fiber& fiber = fibers[numbers[order == DESCENDING ? count - 1 - i : i]];
             if (!fiber.done && !(held >> (fiber.number / warp_size % 32) & 1))
                 turn(fiber);
             done += fiber.done;
@@ -323,7 +332,7 @@ inline void run_block(Turns order, uint32_t* numbers) {
         if (landing == BY_COIN && coin() % 2)
             land_one();
         moving = steps_done != before;
-        if (done < thread_count && !moving && !held && !land_one())
+        if (done < count && !moving && !held && !land_one())
             deadlock();
     }
     while (land_one())

@@ -21,10 +21,11 @@ struct Touch {
 
 struct History {
     Touch written, read;
-    uint32_t readers, first_read;  // warps that have read since the last write, and when that began
+    uint64_t readers;  // warps that have read since the last write
+    uint32_t first_read;  // and when that began
 };
 
-inline History* shared_history = nullptr;
+inline History* shared_history[MOST_BLOCKS];  // of each block of a cluster
 inline History* region_history[MOST_REGIONS];
 
 inline uint32_t warp_of(uint32_t thread) { return thread / warp_size; }
@@ -96,22 +97,26 @@ inline void touch_bytes(History* history, size_t first, uint32_t bytes, bool wri
                   known.written.thread);
         if (known.read.block != block_count || !known.readers)
             known.readers = 0, known.first_read = tick;
-        known.readers |= 1u << warp_of(current->number);
+        known.readers |= uint64_t(1) << warp_of(current->number);
         note(known.read, asynchronous);
     }
 }
 
 inline History* history_of(size_t bytes) { return reinterpret_cast<History*>(reserve(bytes * sizeof(History))); }
 
-// An access of the thread whose turn it is.
-inline void touched(const void* pointer, uint32_t bytes, bool write, bool asynchronous = false) {
+inline History* history_in(uint32_t of_block) {
+    if (!shared_history[of_block])
+        shared_history[of_block] = history_of(shared.bytes());
+    return shared_history[of_block];
+}
+
+// An access of the thread whose turn it is; to shared memory, in a block of its cluster.
+inline void touched(const void* pointer, uint32_t bytes, bool write, bool asynchronous = false, uint32_t of_block = here) {
     const uint8_t* place = static_cast<const uint8_t*>(pointer);
     if (!current || !bytes)
         return;
     if (place >= shared.start() && place < shared.start() + shared.bytes()) {
-        if (!shared_history)
-            shared_history = history_of(shared.bytes());
-        touch_bytes(shared_history, size_t(place - shared.start()), bytes, write, asynchronous, "shared memory", false);
+        touch_bytes(history_in(of_block), size_t(place - shared.start()), bytes, write, asynchronous, "shared memory", false);
         return;
     }
     for (uint32_t i = 0; i < region_count; ++i) {

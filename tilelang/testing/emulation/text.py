@@ -95,6 +95,16 @@ def definitions_by_name(text: str) -> dict[str, str]:
     return found
 
 
+def cluster_of(text: str, kernel: str) -> int:
+    """How many blocks make a cluster of a kernel, as its head says; 1 where it says nothing.
+
+    >>> cluster_of("void __cluster_dims__(2, 1, 1) __launch_bounds__(32) k(int* x) {}", "k")
+    2
+    """
+    found = re.search(rf"__cluster_dims__\(\s*(\d+)[^)]*\)\s*(?:__\w+__\([^)]*\)\s*)*{re.escape(kernel)}\s*\(", text)
+    return int(found[1]) if found else 1
+
+
 def with_sized_arrays(text: str, size_bytes: int) -> str:
     """The source with arrays in shared memory whose size the launch gives declared with that size, in bytes."""
     return _DYNAMIC_SHARED.sub(rf"__shared__ \1\2[{max(1, size_bytes)}]\3;", text)

@@ -41,10 +41,8 @@ def _launch(library: Any, launch: dict[str, Any], places: dict[str, int]) -> Non
     for pointer, value in zip(pointers, values, strict=True):
         ctypes.memmove(pointer, value, len(value))
     grid = (ctypes.c_uint32 * 3)(*launch["grid"])
-    threads, warp, turns, when = (ctypes.c_uint32(launch[word]) for word in ("threads", "warp", "turns", "when"))
-    library.emulated_launch(
-        library[launch["symbol"]], pointers, grid, threads, warp, turns, when, ctypes.c_uint64(launch["seed"])
-    )
+    numbers = (ctypes.c_uint32(launch[word]) for word in ("threads", "cluster", "warp", "turns", "when"))
+    library.emulated_launch(library[launch["symbol"]], pointers, grid, *numbers, ctypes.c_uint64(launch["seed"]))
 
 
 def _bytes(argument: dict[str, Any], places: dict[str, int]) -> bytes:

@@ -35,7 +35,12 @@ static inline void barrier_wait(unsigned long long* barrier, int parity) { emula
 
 static inline void tensor_load_2d(void* target, const void* map, int x, int y, unsigned long long* barrier) {
     const int start[] = {x, y};
-    emulated::tensor_load(target, map, barrier, start);
+    emulated::tensor_load(target, map, barrier, start, emulated::here);
+}
+static inline void tensor_load_2d_multicast(void* target, const void* map, int x, int y, unsigned long long* barrier, int blocks) {
+    const int start[] = {x, y};
+    for (int block = 0; block < blocks; ++block)  // in each of them it lands by itself
+        emulated::tensor_load(target, map, barrier, start, block);
 }
 static inline void tensor_store_2d(const void* map, int x, int y, const void* source) {
     const int start[] = {x, y};

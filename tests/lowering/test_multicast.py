@@ -1,0 +1,189 @@
+"""Copies that come to all blocks of a cluster: what the product of the language's description is with a cluster of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.lowering.test_roles import check, linear, lowered
+from tilelang import testing
+from tilelang.errors import Refusal
+from tilelang.lowering import ir, simulate
+from tilelang.lowering.printer import to_text
+from tilelang.schedule import Schedule
+
+SWIZZLED = tl.layout().swizzle(128)
+BY_EIGHT = tl.layout(lambda m, n: (n // 8, m, n % 8))
+ALONE = tl.move().do("tma_load_2d")
+
+
+def brought(loads: str = "tma_load_2d", **tile: int) -> tl.Move:
+    return tl.move().tile(**tile).to(tl.block).do(loads)
+
+
+def product(
+    made: Any, columns: int = 256, blocks: int = 2, clusters: int | None = None, ahead: int = 2, rows: int = 128,
+    a: tl.Move | None = None, b: tl.Move | None = None, whole: bool = False, order: Any = None,
+) -> Schedule:  # fmt: skip
+    """Blocks of 128 x columns, as many below each other as a cluster has: each brings its rows of A and its part of B to all."""
+    roles = tl.warpgroups(1).as_role("producer", 40) + tl.warpgroups(2).as_role("consumer", 232)
+    back = tl.move() if whole else tl.move().split(n=64)
+    return (
+        tl.schedule(made)
+        .units(cluster=tl.blocks(blocks))
+        .units(block=roles)
+        .tile(m=rows * blocks, n=columns).to(tl.cluster, clusters, order=order)
+        .accumulate(tl.register, steps=back.via(tl.shared, layout=SWIZZLED).do("tma_store_2d"))
+        .split(k=64)
+        .load("A", tl.shared, layout=SWIZZLED, ahead=ahead, on="producer", steps=a or brought(m=rows))
+        .load("B", tl.shared, layout=SWIZZLED, ahead=ahead, on="producer",
+              steps=b or brought("tma_load_2d_multicast", n=columns // blocks))
+        .tile(m=rows).to(tl.block)
+        .tile(m=64).to("consumer")
+        .do(f"wgmma_m64n{columns}k16", m="m", n="n", k="k")
+    )  # fmt: skip
+
+
+def small(made: Any, **how: Any) -> Schedule:
+    return product(made, 64, whole=True, **how)
+
+
+# ---------------------------------------------------------------- what it is lowered to
+
+
+def test_every_block_brings_its_part_to_all() -> None:
+    (kernel,) = lowered(small(linear(512, 64, 192)), "hopper").kernels
+    producer, consumer = kernel.roles
+    assert (kernel.grid, kernel.cluster) == ((4, 1, 1), 2)
+    assert to_text(kernel.body).splitlines()[:4] == [
+        "if thread < 1:",
+        "  phases A_B_full of 1 arrival",
+        "  phases A_B_empty of 16 arrivals",
+        "barrier of the cluster",
+    ]
+    assert to_text(producer.body).splitlines() == [
+        "if thread < 1:",
+        "  for k_2 in 0..3:",
+        "    await A_B_empty[k_2] phase 1",
+        "    arrive A_B_full[k_2] and await 24576 bytes",
+        "    do tma_load_2d(D=A_shared[k_2, D_r_1, D_c_1 // 8 ^ D_r_1 % 8, D_c_1 % 8], S=A[block_x * 128 + S_r_1, k_2 * 64 + S_c_1])"
+        " to A_B_full[k_2]",
+        "    do tma_load_2d_multicast(D=B_shared[k_2, block_x % 2 * 32 + D_r_2, D_c_2 // 8 ^ D_r_2 % 8, D_c_2 % 8],"
+        " S=B[block_x % 2 * 32 + S_r_2, k_2 * 64 + S_c_2]) to A_B_full[k_2] in the cluster",
+        "barrier of the cluster",
+    ]
+    assert [line.strip() for line in to_text(consumer.body).splitlines() if "cluster" in line] == [
+        "arrive A_B_empty[k - 1] in the cluster by 32 threads",
+        "arrive A_B_empty[2] in the cluster by 32 threads",
+        "barrier of the cluster",
+    ]
+
+
+def test_what_every_block_reads_whole_may_come_to_each_by_itself() -> None:
+    alone = small(linear(512, 64, 192), a=ALONE, b=ALONE)
+    (kernel,) = lowered(alone, "hopper").kernels
+    assert kernel.cluster == 2 and "cluster" not in to_text(kernel.body)
+
+
+# ---------------------------------------------------------------- what it computes
+
+
+@pytest.mark.parametrize(
+    ("size", "how", "order"),
+    [
+        ((256, 64, 192), {}, "early"),
+        ((200, 72, 72), {"clusters": 1}, "late"),
+        ((300, 40, 136), {"clusters": 1, "ahead": 0}, 1),
+        ((300, 40, 72), {"a": ALONE, "b": ALONE}, 2),
+        ((100, 64, 72), {"blocks": 4}, 3),
+    ],
+    ids=["whole", "persistent", "one slot", "nothing shared", "four blocks"],
+)
+def test_products_of_clusters(size: tuple[int, int, int], how: dict[str, Any], order: str | int) -> None:
+    check(small(linear(*size), **how), "hopper", order, "random")
+
+
+# ---------------------------------------------------------------- every part is needed
+
+
+def changed(stmt: Any, function: Any) -> Any:
+    """The statement tree with a function applied to every statement in it, inner ones first; None takes one away."""
+    made = stmt.map_children(lambda c: changed(c, function) if isinstance(c, ir.Stmt) else c)
+    found = function(made)
+    return ir.seq() if found is None else found
+
+
+def found_in(function: Any, only_roles: bool = False, order: str | int = "early") -> set[str]:
+    """What the simulator finds in a kernel whose statements are changed."""
+    plan = small(linear(256, 64, 192), ahead=1)
+    program = lowered(plan, "hopper")
+    (kernel,) = program.kernels
+    body = (
+        kernel.with_roles(changed(r.body, function) for r in kernel.roles).body if only_roles else changed(kernel.body, function)
+    )
+    wrong = program.replace(kernels=(kernel.replace(body=body),))
+    arrays = testing.arrays(plan.computation, "random", 3)
+    return set(simulate.run(wrong, arrays, order=order).counts)
+
+
+def test_consumers_tell_all_blocks() -> None:
+    def own_alone(s: ir.Stmt) -> ir.Stmt:
+        if isinstance(s, ir.InitPhases) and s.arrivals == 16:
+            return s.replace(arrivals=8)
+        return s.replace(in_cluster=False) if isinstance(s, ir.Arrive) else s
+
+    assert "data-race" in found_in(own_alone)
+
+
+def test_a_block_waits_for_the_parts_of_all() -> None:
+    def own_bytes(s: ir.Stmt) -> ir.Stmt:
+        return s.replace(bytes=s.bytes - 4096) if isinstance(s, ir.Arrive) and s.bytes else s
+
+    assert found_in(own_bytes) & {"deadlock", "data-race", "read-before-wait"}
+
+
+def test_no_block_ends_before_the_others_are_done() -> None:
+    assert "block-has-ended" in found_in(lambda s: None if isinstance(s, ir.ClusterBarrier) else s, only_roles=True)
+
+
+def test_blocks_meet_before_they_touch_each_other() -> None:
+    def apart(s: ir.Stmt) -> ir.Stmt:
+        return ir.Barrier(("shared",)) if isinstance(s, ir.ClusterBarrier) else s
+
+    plan = small(linear(256, 64, 64))
+    (kernel,) = (program := lowered(plan, "hopper")).kernels
+    *before, last = ir.flattened(kernel.body)
+    wrong = program.replace(kernels=(kernel.replace(body=ir.seq(*(changed(s, apart) for s in before), last)),))
+    assert "data-race" in simulate.run(wrong, testing.arrays(plan.computation, "random", 3)).counts
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def refused(plan: Schedule, profile: str = "hopper") -> Refusal:
+    with pytest.raises(Refusal) as found:
+        plan.check(profile)
+    return found.value
+
+
+def test_what_is_shared_out_comes_to_all_and_by_an_instruction_that_can() -> None:
+    made = linear(512, 64, 192)
+    error = refused(small(made, b=brought(n=32)))
+    assert error.code == "multicast" and "all blocks of the cluster read all of B" in error.message
+    assert error.mend == "do tma_load_2d_multicast"
+    assert "as many whole parts" in refused(small(made, b=brought("tma_load_2d_multicast", n=64))).message
+    assert "nothing says what each" in refused(small(made, b=tl.move().do("tma_load_2d_multicast"))).message
+    assert "only some blocks" in refused(small(made, a=brought("tma_load_2d_multicast", m=128))).message
+    assert "only some blocks" in refused(small(made, a=brought(m=64))).message
+    assert refused(small(made), "blackwell_rtx").code == "instruction-not-here"
+
+
+def test_a_load_below_the_blocks_is_not_shared_out() -> None:
+    plan = small(linear(512, 64, 192))
+    *above, block, consumer, leaf = plan.steps
+    first = next(k for k, s in enumerate(above) if getattr(s, "level", "") == "cluster" and hasattr(s, "sizes"))
+    moved = (*above[: first + 1], block, *above[first + 1 :], consumer, leaf)
+    assert refused(Schedule(plan.computation, moved)).code == "blocks-twice"
+    assert refused(Schedule(plan.computation, (*above[:first], *moved[first + 1 :]))).code == "blocks-twice"
