@@ -41,6 +41,15 @@ def test_schedules_for_threads(name: str, sizes: tuple[int, ...], profile: str) 
             assert used.stack_bytes == 0 and not used.spills
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_schedules_for_threads_on_sm_90(name: str) -> None:
+    """What is for sm_80 runs on any later device; sm_90 is none of a profile of its own, which has sm_90a."""
+    target = tl.target("cuda", profile="ampere")
+    for schedule in filter(for_threads, schedules_for(name, SIZES[name][1], target.profile).values()):
+        for used in compile_for_architecture("sm_90")(tl.compile(schedule, target=target).source).compiled.kernels:
+            assert used.stack_bytes == 0 and not used.spills
+
+
 @pytest.mark.parametrize("profile", ["ampere", "cdna2", "rdna3"])
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_for_threads_at_their_own_sizes(name: str, profile: str) -> None:
