@@ -9,9 +9,11 @@ import pytest
 import tilelang as tl
 from tests.gate.machine_code import MachineCode, compile_for_architecture, multiply_adds
 from tests.test_examples import load
+from tilelang.lowering.compilers.listing import Listing
 from tilelang.testing import emulation
 
 EXAMPLE = load("15_matrix_units")
+WITH_MMA = ("ampere", "ada", "hopper", "blackwell", "blackwell_rtx")
 
 
 def compiled(schedule: tl.Schedule, dialect: str, profile: str) -> MachineCode:
@@ -21,30 +23,42 @@ def compiled(schedule: tl.Schedule, dialect: str, profile: str) -> MachineCode:
     return code
 
 
+def rounds_of(code: MachineCode) -> tuple[Listing, int]:
+    """The main loop, and how many rounds of it the compiler has written out: each closes one group of copies."""
+    loop = code.listing.main_loop("HMMA")
+    rounds = loop.count("LDGDEPBAR")
+    assert rounds > 0
+    return loop, rounds
+
+
 @pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
-@pytest.mark.parametrize("profile", ["ampere", "hopper", "blackwell_rtx"])
+@pytest.mark.parametrize("profile", WITH_MMA)
 def test_gemm_ampere(type: Any, profile: str) -> None:
     """A round of 32: two steps of 4 x 8 products, from four loads of A and four of B; a thread copies four pieces of each."""
     code = compiled(EXAMPLE.gemm_ampere(EXAMPLE.matmul(4096, 4096, 4096, type)), "cuda", profile)
-    loop = code.listing.main_loop("HMMA")
+    loop, rounds = rounds_of(code)
     ending = ".BF16" if type == tl.bfloat16 else ""
-    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8
-    assert loop.count("LDSM.16.M88.4") == loop.count("LDSM.16.MT88.4") == 2 * 4 and loop.count("LDSM") == 16
-    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8
+    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8 * rounds
+    assert loop.count("LDSM.16.M88.4") == loop.count("LDSM.16.MT88.4") == 2 * 4 * rounds == loop.count("LDSM") / 2
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8 * rounds
     assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
 
 
-@pytest.mark.parametrize("name", ["transposed", "linear"])
-@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16], ids=str)
-def test_gemm_ampere_transposed(type: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "type", "profile"),
+    [("transposed", tl.float16, p) for p in WITH_MMA]
+    + [("transposed", tl.bfloat16, "ampere"), ("linear", tl.bfloat16, "ampere"), ("linear", tl.float16, "ada")],
+    ids=str,
+)
+def test_gemm_ampere_transposed(name: str, type: Any, profile: str) -> None:
     """As many of everything; no load turns what it brings. The layer's epilogue stands behind the loop."""
     make = EXAMPLE.transposed if name == "transposed" else load("01_matmul").linear
-    code = compiled(EXAMPLE.gemm_ampere_transposed(make(4096, 4096, 4096, type)), "cuda", "ampere")
-    loop = code.listing.main_loop("HMMA")
+    code = compiled(EXAMPLE.gemm_ampere_transposed(make(4096, 4096, 4096, type)), "cuda", profile)
+    loop, rounds = rounds_of(code)
     ending = ".BF16" if type == tl.bfloat16 else ""
-    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8
-    assert loop.count("LDSM") == loop.count("LDSM.16.M88.4") == 2 * 4 + 2 * 4
-    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8
+    assert loop.count("HMMA") == loop.count(f"HMMA.16816.F32{ending}") == 2 * 4 * 8 * rounds
+    assert loop.count("LDSM") == loop.count("LDSM.16.M88.4") == (2 * 4 + 2 * 4) * rounds
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 8 * rounds
     assert multiply_adds(loop) == 0 and loop.count("PRMT", "LDL", "STL", "LDG.") == 0
 
 
@@ -53,12 +67,13 @@ def test_the_results_of_gemm_ampere_go_through_the_bytes_of_its_ring() -> None:
     assert made.resources[0].shared_bytes == 4 * 2 * 128 * 32 * 2  # four slots of A and B
 
 
-def test_conv_ampere() -> None:
+@pytest.mark.parametrize("profile", WITH_MMA)
+def test_conv_ampere(profile: str) -> None:
     """A round of 32 channels of one tap: two steps of 4 x 4 products; a thread copies four pieces of pixels and two of filters."""
-    loop = compiled(EXAMPLE.conv_ampere(EXAMPLE.convolution(8, 56, 64, 64)), "cuda", "ampere").listing.main_loop("HMMA")
-    assert loop.count("HMMA.16816.F32") == loop.count("HMMA") == 2 * 4 * 4
-    assert loop.count("LDSM.16.M88.4") == 2 * 4 and loop.count("LDSM.16.MT88.4") == 2 * 2
-    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == 4 + 2
+    loop, rounds = rounds_of(compiled(EXAMPLE.conv_ampere(EXAMPLE.convolution(8, 56, 64, 64)), "cuda", profile))
+    assert loop.count("HMMA.16816.F32") == loop.count("HMMA") == 2 * 4 * 4 * rounds
+    assert loop.count("LDSM.16.M88.4") == 2 * 4 * rounds and loop.count("LDSM.16.MT88.4") == 2 * 2 * rounds
+    assert loop.count("LDGSTS.E.BYPASS.128") == loop.count("LDGSTS") == (4 + 2) * rounds
     assert multiply_adds(loop) == 0 and loop.count("LDG.", "STS") == 0
 
 
