@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import tilelang as tl
@@ -9,6 +11,18 @@ from tests.gate.machine_code import compile_for_architecture, multiply_adds
 from tests.lowering.test_multicast import BY_EIGHT, product
 from tests.lowering.test_roles import by_hand, linear, matmul
 from tests.test_examples import load
+from tilelang.lowering.compilers.listing import Instruction, Listing
+
+
+def touching_sums(listing: Listing) -> list[Instruction]:
+    """What touches the registers of the last product's 64 x 256 sums before all products are awaited."""
+    instructions = listing.instructions
+    last = max(n for n, i in enumerate(instructions) if i.name.startswith("HGMMA"))
+    waits = (n for n, i in enumerate(instructions) if i.name.startswith("WARPGROUP.DEPBAR") and "0x0" in i.operands)
+    waited = next(n for n in waits if n > last)
+    first = int(instructions[last].operands.partition(",")[0].removeprefix("R"))
+    sums = {f"R{r}" for r in range(first, first + 64 * 256 // 128)}
+    return [i for i in instructions[last + 1 : waited] if sums & set(re.findall(r"\bR\d+", i.operands))]
 
 
 @pytest.mark.parametrize(("type", "ending"), [(tl.bfloat16, ".BF16"), (tl.float16, "")], ids=str)
@@ -22,15 +36,21 @@ def test_the_hopper_product_of_the_examples(type: tl.DType, ending: str) -> None
     assert "serialized" not in code.compiled.log, "what the assembler says where products wait for each other"
     assert code.uses.registers == 168  # 65536 for 384 threads, until the roles share them out
     loop = code.listing.main_loop("HGMMA")
-    assert loop.count("HGMMA") == loop.count(f"HGMMA.64x256x16.F32{ending}") >= 4 and loop.count("HGMMA") % 4 == 0
+    rounds = loop.count("WARPGROUP.DEPBAR")  # each leaves one group of products in flight
+    assert loop.count("HGMMA") == loop.count(f"HGMMA.64x256x16.F32{ending}") == 4 * rounds > 0
+    assert loop.count("SYNCS.ARRIVE") == rounds, "each gives one slot back"
     assert multiply_adds(loop) == 0 and loop.count("STL", "LDL") == 0
     assert len(loop.instructions) <= 14 * loop.count("HGMMA"), "two additions a descriptor, and what each round of four asks for"
     assert loop.count("R2UR", "SHFL") == 0, "descriptors are made once for a warp, and in no thread's registers"
     waits = [i.operands for i in code.listing.instructions if i.name == "WARPGROUP.DEPBAR.LE"]
     assert sorted({w[-1] for w in waits}) == ["0", "1"], "a group is in flight in the loop, none behind it"
     producer = code.listing.main_loop("UTMALDG")
-    assert producer.count("UTMALDG.2D") % 2 == 0 and len(producer.instructions) <= 13 * producer.count("UTMALDG.2D")
+    assert code.listing.count("UTMALDG") == producer.count("UTMALDG.2D") == 2 * producer.count("SYNCS.ARRIVE") > 0, (
+        "two a barrier"
+    )
+    assert len(producer.instructions) <= 13 * producer.count("UTMALDG.2D")
     assert code.listing.count("ELECT") == 5 and producer.count("ELECT", "BRA.U.ANY") == 0, "one thread copies, known to be alone"
+    assert touching_sums(code.listing) == []
     assert code.listing.count("UTMASTG.2D") == 4
     assert code.listing.count("USETMAXREG") == 2
     assert code.listing.count("UTMACCTL.PF") == 3, "the maps of A, B and Y are brought near"
