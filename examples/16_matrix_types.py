@@ -74,6 +74,7 @@ def gemm_bytes(c: tl.Tensor, dtype: tl.DType = tl.int8) -> tl.Schedule:
 def gemm_rdna(c: tl.Tensor) -> tl.Schedule:
     """`wmma` of 16 x 16 x 16: 64 x 32 sums a wave of 32; the next tiles wait in registers meanwhile, where threads turn pieces of B so
     that k runs along its rows. Pieces of eight stand where neither eight rows of one nor those that threads bring want a bank twice."""
+    of = "" if c.dtype == tl.float16 else f"_{c.dtype.name}"
     store = tl.move().via(tl.shared, layout=tl.layout(lambda m, n: (m, (n // 8) ^ (m % 2 * 2), n % 8)))
     return (
         tl.schedule(c)
@@ -88,7 +89,7 @@ def gemm_rdna(c: tl.Tensor) -> tl.Schedule:
         .split(k=16)
         .load("A", tl.register, steps=tl.move().vectorize(k=8))
         .load("B", tl.register, steps=tl.move().vectorize(k=8))
-        .do("wmma_16x16x16", m="m", n="n", k="k")
+        .do(f"wmma_16x16x16{of}", m="m", n="n", k="k")
     )  # fmt: skip
 
 

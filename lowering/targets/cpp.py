@@ -206,9 +206,19 @@ template <class T> {INLINE} T max(T a, T b) {{ return a < b ? b : a; }}
 
 _VECTOR_TO_FLOAT = f"""
 template <int N, int A>
-{INLINE} vec<float, N> $1_to_float(vec<$bits, N, A> bits) {{
+{INLINE} vec<float, N> $1_to_float(vec<ushort, N, A> bits) {{
     vec<float, N> r;
     for (int i = 0; i < N; ++i) r.lane[i] = $1_to_float(bits.lane[i]);
+    return r;
+}}
+"""
+
+_VECTOR_FROM_PAIRS = f"""
+template <int N, int A>
+{INLINE} vec<float, N> $1_to_float(vec<uchar, N, A> bits) {{
+    const vec<ushort, N / 2> pairs = reinterpret<vec<ushort, N / 2>>(vec<uchar, N>(bits));
+    vec<float, N> r;
+    for (int i = 0; i < N / 2; ++i) pair_from_$1(pairs.lane[i], r.lane[2 * i], r.lane[2 * i + 1]);
     return r;
 }}
 """
@@ -237,6 +247,10 @@ def float8(name: str, by_device: str = "") -> tuple[str, str]:
         Template(c_float8.conversion(name, way)).substitute(types, name=function, **functions) for function, way in both
     )
     text += f"""\
+{INLINE} void pair_from_{name}(ushort bits, float& low, float& high) {{
+    low = {name}_to_float((uchar)bits);
+    high = {name}_to_float((uchar)(bits >> 8));
+}}
 {INLINE} uint pair_to_{name}(float low, float high) {{
     return float_to_{name}(low) | (uint)float_to_{name}(high) << 8;
 }}
@@ -266,9 +280,9 @@ def headers(lanes: str, cast: str) -> tuple[tuple[str, str], ...]:
 
 # Behind the functions of a device: what is made of them, and the names of types.
 TYPE_HEADERS = (
-    (r"\b(b?float16)_to_float\b", _narrow(_VECTOR_TO_FLOAT, "ushort", "uint")),
+    (r"\b(b?float16)_to_float\b", _VECTOR_TO_FLOAT),
     (r"\bfloat_to_(b?float16)\b", _narrow(_VECTOR_FROM_FLOAT, "ushort", "uint")),
-    (r"\b(float8_e\dm\d)_to_float\b", _narrow(_VECTOR_TO_FLOAT, "uchar", "ushort")),
+    (r"\b(float8_e\dm\d)_to_float\b", _VECTOR_FROM_PAIRS),
     (r"\bfloat_to_(float8_e\dm\d)\b", _narrow(_VECTOR_FROM_FLOAT, "uchar", "ushort")),
     (rf"\bconvert_({_TYPES})(\d+)\b", "#define convert_$1$2 convert<$1>\n"),
     (rf"\b({_TYPES})(2|4|8|16)(?:_u\d*)?\b", "typedef vec<$1, $2> $1$2;\n"),
@@ -293,6 +307,7 @@ RESERVED = frozenset(
     fast_exp store_streaming prefetch_l2 float16_to_float float_to_float16 pair_to_float16 bfloat16_to_float float_to_bfloat16
     pair_to_bfloat16
     float8_e4m3_to_float float_to_float8_e4m3 pair_to_float8_e4m3 float8_e5m2_to_float float_to_float8_e5m2 pair_to_float8_e5m2
+    pair_from_float8_e4m3 pair_from_float8_e5m2
     tilelang threadIdx blockIdx blockDim gridDim warpSize dim3
     exp exp2 log log2 log1p expm1 sqrt rsqrt sin cos tanh erf floor ceil rint fabs pow fmod copysign fma ldexp frexp
     abs acos acosh asin asinh atan atan2 atanh cbrt cosh div erfc exp10 fdim fmax fmin hypot ilogb isfinite isinf isnan j0 j1 jn labs

@@ -82,6 +82,11 @@ _FLOAT8 = f"""
 {cpp.INLINE} float $1_to_float(uchar bits) {{
     return float16_to_float((ushort)halves_of_$1(bits));
 }}
+{cpp.INLINE} void pair_from_$1(ushort bits, float& low, float& high) {{
+    const uint halves = halves_of_$1(bits);
+    low = float16_to_float((ushort)halves);
+    high = float16_to_float((ushort)(halves >> 16));
+}}
 {cpp.INLINE} uint pair_to_$1(float low, float high) {{
     return saturated_$1(low, high) + (fabsf(low) $3) + ((fabsf(high) $3) << 8);
 }}

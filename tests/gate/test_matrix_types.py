@@ -22,6 +22,7 @@ MADE: dict[str, tuple[str, Callable[..., tl.Schedule]]] = {
     "gemm_float8_e4m3": ("ada", lambda *sizes: EXAMPLE.gemm_bytes(EXAMPLE.linear(*sizes, tl.float8_e4m3), tl.float8_e4m3)),
     "gemm_float8_e5m2": ("ada", lambda *sizes: EXAMPLE.gemm_bytes(EXAMPLE.linear(*sizes, tl.float8_e5m2), tl.float8_e5m2)),
     "gemm_rdna": ("rdna3", lambda *sizes: EXAMPLE.gemm_rdna(EXAMPLE.matmul(*sizes, tl.float16))),
+    "gemm_rdna_bfloat16": ("rdna3", lambda *sizes: EXAMPLE.gemm_rdna(EXAMPLE.matmul(*sizes, tl.bfloat16))),
 }
 LARGE = (4096, 4096, 4096)
 
@@ -61,10 +62,11 @@ def test_gemm_bytes(name: str, profile: str, mnemonic: str) -> None:
     assert loop.count("PRMT", "F2FP", "I2F", "LDL", "STL", "LDG.", "STS") == 0
 
 
-def test_gemm_rdna() -> None:
+@pytest.mark.parametrize(("name", "type"), [("gemm_rdna", "f16"), ("gemm_rdna_bfloat16", "bf16")])
+def test_gemm_rdna(name: str, type: str) -> None:
     """A round of 32: two steps of 4 x 2 products, from rows of 16 elements in two reads; every access to memory is a vector."""
-    loop = compiled(MADE["gemm_rdna"][1](*LARGE), "hip", "rdna3").listing.main_loop("v_wmma")
-    assert loop.count("v_wmma_f32_16x16x16_f16") == loop.count("v_wmma") == 2 * 4 * 2 and multiply_adds(loop) == 0
+    loop = compiled(MADE[name][1](*LARGE), "hip", "rdna3").listing.main_loop("v_wmma")
+    assert loop.count(f"v_wmma_f32_16x16x16_{type}") == loop.count("v_wmma") == 2 * 4 * 2 and multiply_adds(loop) == 0
     assert loop.count("ds_load_b128") == loop.count("ds_load") == 2 * (4 + 2) * 2
     assert loop.count("ds_store_b128") == loop.count("ds_store") == 2 + 2
     assert (loop.count("global_load_b128"), loop.count("global_load_b32"), loop.count("global_load")) == (2, 8, 10)

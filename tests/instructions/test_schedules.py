@@ -95,6 +95,35 @@ def test_products_of_bytes(check: Check, type: Any, size: tuple[int, int, int]) 
     check(plan(c, f"mma_m16n8k16_{type}", 16), HOPPER)
 
 
+@pytest.mark.parametrize("type", [tl.float8_e4m3, tl.float8_e5m2], ids=str)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_of_8_bit_floats(check: Check, type: Any, size: tuple[int, int, int]) -> None:
+    c = product(size, type, right="nk")
+    check(plan(c, f"mma_m16n8k32_{type}", 32, ("ldmatrix_x4_of_1_byte", "ldmatrix_x4_right_of_1_byte")), ADA)
+
+
+@pytest.mark.parametrize(
+    ("type", "made", "k", "load", "padding"),
+    [
+        (tl.int8, "mma_m16n8k32_int8", 32, "ldmatrix_x4_of_1_byte", 8),
+        (tl.float32, "mma_m16n8k8_tf32", 8, "ldmatrix_x4_of_4_bytes", 2),
+    ],
+)
+def test_rows_that_are_handed_out_begin_at_multiples_of_16_bytes(type: Any, made: str, k: int, load: str, padding: int) -> None:
+    """In bytes: a padding of 8 elements is none for rows of bytes, and one of 16 is; of four-byte elements 2 is none, and 4 is."""
+    c = product((32, 16, 64), type, tl.int32 if type == tl.int8 else tl.float32, right="nk", allow=("tf32",) if k == 8 else ())
+
+    def padded(elements: int) -> Schedule:
+        start = tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=2 * k)
+        start = start.load("A", tl.shared, layout=tl.layout("m", "k").pad(elements)).load("B", tl.shared)
+        start = start.tile(m=32, n=16).to(tl.warp).split(k=k).load("A", tl.register, steps=tl.move().do(load))
+        return start.load("B", tl.register).do(made, m="m", n="n", k="k")
+
+    test_instruct.check(padded(2 * padding), HOPPER)
+    error = refused(lambda: padded(padding), HOPPER)
+    assert "has 16 bytes, the step asks" in str(error)
+
+
 @pytest.mark.parametrize(
     ("made", "k", "type", "profile"),
     [

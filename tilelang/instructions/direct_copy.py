@@ -8,7 +8,7 @@ Source: AMD Instinct MI200 Instruction Set Architecture, "Memory Buffer Load to 
 gfx90a and gfx942 Instructions, GLOBAL_LOAD_DWORD ... lds and GLOBAL_LOAD_LDS_DWORD.
 """
 
-from tilelang.dtype import DType, bfloat16, float16, float32, int8, int16, int32, uint8, uint16, uint32
+from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
 from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves, operand
 from tilelang.instructions.ptx import FUNCTION
@@ -59,4 +59,4 @@ def _copy(name: str, types: tuple[DType, ...]) -> Instruction:
 
 global_load_lds_4 = _copy("global_load_lds_4", (float16, bfloat16, int16, uint16))
 global_load_lds_4_of_4_bytes = _copy("global_load_lds_4_of_4_bytes", (float32, int32, uint32))
-global_load_lds_4_of_1_byte = _copy("global_load_lds_4_of_1_byte", (int8, uint8))
+global_load_lds_4_of_1_byte = _copy("global_load_lds_4_of_1_byte", (int8, uint8, float8_e4m3, float8_e5m2))
