@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.lowering.ring_model import Arrive, Await, Begin, Copy, End, Event, Fault, Write, explore
 from tests.lowering.test_roles import by_boxes, by_hand, linear, lowered, matmul
+from tilelang import testing
 from tilelang.expr import Expr, Var
 from tilelang.instruction import IN_ORDER_GROUP
 from tilelang.lowering import ir
+from tilelang.machine import load_profile
 from tilelang.tensor import evaluate
 
 
@@ -126,7 +130,9 @@ def model(kernel: ir.Kernel, block: int = 0) -> tuple[int, Fault | None]:
                 e = Arrive(e.barrier, n)
             waited.append(e)
         programs[role.name] = waited
-        for name in {e.barrier for e in waited if isinstance(e, Arrive)}:
+        for name, _ in {
+            (e.barrier, e.bytes > 0) for e in waited if isinstance(e, Arrive)
+        }:  # for what it copies, and what it stores
             arrivals[name] += 1
     for phases in (b for b in kernel.shared if b.role == "phases"):
         for n in range(phases.elements):
@@ -151,6 +157,18 @@ def test_no_interleaving_goes_wrong(what: str) -> None:
     states, fault = model(lowered(plan, profile).kernels[0])
     assert fault is None, str(fault)
     assert states > 20
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=max(4, settings().max_examples // 10))
+def test_random_products_in_boxes_are_right(number: int) -> None:
+    """Copies in boxes by one role and products of another, whatever their sizes: in the simulator, and in every interleaving."""
+    plan, profile = testing.draw_boxes(testing.Seeded(number)), load_profile("hopper")
+    faults = testing.check_schedule(plan, testing.arrays(plan.computation, "random", number % 1000), profile=profile)
+    assert not faults, "\n".join(faults)
+    states, fault = model(lowered(plan, "hopper").kernels[0])
+    assert fault is None, str(fault)
+    assert states > 5
 
 
 @pytest.mark.parametrize("what", PLANS)

@@ -33,7 +33,7 @@ from tilelang.testing.checking import (
 from tilelang.testing.choice import Drawn, Seeded, Source
 from tilelang.testing.families import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule, tiny_profile
-from tilelang.testing.roles import draw_roles, roles_profile
+from tilelang.testing.roles import draw_boxes, draw_roles, roles_profile
 from tilelang.testing.script import read_named, schedule_text
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Case", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism", "check_device",
-    "check_prefixes", "check_schedule", "check_simulated", "draw_case", "draw_recipe", "draw_roles", "draw_schedule", "lowered",
-    "read_named", "recipes", "role_cases", "roles_profile", "run_on_device", "schedule_text", "schedules", "tiny_profile",
+    "check_prefixes", "check_schedule", "check_simulated", "draw_boxes", "draw_case", "draw_recipe", "draw_roles", "draw_schedule",
+    "lowered", "read_named", "recipes", "role_cases", "roles_profile", "run_on_device", "schedule_text", "schedules", "tiny_profile",
 ]  # fmt: skip
 
 

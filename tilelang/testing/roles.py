@@ -1,14 +1,20 @@
-"""Random roles for random schedules: loads of shared memory that stand above what is given to units go to a role of their own."""
+"""Random roles for random schedules: loads of shared memory that stand above what is given to units go to a role of their own; and
+random products whose operands are copied in boxes by one role and multiplied by warpgroups of another."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from tilelang import dtype as dt
+from tilelang import functions as F
+from tilelang.computation import axes, define, input
+from tilelang.expr import cast
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
-from tilelang.schedule import Schedule, threads, warps
+from tilelang.schedule import Schedule, move, schedule, threads, warpgroups, warps
 from tilelang.steps import Place, Step, Tile, Units
+from tilelang.tensor import layout
 from tilelang.testing.choice import Source
 from tilelang.testing.planner import WARP, tiny_profile
 
@@ -35,6 +41,31 @@ def draw_roles(source: Source, made: Schedule) -> Schedule:
     teams = (*loaders, main) if source.chance(50) else (main, *loaders)
     kept = tuple(s for s in steps if not isinstance(s, Units))
     return Schedule(made.computation, (Units("block", teams), *kept))
+
+
+def draw_boxes(source: Source) -> Schedule:
+    """A product of 16-bit floats, C = A B^T, for a device with tensor copies and products of warpgroups.
+
+    Raises Refusal.
+    """
+    kind, columns, teams = source.pick((dt.bfloat16, dt.float16)), source.pick((64, 128)), source.pick((1, 2))
+    depth = source.pick((64, 32, 16))  # of a round: rows as wide as the swizzle
+    m, n, k = axes(m=source.pick((64, 72, 128, 8)), n=source.pick((64, 136, 128, 8)), k=source.pick((64, 16, 200, 136)))
+    A, B = input("A", kind, m, k), input("B", kind, n, k)
+    product = define("C", cast(F.sum(A[m, k] * B[n, k], over=k), kind), m, n)
+    swizzled, ahead = layout().swizzle(2 * depth), source.integer(0, 3)
+    loaders = source.pick((warps(1), warpgroups(1))).as_role("producer")
+    main = warpgroups(teams).as_role("consumer")
+    stop = move().via("shared", layout=layout().swizzle(128)).do("tma_store_2d")
+    pieces = move().split(n=64).via("shared", layout=layout().swizzle(128)).do("tma_store_2d")
+    made = schedule(product).units(block=loaders + main if source.chance(50) else main + loaders)
+    made = made.tile(m=64 * teams, n=columns).to("block", source.pick((None, 1, 2, 3)))
+    made = made.accumulate("register", steps=source.pick((move(), stop if columns == 64 else pieces))).split(k=depth)
+    for name in "AB":
+        how = move().do("tma_load_2d") if source.chance(75) else move().vectorize(k=8)
+        made = made.load(name, "shared", layout=swizzled, ahead=ahead, on="producer", steps=how)
+    suffix = "" if kind == dt.bfloat16 else f"_{kind.name}"
+    return made.tile(m=64).to("consumer").do(f"wgmma_m64n{columns}k16{suffix}", m="m", n="n", k="k")
 
 
 def _team(count: int) -> Any:
