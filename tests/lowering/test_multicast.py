@@ -87,6 +87,17 @@ def test_what_every_block_reads_whole_may_come_to_each_by_itself() -> None:
     assert kernel.cluster == 2 and "cluster" not in to_text(kernel.body)
 
 
+def test_the_text_is_that_of_the_language_s_description() -> None:
+    lines = product(linear(512, 512, 128), clusters=66, ahead=3, order=BY_EIGHT).text.splitlines()
+    assert lines[1] == "  units cluster = 2 block"
+    assert lines[3] == "  tile m=256 n=256 -> cluster 66 order (n / 8, m, n % 8)"
+    assert lines[6:9] == [
+        "  load A in shared swizzle 128 ahead 3 on producer { tile m=128 -> block; do tma_load_2d }",
+        "  load B in shared swizzle 128 ahead 3 on producer { tile n=128 -> block; do tma_load_2d_multicast }",
+        "  tile m=128 -> block",
+    ]
+
+
 # ---------------------------------------------------------------- what it computes
 
 
