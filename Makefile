@@ -25,4 +25,5 @@ gpu-check:
 	$(PYTHON) -m tests.gpu $(ARGUMENTS)
 
 gpu-bench:
+	@test -n "$(GROUP)" || { echo "make gpu-bench GROUP=products, or convolutions, or memory"; exit 2; }
 	$(PYTHON) benchmarks/gpu.py $(GROUP) $(ARGUMENTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import subprocess
 import threading
 from pathlib import Path
 
@@ -37,18 +38,18 @@ def test_checkers_that_are_not_there(
     dialect: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert check.check_with("memcheck", dialect)
+    assert check.check_with("memcheck", dialect) is None
     assert capsys.readouterr().out == f"memcheck: not run: {why}\n"
 
 
 @pytest.mark.parametrize(
     ("script", "right", "said"),
     [
-        ("echo Device not supported; exit 1", True, "memcheck: not run: it does not start here: Device not supported"),
+        ("echo Device not supported; exit 1", None, "memcheck: not run: it does not start here: Device not supported"),
         ("echo ERROR SUMMARY: 0 errors; exit 0", True, "memcheck: ERROR SUMMARY: 0 errors"),
         ("echo ERROR SUMMARY: 2 errors; exit 9", False, "memcheck: ERROR SUMMARY: 2 errors"),
         ('case "$*" in *tiny*) exit 0;; esac; echo it broke; exit 1', False, "memcheck: it broke"),
-        ('case "$*" in *tiny*) exit 0;; esac; exec sleep 60', True, "memcheck: not run to the end: it did not end in 1 s"),
+        ('case "$*" in *tiny*) exit 0;; esac; exec sleep 60', False, "memcheck: not run to the end: it did not end in 1 s"),
     ],
 )
 def test_what_a_checker_says(
@@ -65,7 +66,7 @@ def test_what_a_checker_says(
 
 def test_no_checker_is_started_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/nonesuch")
-    assert check.check_with("racecheck", "cuda", 5)
+    assert check.check_with("racecheck", "cuda", 5) is None
     assert capsys.readouterr().out == "racecheck: not run: the time is over; `make gpu-check ARGUMENTS=racecheck` runs it alone\n"
 
 
@@ -149,3 +150,25 @@ def test_the_runtime_drives_an_emulated_device(dialect: str, monkeypatch: pytest
     assert tl.compile(matmul(5, 6, 7), target)(a, b, out=out) is out
     np.testing.assert_array_equal(out, a @ b)
     assert tl.compile(softmax(4, 9), target).check()
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "said"),
+    [
+        ({"numeric": True, "memcheck": None}, 0, "right: numeric\nNOT right, or not at the end: none\nnot run: memcheck\n"),
+        ({"numeric": True, "memcheck": False}, 1, "right: numeric\nNOT right, or not at the end: memcheck\nnot run: none\n"),
+    ],
+)
+def test_the_last_lines_say_what_was_not_run(
+    found: dict[str, bool | None], code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "gpu", lambda done: tl.target("cuda", profile="hopper"))
+    monkeypatch.setattr(check, "numeric", lambda *_: found["numeric"])
+    monkeypatch.setattr(check, "check_with", lambda tool, *_: found[tool])
+    assert check.main(list(found)) == code
+    assert capsys.readouterr().out.endswith(said)
+
+
+def test_a_benchmark_without_a_group_says_which_there_are() -> None:
+    done = subprocess.run(["make", "gpu-bench"], cwd=check.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode and "GROUP=products, or convolutions, or memory" in done.stdout and "Traceback" not in done.stderr

@@ -58,26 +58,26 @@ def run(command: Sequence[str], dialect: str, limit_s: float) -> tuple[int, str]
     return done.returncode, " / ".join(said[-2:])
 
 
-def check_with(tool: str, dialect: str, limit_s: float = TOOL_S) -> bool:
-    """Runs every example under one checker; whether it found nothing, or could not be run."""
+def check_with(tool: str, dialect: str, limit_s: float = TOOL_S) -> bool | None:
+    """Runs every example under one checker; whether it found nothing. None: it could not be run."""
     program = shutil.which("compute-sanitizer")
     if dialect != "cuda" or program is None:
         why = "compute-sanitizer is not here" if dialect == "cuda" else f"there is no such checker for {dialect}"
         print(f"{tool}: not run: {why}", flush=True)
-        return True
+        return None
     if limit_s < LEAST_S:
         print(f"{tool}: not run: the time is over; `make gpu-check ARGUMENTS={tool}` runs it alone", flush=True)
-        return True
+        return None
     start = time.monotonic()
     command = [program, "--tool", tool, "--error-exitcode", str(FOUND), sys.executable, "-c"]
     code, said = run([*command, TINY], dialect, limit_s)
     if code not in (0, FOUND):
         print(f"{tool}: not run: it does not start here: {said}", flush=True)
-        return True
+        return None
     left = limit_s - (time.monotonic() - start)
     code, said = run([*command, EVERY.format(limit_s=left / 2)], dialect, left)
     print(f"{tool}: {said}" if code != -1 else f"{tool}: not run to the end: {said}", flush=True)
-    return code in (0, -1)
+    return code == 0
 
 
 def numeric(target: tl.Target, limit_s: float, progress: Path) -> bool:
@@ -116,14 +116,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NO_DEVICE
     end = time.monotonic() + given.limit_s
     print(f"{target.device}, driver {target.device.driver_version if target.device else ''}, {target.profile.name}", flush=True)
-    right = []
+    right = dict[str, bool | None]()
     for number, part in enumerate(parts):
         left = end - time.monotonic()
         if part == "numeric":
-            right.append(numeric(target, left * 0.6 if len(parts) > 1 else left, PROGRESS))
+            right[part] = numeric(target, left * 0.6 if len(parts) > 1 else left, PROGRESS)
         else:
-            right.append(check_with(part, target.dialect, min(TOOL_S, left / (len(parts) - number) + LEAST_S)))
-    return 0 if all(right) else 1
+            right[part] = check_with(part, target.dialect, min(TOOL_S, left / (len(parts) - number) + LEAST_S))
+    for said, value in (("right", True), ("NOT right, or not at the end", False), ("not run", None)):
+        found = [part for part, is_right in right.items() if is_right is value]
+        print(f"{said}: {', '.join(found) or 'none'}", flush=True)
+    return 1 if False in right.values() else 0
 
 
 if __name__ == "__main__":
