@@ -1,0 +1,106 @@
+"""What curves say: plateaus by a monotone step fit on logarithmic axes, and upper envelopes.
+
+A plateau is a run of points of about one height; points between plateaus belong to none. So a ramp is no staircase of small plateaus,
+and a level that is not there leaves no trace. The fit is the cheapest of all, found by dynamic programming; there is no detector
+that runs along the curve and can be led astray.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+
+Points = Sequence[tuple[float, float]]
+LOOSE = 4.0  # what a point that is on no plateau costs, in squares of the tolerance
+PLATEAU = 9.0  # what a plateau costs, so that noise makes none
+
+
+@dataclasses.dataclass(frozen=True)
+class Plateau:
+    """A stretch of a curve of about one height, from x `first` to `last`."""
+
+    first: float
+    last: float
+    level: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fit:
+    """The cheapest fit of the points up to a plateau's end."""
+
+    cost: float
+    plateaus: tuple[Plateau, ...]
+
+
+def plateaus(points: Points, falling: bool = True, tolerance: float = 0.05, step: float = 0.15) -> tuple[Plateau, ...]:
+    """The plateaus of a curve that falls from one to the next (falling=False: rises), in order of x.
+
+    tolerance: how far, as a share, points stray from their plateau; step: the least share between two plateaus. A plateau has three
+    points at least, and its last x is twice its first. The curve's x and y are above 0.
+    """
+    xs = [x for x, _ in sorted(points)]
+    heights = [math.log(y) * (-1 if falling else 1) for _, y in sorted(points)]
+    best = _Fit(LOOSE * len(xs), ())
+    ending: list[tuple[int, float, _Fit]] = []  # of every plateau: the point behind it, its height, the fit up to there
+    for first in range(len(xs)):
+        begun = [(_loose(first, 0), _Fit(0.0, ()), -math.inf)]
+        begun += [(_loose(first, end), fit, height) for end, height, fit in ending if end <= first]
+        for end in range(first + 3, len(xs) + 1):
+            if xs[end - 1] < 2 * xs[first] or _slopes(heights[first:end], step):
+                continue
+            height = statistics.median(heights[first:end])
+            strayed = sum(min(((h - height) / tolerance) ** 2, LOOSE) for h in heights[first:end])
+            allowed = [(skipped + fit.cost, fit) for skipped, fit, before in begun if height - before >= step]
+            cost, before = min(allowed, key=lambda pair: pair[0])
+            found = Plateau(xs[first], xs[end - 1], math.exp(height * (-1 if falling else 1)))
+            fit = _Fit(cost + strayed + PLATEAU, (*before.plateaus, found))
+            ending.append((end, height, fit))
+            if fit.cost + _loose(len(xs), end) < best.cost:
+                best = _Fit(fit.cost + _loose(len(xs), end), fit.plateaus)
+    return best.plateaus
+
+
+def _slopes(heights: Sequence[float], step: float) -> bool:
+    """Whether points are a piece of a ramp: their two halves differ by more than noise does."""
+    half = len(heights) // 2
+    return abs(statistics.median(heights[:half]) - statistics.median(heights[-half:])) >= 2 / 3 * step
+
+
+def _loose(first: int, end: int) -> float:
+    """What the points between a plateau's end and the next one's first cost."""
+    return LOOSE * (first - end)
+
+
+def capacity(before: Plateau, after: Plateau, points: Points) -> float:
+    """Where one plateau gives way to the next: the largest x whose height is still nearer to the first one's, on a logarithmic axis."""
+    middle = math.sqrt(before.level * after.level)
+    falling = before.level > after.level
+    near = [x for x, y in points if before.first <= x <= after.first and (y >= middle if falling else y <= middle)]
+    return max(near, default=before.last)
+
+
+def upper_envelope(points: Points) -> tuple[tuple[float, float], ...]:
+    """The highest y of any point up to each x: what is reached there or with less, whatever disturbed single points.
+
+    >>> upper_envelope([(1, 2.0), (2, 5.0), (2, 4.0), (4, 4.9)])
+    ((1, 2.0), (2, 5.0), (4, 5.0))
+    """
+    found: dict[float, float] = {}
+    highest = -math.inf
+    for x, y in sorted(points):
+        highest = max(highest, y)
+        found[x] = highest
+    return tuple(found.items())
+
+
+def line(points: Points) -> tuple[float, float]:
+    """The slope and the height at 0 of the line through points, as the median of the slopes of all pairs (Theil and Sen).
+
+    >>> line([(0, 1.0), (1, 3.0), (2, 5.0), (3, 100.0)])
+    (2.0, 1.0)
+    """
+    slopes = [(b - d) / (a - c) for k, (a, b) in enumerate(points) for c, d in points[:k] if a != c]
+    slope = statistics.median_low(slopes)
+    return slope, statistics.median_low([y - slope * x for x, y in points])
