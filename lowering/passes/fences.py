@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from tilelang.instruction import AT_ONCE
 from tilelang.lowering import ir
 
 Stored = tuple[str, ...]  # names of buffers that were stored to since the last fence
@@ -71,10 +72,15 @@ class _Fences:
                 return _fenced(stmt, before, self.here)
             case ir.Arrive(bytes=0):
                 return _fenced(stmt, before, self.elsewhere)
-            case ir.Store(buffer=buffer) | ir.Copy(target=buffer) if buffer.name in self.here or buffer.name in self.elsewhere:
-                return stmt, _both(before, (buffer.name,))
+            case ir.Store(buffer=buffer) | ir.Copy(target=buffer):
+                return stmt, self._stored(before, buffer.name)
+            case ir.Instruction(semantics, operands) if semantics.completes == AT_ONCE:
+                return stmt, self._stored(before, next(buffer.name for name, buffer, _ in operands if name == semantics.writes))
             case _:
                 return stmt, before
+
+    def _stored(self, before: Stored, name: str) -> Stored:
+        return _both(before, (name,)) if name in self.here or name in self.elsewhere else before
 
 
 def _fenced(stmt: ir.Barrier | ir.Arrive, stored: Stored, readers: Mapping[str, str]) -> tuple[ir.Stmt, Stored]:

@@ -52,6 +52,7 @@ def test_the_hopper_product_of_the_examples(type: tl.DType, ending: str) -> None
     assert code.listing.count("ELECT") == 5 and producer.count("ELECT", "BRA.U.ANY") == 0, "one thread copies, known to be alone"
     assert touching_sums(code.listing) == []
     assert code.listing.count("UTMASTG.2D") == 4
+    assert code.listing.count("FENCE.VIEW.ASYNC") <= 4 + 1, "stores are published once for each box, barriers once for all"
     assert code.listing.count("USETMAXREG") == 2
     assert code.listing.count("UTMACCTL.PF") == 3, "the maps of A, B and Y are brought near"
     assert code.listing.count("STG") == 0, "all results leave by boxes"
