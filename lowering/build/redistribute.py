@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tilelang.dtype import int32
 from tilelang.expr import INDEX, Binary, Cast, Expr, Select, Var, const, index, substitute
 from tilelang.instruction import Instruction
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
+from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.frame import Box, Frame, Owners, Share
 from tilelang.lowering.build.lane_exchanges import gather, warp_lanes
@@ -24,6 +25,9 @@ from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, Spec
 from tilelang.steps import Do, Place
 from tilelang.tensor import Layout
+
+if TYPE_CHECKING:
+    from tilelang.lowering.build.exchange import Held
 
 
 class Redistributions(Part):
@@ -48,8 +52,20 @@ class Redistributions(Part):
             return self.fetch_share(frame, step, region, share)
         if _reads_its_own(source, share):
             return self.fetch_share(frame, step, region, share)
-        exchanged = None if step.steps and isinstance(step.steps[-1], Do) else self._by_registers(step, region, source, share)
-        return exchanged if exchanged is not None else self._through_shared(frame, step, region, source, share)
+        from tilelang.lowering.build.exchange import held  # enumerates in NumPy: only where a redistribution is written
+
+        has = held(source, self._threads)
+        if has is None:  # who has what is not known: the reader must be an owner
+            return self.fetch_share(frame, step, region, share)
+        exchanged = (
+            None if step.steps and isinstance(step.steps[-1], Do) else self._by_registers(step, region, source, has, share)
+        )
+        return exchanged if exchanged is not None else self._through_shared(frame, step, region, source, has, share)
+
+    @property
+    def _threads(self) -> Var:
+        """The number of a thread, also of the only one."""
+        return self.build.thread if isinstance(self.build.thread, Var) else Var("thread", INDEX, 0, 0)
 
     def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """Every slot of a share from where the tensor was."""
@@ -57,24 +73,21 @@ class Redistributions(Part):
 
     # ------------------------------------------------------------ from register to register
 
-    def _by_registers(self, step: Place, region: Region, source: Share, share: Share) -> ir.Stmt | None:
+    def _by_registers(self, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt | None:
         """Every register of a share from the register that has its element; None where memory must carry some."""
-        from tilelang.lowering.build import exchange  # enumerates in NumPy: only where a redistribution is written
+        from tilelang.lowering.build.exchange import fetches
 
         assert source.owners is not None
-        thread, profile = self.build.thread, self.build.profile
-        has = exchange.held(source, thread) if isinstance(thread, Var) else None
-        if has is None or not isinstance(thread, Var):
-            return None
+        profile = self.build.profile
         never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)
         shuffle = None if never_made else gather(profile, source.buffer.dtype)
         extents = [a.extent for a in region.spec.axes]
-        fetches = exchange.fetches(source, has, share, extents, thread, warp_lanes(profile) if shuffle is not None else 0)
-        if fetches is None:
+        found = fetches(source, has, share, extents, self._threads, warp_lanes(profile) if shuffle is not None else 0)
+        if found is None:
             return None
         out: list[ir.Stmt] = []
         lanes: dict[Expr, ir.Buffer] = {}
-        for fetch in fetches:
+        for fetch in found:
             fill: Expr = const(region.fill.value, source.buffer.dtype)
             values: list[Expr] = [ir.Load(source.buffer, at) for at in fetch.sources]
             if fetch.lane is not None:
@@ -104,18 +117,10 @@ class Redistributions(Part):
 
     # ------------------------------------------------------------ through shared memory
 
-    def _through_shared(self, frame: Frame, step: Place, region: Region, source: Share, share: Share) -> ir.Stmt:
+    def _through_shared(self, frame: Frame, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt:
         """Every element from its owner to shared memory, and the load from there."""
-        from tilelang.lowering.build import exchange  # enumerates in NumPy: only where a redistribution is written
-
-        name = source.tensor.name
-        has = exchange.held(source, self.build.thread) if isinstance(self.build.thread, Var) else None
-        if has is None:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: which thread has what of {name} depends on more than its number and the"
-                         " walks of its owners: handing that on is accepted by the language, not lowered yet",
-                         f"place {name} in shared")  # fmt: skip
         placement = Layout().place(dict(zip(source.names, has.extents, strict=True)), source.buffer.dtype.bytes)
-        buffer = self.build.buffer(f"{name}_exchanged", source.buffer.dtype, placement.shape, "shared")
+        buffer = self.build.buffer(f"{source.tensor.name}_exchanged", source.buffer.dtype, placement.shape, "shared")
         box = Box(source.tensor, None, buffer, points=source.points, low=has.origin, placement=placement)
         put = self._handed_on(source, box, step)
         return ir.seq(put, self.fetch_share(frame, step, _within_box(region, box, has.extents), share))

@@ -130,6 +130,13 @@ def test_readers_of_one_warp_find_it_there(sizes: tuple[int, int, int]) -> None:
     check(plan, AMPERE, POCL)
 
 
+def test_one_thread_renames_its_registers() -> None:
+    start = tl.schedule(double(8, 8)).tile(i=4, j=8).to(tl.block).load("X", tl.register, steps=tl.move().split(j=3))
+    plan = start.load("X", tl.register, steps=tl.move().split(i=3)).split(j=5)
+    assert used(plan, POCL) == ([], 0, 0)
+    check(plan, POCL, opencl=True)
+
+
 # ---------------------------------------------------------------- stages
 
 
