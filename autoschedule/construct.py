@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tilelang.autoschedule.cost import Cores, Estimate, estimate, leaf_cycles
+from tilelang.autoschedule.cost import Estimate
+from tilelang.autoschedule.cost_cores import Cores, estimate, leaf_cycles
 from tilelang.autoschedule.loops import Loops, loops_of, read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.rtile import RTile, steps

@@ -4,7 +4,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import cores_of
+from tilelang.autoschedule.cost_cores import cores_of
 
 POCL = tl.load_profile("pocl")
 COMPUTATIONS = {
