@@ -1,7 +1,7 @@
 """How long a schedule takes, by a model of the device: counted, not tried.
 
-Which model a device has is chosen here alone, by its profile. Every model counts what `loops_of` reads off a schedule, hand-written ones and constructed ones alike, and takes its rates from the
-profile; a rate that a profile does not have takes no time.
+Which model a device has is chosen here alone, by its profile. Every model counts what `loops_of` reads off a schedule, hand-written
+ones and constructed ones alike, and takes its rates from the profile; a rate that a profile does not have takes no time.
 """
 
 from __future__ import annotations
