@@ -11,11 +11,9 @@ import functools
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
-from tilelang.lowering.targets import cuda, hip, opencl
+from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
 from tilelang.machine import Profile, load_profile, profile_for, shipped_profiles
 from tilelang.options import Options
-
-DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
 
 
 @dataclasses.dataclass(frozen=True)
