@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
 
-.PHONY: check format lint types test gpu-check gpu-bench
+.PHONY: check format lint types test bench gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -18,6 +18,10 @@ test:
 format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
+
+# A few operators of each class on this machine's processor, beside NumPy and PyTorch, in five minutes; called again it goes on.
+bench:
+	$(PYTHON) benchmarks/operators.py --selection --rounds 3 --limit-s 300 --results bench.jsonl $(ARGUMENTS)
 
 # On a machine with a GPU; without one they say so and end with 3. A GROUP of gpu-bench is products, convolutions or memory. Both end
 # in less than ten minutes and go on where they stopped. ARGUMENTS: of benchmarks/gpu.py (--only, --limit-s), or parts of tests.gpu.

@@ -1,0 +1,137 @@
+"""Our side of `benchmarks/operators.py`: schedules by construction, kernels over NumPy arrays in place, and what the machine can do."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tilelang as tl
+from benchmarks.hand_written import copy_source
+from benchmarks.harness import aligned_array
+from benchmarks.operators_cases import Operator
+from benchmarks.operators_peers import Array, Arrays
+from tilelang.autoschedule.construct import Candidate, construct
+from tilelang.autoschedule.cost import cores_of
+from tilelang.computation import as_computation
+from tilelang.lowering.drivers import opencl as driver
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """Something to time. begin: starts the work once; finish: waits for all that was begun; side: whose threads do it."""
+
+    name: str
+    side: str
+    begin: Callable[[], Any]
+    finish: Callable[[], Any] = lambda: None
+
+
+def candidates(operator: Operator, profile: tl.Profile) -> tuple[list[Candidate], float]:
+    """What construction finds for an operator, the best first, and the seconds that it takes."""
+    computation = as_computation(operator.computation())
+    start = time.perf_counter()
+    found = construct(computation, cores_of(profile))
+    return found, time.perf_counter() - start
+
+
+def launched(kernel: tl.Kernel, arrays: Arrays, name: str, out: Array, who: str = "ours") -> Call:
+    """A kernel over arrays, its result, named so in the computation, into `out`."""
+    connection = driver.connect(kernel.target.device)
+    held = {n: driver.HostArray(connection, out if n == name else array, n == name) for n, array in arrays.items()}
+    buffers = {n: h.buffer for n, h in held.items()}
+
+    def finish() -> None:
+        connection.finish()
+        held[name].land()
+
+    return Call(who, "ours", lambda: kernel.launch(buffers), finish)
+
+
+# ---------------------------------------------------------------- the machine
+
+PEAK = """\
+typedef float vec __attribute__((ext_vector_type({lanes})));
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_main(__global float* Y) {{
+  const vec x = (vec)(Y[0]), y = (vec)(Y[1]);
+  {begin}
+  for (int i = 0; i < {rounds}; i++) {{ {step} }}
+  vec s = {end};
+  Y[get_group_id(0)] = s.s0;
+}}"""
+ACCUMULATORS, ROUNDS = 10, 200_000
+
+
+def limits(target: tl.Target, repeats: int = 5) -> dict[str, float]:
+    """The machine's own limits, as kernels of its OpenCL compiler reach them: bytes of a streaming copy (both ways), multiply-adds."""
+    connection = driver.connect(target.device)
+    cores, lanes = target.profile.compute_units or 1, max(target.profile.vector_bytes) // 4
+    x, y = aligned_array((2048, 4096)), aligned_array((2048, 4096))
+    copy = connection.build(copy_source(4096)).function("kernel_main", (x.shape[0] // 8,), 1, 0)
+    each = range(ACCUMULATORS)
+    source = PEAK.format(
+        lanes=lanes, rounds=ROUNDS, begin=" ".join(f"vec a{i} = (vec)({i}.0f);" for i in each),
+        step=" ".join(f"a{i} = a{i} * x + y;" for i in each), end=" + ".join(f"a{i}" for i in each),
+    )  # fmt: skip
+    peak = connection.build(source).function("kernel_main", (4 * cores,), 1, 0)
+    held = [driver.HostArray(connection, a, True) for a in (x, y)]
+    flops = 2.0 * 4 * cores * ROUNDS * ACCUMULATORS * lanes
+    return {
+        "copy_gb_per_s": round(2e-9 * x.nbytes / best(copy, connection, [h.buffer for h in held], repeats), 1),
+        "peak_gflops": round(1e-9 * flops / best(peak, connection, [held[0].buffer], repeats), 1),
+    }
+
+
+def best(function: Any, connection: Any, buffers: list[Any], repeats: int) -> float:
+    """The shortest of a kernel's times in seconds."""
+    found = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        function(buffers)
+        connection.finish()
+        found.append(time.perf_counter() - start)
+    return min(found[1:])
+
+
+# ---------------------------------------------------------------- times
+
+SAMPLE_S, MOST = 4e-3, 40  # of a turn, each way
+
+
+def turn(call: Call) -> tuple[float, float]:
+    """One turn of a contestant after a call that is not timed: seconds of a call by itself (the median of some), and of one of as
+    many that are begun without waiting for the one before."""
+    for _ in range(2):
+        start = time.perf_counter()
+        call.begin()
+        call.finish()
+        once = time.perf_counter() - start
+    count = max(1, min(MOST, round(SAMPLE_S / once)))
+    alone = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call.begin()
+        call.finish()
+        alone.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    for _ in range(count):
+        call.begin()
+    call.finish()
+    return statistics.median(alone), (time.perf_counter() - start) / count
+
+
+def compare(calls: list[Call], rounds: int, pause_s: float = 0.25) -> dict[str, tuple[float, float]]:
+    """The medians of all contestants' turns, who take turns round after round, with a pause at each change of sides."""
+    found: dict[str, list[tuple[float, float]]] = {call.name: [] for call in calls}
+    side = ""
+    for _ in range(rounds):
+        for call in calls:
+            if call.side != side:
+                time.sleep(pause_s)
+                side = call.side
+            found[call.name].append(turn(call))
+    return {name: (float(np.median([a for a, _ in t])), float(np.median([b for _, b in t]))) for name, t in found.items()}

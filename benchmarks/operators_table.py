@@ -1,0 +1,192 @@
+"""Tables of what `benchmarks/operators.py` measured: a line an operator, and by class the geometric means against the best peer."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import table
+from benchmarks.operators_cases import CLASSES
+
+Row = dict[str, Any]
+OURS = ("ours", "hand")
+WORST = 10
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """NaN of nothing.
+
+    >>> round(geometric_mean([1.0, 4.0]), 6)
+    2.0
+    """
+    logarithms = [math.log(v) for v in values]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
+
+
+def best_peer(row: Row, how: str) -> tuple[str, float]:
+    """Who else is fastest, and in how many microseconds. how: alone_us or row_us."""
+    found = {who: us for who, us in row[how].items() if who not in OURS}
+    name = min(found, key=lambda who: found[who])
+    return name, found[name]
+
+
+def ratio(row: Row, how: str) -> float:
+    """How many times faster than the best peer."""
+    return float(best_peer(row, how)[1] / row[how]["ours"])
+
+
+def of_limit(row: Row, us: float) -> float:
+    """The machine's own least time by that measured: all bytes at the speed of a copy or all operations at the peak, what is longer."""
+    return float(max(row["bytes"] * 1e-3 / row["copy_gb_per_s"], row["flops"] * 1e-3 / row["peak_gflops"]) / us)
+
+
+def complete(row: Row) -> bool:
+    return row["what"] == "times" and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
+
+
+def line(row: Row) -> str:
+    """One operator for someone who waits for the table."""
+    if row["what"] == "ranking":
+        found = ranked(row)
+        return f"{row['operator']} top 1 by best of {len(found)}: {found[0] / min(found):.2f}" if found else row["operator"]
+    said = [f"{who} WRONG: {why}" for who, why in row["wrong"].items()] + [f"{who} {why}" for who, why in row["failed"].items()]
+    cells = [f"{who} {us:.0f}" for who, us in row["row_us"].items()]
+    head = f"{row['operator']} {' '.join(map(str, row['extents']))}: {', '.join(cells)} us in a row"
+    if complete(row):
+        head += f"; {ratio(row, 'row_us'):.2f} of the best peer, {ratio(row, 'alone_us'):.2f} alone"
+    return "; ".join([head, f"schedule {row['schedule_ms']:.0f} ms, kernel {row['kernel_ms']:.0f} ms", *said])
+
+
+def ranked(row: Row) -> list[float]:
+    """Measured times of candidates in the model's order; those that failed are left out."""
+    return [us for _, us in sorted(row["ranked_us"].items(), key=lambda item: int(item[0]))]
+
+
+def kendall(row: Row) -> float:
+    """Kendall's tau between the estimates and the times of the candidates; ties of estimates count as neither."""
+    pairs = [(row["ranked"][int(n)][0], us) for n, us in row["ranked_us"].items()]
+    agree = disagree = 0
+    for i, (estimate, us) in enumerate(pairs):
+        for other, other_us in pairs[:i]:
+            sign = (estimate - other) * (us - other_us)
+            agree, disagree = agree + (sign > 0), disagree + (sign < 0)
+    return (agree - disagree) / max(1, agree + disagree)
+
+
+def operators(rows: Sequence[Row]) -> str:
+    """Every operator measured."""
+    header = ("operator", "extents", "us in a row", "alone", "best peer", "its us", "x peer", "x alone", "x hand", "of limit")
+    lines = []
+    for row in rows:
+        name, us = best_peer(row, "row_us")
+        ours = row["row_us"]["ours"]
+        hand = f"{row['row_us']['hand'] / ours:.2f}" if "hand" in row["row_us"] else ""
+        lines.append(
+            (row["operator"], " ".join(map(str, row["extents"])), f"{ours:.1f}", f"{row['alone_us']['ours']:.1f}", name, f"{us:.1f}",
+             f"{ratio(row, 'row_us'):.2f}", f"{ratio(row, 'alone_us'):.2f}", hand, f"{of_limit(row, ours):.2f}")
+        )  # fmt: skip
+    return table([header, *lines])
+
+
+def classes(rows: Sequence[Row]) -> str:
+    """Geometric means by class against the best peer of each operator, and in how many we are no slower."""
+    header = ("class", "operators", "x peer in a row", ">= 1", "x peer alone", ">= 1", "x hand", "of limit")
+    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
+    groups["all"] = list(rows)
+    lines = []
+    for name, members in groups.items():
+        if not members:
+            continue
+        cells = [name, str(len(members))]
+        for how in ("row_us", "alone_us"):
+            ratios = [ratio(r, how) for r in members]
+            cells += [f"{geometric_mean(ratios):.2f}", f"{sum(v >= 1 for v in ratios) / len(ratios):.0%}"]
+        hand = geometric_mean(r["row_us"]["hand"] / r["row_us"]["ours"] for r in members if "hand" in r["row_us"])
+        cells += ["" if math.isnan(hand) else f"{hand:.2f}",
+                  f"{geometric_mean(of_limit(r, r['row_us']['ours']) for r in members):.2f}"]  # fmt: skip
+        lines.append(tuple(cells))
+    return table([header, *lines])
+
+
+def compiling(rows: Sequence[Row]) -> str:
+    """How long schedules and kernels took."""
+    lines = []
+    for name, key in (("formula to schedule", "schedule_ms"), ("formula to a kernel that has run", "kernel_ms")):
+        worst = max(rows, key=lambda r: float(r[key]))
+        middle = statistics.median(r[key] for r in rows)
+        lines.append(f"{name}: median {middle:.0f} ms, worst {worst[key]:.0f} ms ({worst['operator']})")
+    return "\n".join(lines)
+
+
+def rankings(rows: Sequence[Row]) -> str:
+    """The model's first schedule against the best of its first sixteen, and the best of its first eight."""
+    header = ("class", "operators", "top 1 / best of 16", "best of 8 / of 16", "Kendall's tau")
+    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
+    groups["all"] = list(rows)
+    lines: list[tuple[str, ...]] = []
+    for name, members in groups.items():
+        if members:
+            times = [ranked(r) for r in members]
+            first = geometric_mean(t[0] / min(t) for t in times)
+            eight = geometric_mean(min(t[:8]) / min(t) for t in times)
+            tau = statistics.mean(map(kendall, members))
+            lines.append((name, str(len(members)), f"{first:.3f}", f"{eight:.3f}", f"{tau:.2f}"))
+    return table([header, *lines])
+
+
+def section(title: str, text: Callable[[], str], rows: Sequence[Row]) -> list[str]:
+    return [f"\n{title}\n", text()] if rows else []
+
+
+def show(rows: Sequence[Row]) -> str:
+    """All tables, then who was not measured and why."""
+    timed = [row for row in rows if complete(row)]
+    in_order = [row for row in rows if row["what"] == "ranking" and len(row.get("ranked_us", {})) > 1]
+    out = section("Every operator", lambda: operators(timed), timed)
+    worst = sorted(timed, key=lambda r: ratio(r, "row_us"))[:WORST]
+    out += section(f"The worst {len(worst)}", lambda: operators(worst), worst)
+    out += [f"{row['operator']}: {row['schedule']}\n  {parts(row)}" for row in worst]
+    out += section("By class, geometric means against the best peer of each operator", lambda: classes(timed), timed)
+    out += section("Time to compile", lambda: compiling(timed), timed)
+    out += section("Ranking", lambda: rankings(in_order), in_order)
+    for row in rows:
+        out += [f"WRONG: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("wrong", {}).items()]
+        out += [f"FAILED: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("failed", {}).items()]
+        out += [f"FAILED: {row['operator']} ({row['what']}): begun {row['begun']} times, never ended"] if "begun" in row else []
+    reasons = {who: why for row in timed for who, why in row["absent"].items()}
+    if timed:
+        copy, peak = (statistics.median(r[key] for r in timed) for key in ("copy_gb_per_s", "peak_gflops"))
+        out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
+        out.append("pruned shares: construction does not count what it drops yet")
+    return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons.items())] or ["nothing was measured"])
+
+
+def parts(row: Row) -> str:
+    """The model's breakdown beside the time measured."""
+    said = ", ".join(f"{what} {us:.0f}" for what, us in row["parts_us"].items() if us >= 0.5)
+    return f"{row['row_us']['ours']:.0f} us measured, {row['estimate_us']:.0f} estimated ({said}), no less than {row['bound_us']:.0f}"
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """A bar an operator, its ratio to the best peer, in the order of the set; says so where matplotlib is not installed."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("no picture: matplotlib is not installed")
+        return
+    timed = [row for row in rows if complete(row)]
+    figure, axes = pyplot.subplots(figsize=(18, 5))
+    names = list(dict.fromkeys(row["class"] for row in timed))
+    for number, name in enumerate(names):
+        at = [i for i, row in enumerate(timed) if row["class"] == name]
+        axes.bar(at, [ratio(timed[i], "row_us") for i in at], color=f"C{number}", label=name)
+    axes.axhline(1, color="black", linewidth=1)
+    axes.set_xticks(range(len(timed)), [row["operator"] for row in timed], rotation=90, fontsize=6)
+    axes.set_yscale("log", base=2)
+    axes.set_ylabel("times faster than the best peer")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)

@@ -1,0 +1,166 @@
+"""The benchmark of the 119 operators without its times: their sizes, computations, peers and what is called right."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from benchmarks import operators, operators_cases, operators_ours, operators_peers, operators_table
+from benchmarks.operators_cases import Operator
+from benchmarks.operators_hand import by_hand
+from benchmarks.operators_peers import by_numpy, expected_and_bound, random_arrays, wrong
+from tilelang.computation import as_computation
+from tilelang.reference import compare
+
+OPERATORS = operators_cases.read()
+
+
+def test_the_table_is_what_the_rule_makes() -> None:
+    assert operators_cases.TABLE.read_text(encoding="utf-8") == operators_cases.text(operators_cases.from_roller())
+
+
+def test_no_operator_is_left_out_and_each_ends_in_a_second() -> None:
+    assert len(OPERATORS) == 119 and len([o for o in OPERATORS if not o.duplicate_of]) == 108
+    assert all(operators_cases.seconds(o) < 1 and o.why for o in OPERATORS)
+    by_id = {o.id: o for o in OPERATORS}
+    assert all(by_id[o.duplicate_of].extents == o.extents for o in OPERATORS if o.duplicate_of)
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda o: o.id)
+def test_computation_numpy_and_pytorch_agree(operator: Operator) -> None:
+    """At a few rows, channels and pixels; the computation's own bound decides."""
+    small = operators_cases.tiny(operator)
+    computation, arrays = as_computation(small.computation()), random_arrays(small)
+    name = computation.outputs[0].name
+    assert {t.name: t.shape for t in (*computation.inputs, *computation.outputs)} == small.shapes
+    result = by_numpy(small, arrays, np.empty(small.shapes[name], np.float32))
+    given = {n: a for n, a in arrays.items() if n != name}
+    assert (report := compare(computation, given, {name: result})), report
+    torch = pytest.importorskip("torch")
+    eager, _ = operators_peers.torch_functions(torch, small)
+    out = eager(*(torch.from_numpy(a) for a in arrays.values()))
+    assert (report := compare(computation, given, {name: out.numpy()})), report
+    value, bound = expected_and_bound(small, arrays)
+    assert not wrong(result, value, bound) and not wrong(out.numpy(), value, bound)
+
+
+@pytest.mark.parametrize("kind", operators_cases.CLASSES)
+def test_a_dropped_term_is_wrong(kind: str) -> None:
+    small = operators_cases.tiny(next(o for o in OPERATORS if o.kind == kind))
+    arrays = random_arrays(small)
+    value, bound = expected_and_bound(small, arrays)
+    first = list(small.shapes)[0]
+    arrays[first].flat[0] += 3  # of the first element of the result
+    result = by_numpy(small, arrays, np.empty(value.shape, np.float32))
+    assert wrong(result, value, bound)
+    assert "nan" in wrong(np.full(value.shape, np.nan, np.float32), value, bound)
+
+
+def test_operations_and_bytes_are_counted() -> None:
+    one = Operator("C", "convolution", (2, 3, 8, 5, 3, 2, 1))
+    assert one.shapes == {"X": (2, 3, 8, 8), "W": (5, 3, 3, 3), "Z": (2, 5, 4, 4)}
+    assert one.flops == 2 * 2 * 5 * 16 * 27 and one.bytes == 4 * (2 * 3 * 64 + 5 * 27 + 2 * 5 * 16)
+    pool = dataclasses.replace(one, kind="average_pooling", extents=(2, 3, 8, 3, 3, 2, 1))
+    assert pool.flops == 2 * 3 * 16 * 9
+
+
+# ---------------------------------------------------------------- schedules and runs
+
+
+@pytest.mark.parametrize("kind", operators_cases.CLASSES)
+def test_hand_written_schedules_are_right(kind: str) -> None:
+    """For each form that there is, at a few pixels; at the benchmark's sizes they are accepted."""
+    of_kind = [o for o in OPERATORS if o.kind == kind and not o.duplicate_of]
+    written = [schedule for o in of_kind if (schedule := by_hand(o)) is not None]
+    assert written
+    for schedule in written[:3]:
+        tl.compile(schedule)
+    small = by_hand(operators_cases.tiny(of_kind[0]))
+    if small is not None:
+        assert (report := tl.compile(small).check()), report
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> tl.Target:
+    """No pauses, few candidates, no compiler but ours."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: function)
+    monkeypatch.setattr(operators, "BEST_OF", 3)
+    monkeypatch.setattr(operators_ours, "SAMPLE_S", 1e-5)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    return tl.target("opencl")
+
+
+def small_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One operator of each class, of tiny sizes, as the whole set."""
+    chosen = [operators_cases.tiny(next(o for o in OPERATORS if o.kind == kind)) for kind in operators_cases.CLASSES]
+    monkeypatch.setattr(operators_cases, "read", lambda: tuple(chosen))
+
+
+def test_a_run_goes_on_and_its_table_is_whole(
+    quick: tl.Target, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_set(monkeypatch)
+    results = ["--results", str(tmp_path / "rows.jsonl"), "--rounds", "1"]
+    for what in operators.WHAT:
+        assert operators.main([*results, "--what", what, "--only", "M0,C0", "--worker"]) == 0
+        assert operators.main([*results, "--what", what, "--worker"]) == 0
+    rows = operators.read(tmp_path / "rows.jsonl")
+    assert len(rows) == 2 * len(operators_cases.CLASSES) and not any("begun" in row or row["wrong"] for row in rows.values())
+    begun = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").count('"begun"')
+    assert begun == len(rows)  # nothing was measured twice
+    capsys.readouterr()
+    assert operators.main([*results, "--table"]) == 0
+    table = capsys.readouterr().out
+    assert all(f"\n{name}" in table for name in (*operators_cases.CLASSES.values(), "all", "TVM", "formula to schedule"))
+
+
+def test_what_never_ends_is_left_out_after_two_attempts(
+    quick: tl.Target, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_set(monkeypatch)
+
+    def crash(*_: object) -> None:
+        raise SystemExit(9)
+
+    monkeypatch.setattr(operators, "times", crash)
+    arguments = ["--results", str(tmp_path / "rows.jsonl"), "--only", "M0"]
+    for _ in range(operators.MOST_BEGUN):
+        with pytest.raises(SystemExit):
+            operators.main([*arguments, "--worker"])
+    assert operators.main([*arguments, "--worker"]) == 0
+    assert operators.main([*arguments, "--table"]) == 1
+    assert "FAILED: M0 (times): begun 2 times, never ended" in capsys.readouterr().out
+
+
+def test_wrong_results_are_not_compared(quick: tl.Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators_peers, "by_numpy", lambda operator, arrays, out: np.zeros_like(out))
+    row = operators.times(operators_cases.tiny(OPERATORS[0]), quick, 1)
+    assert "PyTorch" in row["wrong"] and "PyTorch" not in row["row_us"]
+
+
+def test_means_are_against_the_best_peer_of_each_operator() -> None:
+    first = {"what": "times", "class": "product", "row_us": {"ours": 2.0, "hand": 1.0, "NumPy": 8.0, "PyTorch": 4.0}}
+    second = {"what": "times", "class": "product", "row_us": {"ours": 4.0, "NumPy": 2.0, "PyTorch": 3.0}}
+    assert [operators_table.best_peer(row, "row_us") for row in (first, second)] == [("PyTorch", 4.0), ("NumPy", 2.0)]
+    assert operators_table.geometric_mean(operators_table.ratio(r, "row_us") for r in (first, second)) == pytest.approx(1.0)
+    limited = {"bytes": 2e6, "copy_gb_per_s": 10.0, "flops": 1e6, "peak_gflops": 100.0}
+    assert operators_table.of_limit(limited, 400.0) == pytest.approx(0.5)  # 200 us of bytes, 10 us of operations
+
+
+def test_ranking_is_in_the_order_of_the_model() -> None:
+    row = {"ranked_us": {"10": 1.0, "2": 4.0, "0": 2.0}, "ranked": [[n, ""] for n in range(11)]}
+    assert operators_table.ranked(row) == [2.0, 4.0, 1.0]
+    assert operators_table.kendall(row) == pytest.approx(-1 / 3)
+
+
+def test_a_turn_waits_once_for_calls_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators_ours, "MOST", 1)
+    done: list[str] = []
+    operators_ours.turn(operators_ours.Call("one", "here", lambda: done.append("begin"), lambda: done.append("finish")))
+    assert done == ["begin", "finish"] * 4
