@@ -7,33 +7,22 @@ instructions (by the extra `[compilers]`), and simulates a small one of each for
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/machine_code.py` from anywhere
 
 import tilelang as tl
+from benchmarks.gpu_cases import example
 from benchmarks.harness import table
 from tilelang.lowering.compilers.listing import Listing, listings
 
-ROOT = Path(__file__).resolve().parent.parent
 Case = tuple[str, str, str, Callable[[int], tl.Schedule], tuple[str, ...]]
 
 HEADING = ("schedule", "device", "registers", "spilled", "shared", "main loop", "conflicts")
 # Multiply-adds outside matrix units; constants are written by an HFMA2 of zeros, which is none.
 SCALAR = ("FFMA", "FMUL", "HMUL2", "DFMA", "v_fma", "v_mac", "v_mad_f", "v_mul_f", "v_pk_fma", "v_pk_mul_f", "v_dot2")
-
-
-def example(name: str) -> Any:
-    """An example's module."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / "examples" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def of(schedule: Callable[..., tl.Schedule], product: Callable[..., tl.Tensor], *type: tl.DType) -> Callable[[int], tl.Schedule]:
