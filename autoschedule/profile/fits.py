@@ -51,6 +51,8 @@ def plateaus(points: Points, falling: bool = True, tolerance: float = 0.05, step
             if xs[end - 1] < 2 * xs[first] or _slopes(heights[first:end], step):
                 continue
             height = statistics.median(heights[first:end])
+            if max(abs(heights[first] - height), abs(heights[end - 1] - height)) > 2 * tolerance:
+                continue  # a disturbed point may stand within a plateau, not at its ends
             strayed = sum(min(((h - height) / tolerance) ** 2, LOOSE) for h in heights[first:end])
             allowed = [(skipped + fit.cost, fit) for skipped, fit, before in begun if height - before >= step]
             cost, before = min(allowed, key=lambda pair: pair[0])
@@ -74,11 +76,13 @@ def _loose(first: int, end: int) -> float:
 
 
 def capacity(before: Plateau, after: Plateau, points: Points) -> float:
-    """Where one plateau gives way to the next: the largest x whose height is still nearer to the first one's, on a logarithmic axis."""
-    middle = math.sqrt(before.level * after.level)
-    falling = before.level > after.level
-    near = [x for x, y in points if before.first <= x <= after.first and (y >= middle if falling else y <= middle)]
-    return max(near, default=before.last)
+    """Where one plateau gives way to the next: the curve crosses the middle of their heights there, on logarithmic axes."""
+    middle = math.log(before.level * after.level) / 2
+    between = [(math.log(x), math.log(y)) for x, y in sorted(points) if before.last <= x <= after.first]
+    for (x0, y0), (x1, y1) in zip(between, between[1:], strict=False):
+        if min(y0, y1) <= middle <= max(y0, y1) and y0 != y1:
+            return math.exp(x0 + (x1 - x0) * (middle - y0) / (y1 - y0))
+    return before.last
 
 
 def upper_envelope(points: Points) -> tuple[tuple[float, float], ...]:

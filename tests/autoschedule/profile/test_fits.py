@@ -75,3 +75,38 @@ def test_envelopes_are_never_below_a_point() -> None:
 def test_a_line_through_disturbed_points() -> None:
     points = [(n, 50 + 0.3 * n + (400 if n == 64 else 0)) for n in (1, 4, 16, 64, 256, 1024)]
     assert line(points) == pytest.approx((0.3, 50), rel=1e-6)
+
+
+def test_a_plateau_does_not_begin_on_a_ramp() -> None:
+    """Measured on a processor: a second-level cache of 2 MB whose edge is soft, then what all cores share, then memory."""
+    heights = [
+        634,
+        365,
+        358,
+        362,
+        357,
+        362,
+        364,
+        357,
+        355,
+        260,
+        289,
+        182,
+        137,
+        102,
+        71,
+        60,
+        58.7,
+        57.9,
+        57,
+        56.2,
+        55,
+        54,
+        55,
+        56,
+        57,
+    ]
+    points = [(2 ** (15.5 + k / 3), float(y)) for k, y in enumerate([640, 634, 637, *heights])]
+    near, own, shared = plateaus(points, tolerance=0.06)
+    assert (own.level, shared.level) == pytest.approx((357, 56.5), rel=0.02)
+    assert shared.first > 15 * own.last / 8 and own.last < capacity(own, shared, points) < shared.first

@@ -1,0 +1,39 @@
+"""The probes, by aspect: each asks a device one thing and notes what it finds.
+
+A version that rises makes files that were measured before ask again. needs: the rates that must be known before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from tilelang.autoschedule.profile.aspects import arithmetic, bandwidth, latency, launches, moves
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+
+
+@dataclasses.dataclass(frozen=True)
+class Aspect:
+    """One question to a device."""
+
+    about: str
+    ask: Callable[[Bench, Findings], None]
+    version: int = 1
+    needs: tuple[str, ...] = ()
+
+
+ASPECTS = {
+    "clock": Aspect("the time of a cycle", arithmetic.clock),
+    "launch": Aspect("the cost of a launch, of a block, of a barrier", launches.launches),
+    "footprint": Aspect("bandwidth against footprint: reads, writes, copies", bandwidth.footprints, needs=("cycle_ns",)),
+    "width": Aspect("read bandwidth against the width of an access", bandwidth.widths),
+    "blocks": Aspect("read bandwidth against blocks in flight", bandwidth.blocks),
+    "latency": Aspect("latency against footprint, by pointer chase", latency.footprints, needs=("cycle_ns",)),
+    "ways": Aspect(
+        "lines that one set of a cache holds, and pages that can be found at once", latency.conflicts, needs=("cycle_ns",)
+    ),
+    "multiply-add": Aspect("multiply-add rate against register tile", arithmetic.multiply_adds, needs=("cycle_ns",)),
+    "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("cycle_ns",)),
+    "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("cycle_ns",)),
+}

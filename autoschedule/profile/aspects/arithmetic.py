@@ -1,0 +1,148 @@
+"""Operations in a time: what a cycle is, multiply-adds for each register tile, and what functions cost.
+
+Cycles are those of one core, for a vector of all its lanes, or for a warp where threads run together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tilelang.functions as f
+from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, in_blocks, lanes_of
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.sampling import Run
+from tilelang.computation import Tensor, axes, define, input
+from tilelang.dtype import float16, float32, int32
+from tilelang.expr import Expr
+from tilelang.machine import register, thread
+from tilelang.schedule import move, schedule
+
+CHAIN = 128
+CLOCK = f"""
+KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL WIDE *out) {{
+  int x = rounds[0], y = rounds[0] | 1;
+  WIDE a = WIDE_OF(0.999f), w[4] = {{a, a + a, a * a, WIDE_OF((float)y)}};
+  for (int r = 0; r < rounds[0]; ++r) {{
+#pragma unroll
+    for (int k = 0; k < {CHAIN // 2}; ++k) {{
+      x = (x + y) ^ k;
+      w[k % 4] = w[k % 4] * a + a;
+    }}
+  }}
+  out[0] = w[0] + w[1] + w[2] + w[3] + WIDE_OF((float)x);
+}}"""
+ACCUMULATORS = 12
+UNROLLED = 16
+PEAK = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
+  WIDE a = WIDE_OF(0.999f), x[%(chains)d];
+#pragma unroll
+  for (int k = 0; k < %(chains)d; ++k) x[k] = WIDE_OF((float)(k + THREAD));
+  for (int r = 0; r < rounds[0]; ++r) {
+#pragma unroll
+    for (int u = 0; u < %(unrolled)d; ++u) {
+#pragma unroll
+      for (int k = 0; k < %(chains)d; ++k) x[k] = x[k] * a + a;
+    }
+  }
+  WIDE all = x[0];
+  for (int k = 1; k < %(chains)d; ++k) all += x[k];
+  out[BLOCK * %(threads)d + THREAD] = all;
+}"""
+STEPS = 256  # of a product's reduction, whose operands stay in the nearest cache
+
+
+def clock(bench: Bench, found: Findings) -> None:
+    """The time of one of a chain of additions of integers, each of which waits for the one before: a cycle, where a core runs alone.
+    Vectors are multiplied beside it, for they may slow the clock down."""
+    run = bench.of_text(CLOCK, 1, 1, [4 * bench.text_lanes])
+    seconds = found.time("chain", CHAIN, run, CHAIN).seconds
+    if bench.lockstep:
+        found.rate("dependent_add_ns", seconds * 1e9, "a chain of integer additions in one thread")
+        return
+    found.rate("cycle_ns", seconds * 1e9, "a chain of integer additions, one a cycle")
+
+
+def multiply_adds(bench: Bench, found: Findings) -> None:
+    """Chains in registers for the peak; then products whose operands stay near, for each rows x vectors of a thread's tile."""
+    threads, lanes = bench.threads, bench.text_lanes
+    blocks = bench.cores * (8 if bench.lockstep else 1)
+    made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
+    run = bench.of_text(PEAK % made, blocks, threads, [blocks * threads * lanes * 4])
+    sample = found.time("peak", ACCUMULATORS, run, 2.0 * UNROLLED * ACCUMULATORS * threads * lanes * blocks)
+    highest = 1e-9 / sample.best
+    run = bench.of_text(PEAK % (made | {"threads": 1, "chains": 1}), 1, 1, [lanes * 4])
+    seconds = found.time("chain of multiply-adds", 1, run, UNROLLED).seconds
+    found.rate("latency_cycles", seconds * 1e9 / found.known["cycle_ns"], "a multiply-add that waits for the one before")
+    for vectors in (1, 2, 3, 4):
+        points = []
+        for rows in (1, 2, 4, 6, 8, 10, 12, 14):
+            if rows * vectors * (QUAD if bench.lockstep else 1) > 64 or (not bench.lockstep and rows * vectors > 28):
+                continue
+            run, operations = product(bench, rows, vectors)
+            best = found.time(f"tile of {vectors} vectors", rows, run, operations)
+            points.append((float(rows), 1e-9 / best.seconds))
+            highest = max(highest, 1e-9 / best.best)
+        how = f"products by tiles of so many rows x {vectors} vectors, operands in the nearest cache"
+        found.curve(f"multiply_add_of_{vectors}_vectors", "rows", "gflop_per_s", points, how)
+    found.rate("peak_gflop_per_s", highest, "float32, the most of any repeat of any multiply-add probe")
+
+
+def _rounds(rows: int, columns: int) -> int:
+    """Rounds of a product of STEPS steps that take some milliseconds on a core."""
+    return max(1, int(2e-3 * 100e9 / (2 * STEPS * rows * columns)))
+
+
+def product(bench: Bench, rows: int, vectors: int) -> tuple[Run, float]:
+    """A product by one register tile, over and over, and its operations."""
+    width = lanes_of(bench, vectors)
+    rounds = _rounds(rows, width)
+    b, r, m, n, k = axes(b=bench.cores, r=rounds, m=rows, n=width, k=STEPS)
+    A, B = input("A", float32, b, k, m), input("B", float32, b, k, n)
+    start = in_blocks(schedule(define("C", f.sum(A[b, k, m] * B[b, k, n], over=k), b, r, m, n)), b=1).split(r=1)
+    lanes = QUAD if bench.lockstep else bench.lanes
+    if bench.lockstep:
+        start = start.tile(n=QUAD * vectors).to(thread)
+    plan = start.accumulate(register).split(k=4).split(k=1, unroll=True).load("B", register, steps=move().vectorize(n=lanes))
+    return bench.of_schedule(plan.split(m=1, unroll=True).vectorize(n=lanes)), 2.0 * bench.cores * rounds * rows * width * STEPS
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], bool]] = {  # what is done to an element, and whether it is an integer
+    "exp": (f.exp, False),
+    "log": (f.log, False),
+    "tanh": (f.tanh, False),
+    "erf": (f.erf, False),
+    "sqrt": (f.sqrt, False),
+    "divide": (lambda x: 1.0 / x, False),
+    "from_float16": (lambda x: f.cast(f.cast(x, float16), float32), False),
+    "from_int32": (lambda x: f.cast(x, float32), True),
+    "integer_multiply": (lambda x: x * x, True),
+    "integer_divide": (lambda x: 12345678 // x, True),
+}
+
+
+def functions(bench: Bench, found: Findings) -> None:
+    """Sums of a function of elements in the nearest cache, less the same sums without it."""
+    plain = {
+        False: _summed(bench, found, "sum", lambda x: x, False),
+        True: _summed(bench, found, "integer_sum", lambda x: x, True),
+    }
+    for name, (made, integer) in FUNCTIONS.items():
+        cycles = _summed(bench, found, name, made, integer) - plain[integer]
+        found.rate(f"{name}_cycles", max(cycles, 0.0), "a vector of all lanes, beside the sum that it is in")
+
+
+def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], integer: bool) -> float:
+    """Cycles of a core for a vector, or a warp, of a sum of some function of each element."""
+    import numpy as np
+
+    width = lanes_of(bench, 1 if bench.lockstep else 4)
+    b, r, i, j = axes(b=bench.cores, r=100, i=32, j=width)
+    X: Tensor = input("X", int32 if integer else float32, b, i, j)
+    start = in_blocks(schedule(define("S", f.sum(made(X[b, i, j]), over=i), b, r, j)), b=1).split(r=1).accumulate(register)
+    plan = across(bench, start.split(i=1), "j", 1 if bench.lockstep else 4)
+    ones = np.ones((bench.cores, 32, width), np.int32 if integer else np.float32)
+    lanes = bench.profile.warp_size if bench.lockstep else bench.lanes
+    sample = found.time(name, 1, bench.of_schedule(plan, {"X": ones}), 100 * 32 * width / lanes)
+    return sample.seconds * 1e9 / found.known["cycle_ns"]

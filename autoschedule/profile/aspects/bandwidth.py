@@ -1,0 +1,124 @@
+"""Bytes in a time: against the footprint that is walked over, the width of an access, and the blocks that do it at once.
+
+Every block has a footprint of its own, so that no two ask for the same line. Reads are sums over a tensor by a schedule; writes and
+copies again and again to the same place, which no schedule says, are texts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from tilelang.autoschedule.profile.aspects.shapes import across, in_blocks, lanes_of
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.fits import capacity, plateaus
+from tilelang.autoschedule.profile.sampling import Run
+from tilelang.computation import axes, define, input
+from tilelang.dtype import float32
+from tilelang.functions import sum
+from tilelang.machine import register
+from tilelang.schedule import schedule
+
+LARGEST_BYTES = 512 << 20  # of all blocks together
+STREAM_BYTES = 8 << 20  # a block's walk where only the width or the blocks change
+NOMINAL_BYTES_PER_S = 60e9  # of a core: how many rounds a kernel is given before it was timed
+
+WRITES = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL QUAD *out, GLOBAL const QUAD *in) {
+  GLOBAL QUAD *mine = out + (long)BLOCK * %(quads)d;
+  GLOBAL const QUAD *from = in + (long)BLOCK * %(quads)d;
+  for (int r = 0; r < rounds[0]; ++r)
+    for (int i = THREAD; i < %(quads)d; i += %(threads)d) %(do)s;
+}"""
+DOING = {"write": "mine[i] = QUAD_OF((float)r)", "copy": "mine[i] = from[i]"}
+
+
+def sizes(bench: Bench, per_octave: int) -> Sequence[int]:
+    """Footprints of a block: from what all its lanes read in some rounds to a share of the device's memory."""
+    least = 32 * lanes_of(bench, 8) * 4 if not bench.lockstep else 4 * lanes_of(bench, 1) * 4
+    known = bench.device.global_bytes or LARGEST_BYTES
+    most = min(known // 16, LARGEST_BYTES) / bench.cores
+    steps = math.floor(math.log2(most / least) * per_octave)
+    return [int(least * 2 ** (k / per_octave)) for k in range(steps + 1)]
+
+
+def reading(bench: Bench, footprint: int, blocks: int, vectors: int = 8, lanes: int | None = None) -> tuple[Run, float]:
+    """A kernel of blocks that each read a footprint over and over, and the bytes that it reads."""
+    width = lanes or lanes_of(bench, 1 if bench.lockstep else vectors)
+    rows = max(1, footprint // 4 // width)
+    rounds = max(1, int(2e-3 * NOMINAL_BYTES_PER_S / footprint))
+    b, r, i, j = axes(b=blocks, r=rounds, i=rows, j=width)
+    X = input("X", float32, b, i, j)
+    start = in_blocks(schedule(define("S", sum(X[b, i, j], over=i), b, r, j)), b=1).split(r=1).accumulate(register).split(i=1)
+    plan = across(bench, start, "j", 1 if bench.lockstep else vectors) if lanes is None else start.vectorize(j=lanes)
+    return bench.of_schedule(plan), 4.0 * blocks * rounds * rows * width
+
+
+def footprints(bench: Bench, found: Findings) -> None:
+    """Reads, writes and copies by all cores at once, over more and more bytes: every cache is a plateau."""
+    points = []
+    for size in sizes(bench, 4):
+        run, read = reading(bench, size, bench.cores)
+        points.append((float(size), read / found.time("read", size, run).seconds * 1e-9))
+    found.curve("read_bandwidth", "footprint_bytes", "gb_per_s", points, "sums, all cores, each with a footprint of its own")
+    for what, doing in DOING.items():
+        moved = []
+        for size in sizes(bench, 1)[1:]:
+            quads = size // 16 // bench.threads * bench.threads
+            text = WRITES % {"threads": bench.threads, "quads": quads, "do": doing}
+            run = bench.of_text(text, bench.cores, bench.threads, [quads * 16 * bench.cores] * 2)
+            seconds = found.time(what, size, run, quads * 16.0 * bench.cores * (2 if what == "copy" else 1)).seconds
+            moved.append((float(size), 1e-9 / seconds))
+        found.curve(f"{what}_bandwidth", "footprint_bytes", "gb_per_s", moved, "16 bytes at once, all cores, bytes of both sides")
+    levels(bench, found, points)
+
+
+def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]]) -> None:
+    """Names the plateaus of reads: the caches that a block has, then what all share, near first."""
+    steps = plateaus(points, tolerance=0.06)
+    caches = [m for m in bench.profile.memories if m.cache and m.owner == "block"]
+    caches.sort(key=lambda m: m.capacity_bytes or 0)
+    own = steps[: len(caches)]
+    for cache, step, after in zip(caches, own, steps[1:], strict=False):
+        found.fact(cache.name, "capacity_bytes", rounded(capacity(step, after, points)), "where reads fall to the next plateau")
+    cycles = found.known["cycle_ns"] / bench.cores
+    for cache, step in zip(caches, own, strict=False):
+        found.rate(f"{cache.name}_bytes_per_cycle", step.level * cycles, "reads of one core that hit there, all cores at once")
+    shared = steps[len(caches) :]
+    if shared:
+        found.rate("global_gb_per_s", shared[0].level, "reads of all cores beyond the caches that a block has to itself")
+        found.rate("distant_gb_per_s", shared[-1].level, "the same over the largest footprints")
+    if len(shared) > 1:
+        near = capacity(shared[0], shared[1], points) * bench.cores
+        found.rate("near_global_bytes", near, "how much of global memory is read at global_gb_per_s; beyond it, less")
+
+
+def rounded(size: float) -> int:
+    """A capacity as caches have it: the nearest multiple of a quarter of a power of two."""
+    unit = 1 << (math.floor(math.log2(size)) - 2)
+    return round(size / unit) * unit
+
+
+def widths(bench: Bench, found: Findings) -> None:
+    """Reads of the same bytes by accesses of 4 bytes, 8, and so on."""
+    points = []
+    for lanes in itertools.takewhile(lambda n: n <= bench.lanes, (1, 2, 4, 8, 16)):
+        if bench.lockstep:
+            run, read = reading(bench, STREAM_BYTES // 8, bench.cores)
+        else:
+            run, read = reading(bench, STREAM_BYTES, bench.cores, lanes=lanes)
+        points.append((4.0 * lanes, read / found.time("width", 4 * lanes, run).seconds * 1e-9))
+    found.curve("read_bandwidth_of_width", "access_bytes", "gb_per_s", points, "sums over 8 MB a core")
+
+
+def blocks(bench: Bench, found: Findings) -> None:
+    """Reads by one block, two, and so on, each of as many bytes."""
+    most = bench.cores * (16 if bench.lockstep else 4)
+    counts = sorted({1, *(n for n in (2**k for k in range(1, 14)) if n <= most), bench.cores})
+    points = []
+    for count in counts:
+        run, read = reading(bench, STREAM_BYTES if not bench.lockstep else STREAM_BYTES // 8, count)
+        points.append((float(count), read / found.time("blocks", count, run).seconds * 1e-9))
+    found.curve("read_bandwidth_of_blocks", "blocks", "gb_per_s", points, "sums, each block over a footprint of its own")

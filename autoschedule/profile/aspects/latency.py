@@ -1,0 +1,104 @@
+"""How long one access takes that the next one waits for: a walk through memory in an order that nobody can guess.
+
+One thread follows indices, each of which says where the next one stands. Lines in random order tell the latency of each cache; lines
+that lie a page apart tell how many of them one set of a cache holds, and how many pages can be found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.fits import capacity, plateaus
+from tilelang.autoschedule.profile.sampling import Run
+
+STEPS = 1024
+CHASE = """
+KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL const int *next, GLOBAL int *out) {
+  int at = out[0];
+  for (int r = 0; r < rounds[0]; ++r)
+    for (int k = 0; k < %d; ++k) at = next[at];
+  out[0] = at;
+}"""
+LARGEST_BYTES = 128 << 20
+PAGE_BYTES = 4096
+
+
+def walk(places: Any, elements: int) -> Any:
+    """Indices that lead from element 0 through all places, in random order, and back."""
+    import numpy as np
+
+    order = np.random.default_rng(0).permutation(np.asarray(places)[1:])
+    next = np.zeros(elements, np.int32)
+    path = np.concatenate([[0], order])
+    next[path] = np.roll(path, -1)
+    return next
+
+
+def chase(bench: Bench, places: Any) -> Run:
+    """A walk through some places, the first of them 0, as a run of STEPS accesses a round, that goes on where the last one stopped;
+    all places were visited once."""
+    import numpy as np
+
+    run = bench.of_text(CHASE % STEPS, 1, 1, [walk(places, int(max(places)) + 1), np.zeros(1, np.int32)])
+    run(-(-len(places) // STEPS))
+    return run
+
+
+def line_elements(bench: Bench) -> int:
+    """Indices of 4 bytes in what one access brings near."""
+    return (bench.profile.memory("global").line_bytes or 64) // 4
+
+
+def footprints(bench: Bench, found: Findings) -> None:
+    """Lines in random order over more and more bytes: every cache is a plateau, and pages that are not found at once are a ramp."""
+    import numpy as np
+
+    step, points = line_elements(bench), []
+    least = 64 * step * 4
+    most = min(LARGEST_BYTES, (bench.device.global_bytes or LARGEST_BYTES) // 8)
+    for k in range(2 * (most // least).bit_length() - 1):
+        size = int(least * 2 ** (k / 2))
+        run = chase(bench, np.arange(0, size // 4, step))
+        points.append((float(size), found.time("chase", size, run, STEPS).seconds * 1e9))
+    found.curve("latency", "footprint_bytes", "ns", points, "a walk through lines in random order, by one thread")
+    steps = plateaus(points, falling=False, tolerance=0.08)
+    cycle = found.known["cycle_ns"]
+    caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
+    for cache, level in zip(caches, steps, strict=False):
+        found.rate(f"{cache.name}_latency_cycles", level.level / cycle, "the walk's plateau")
+    found.rate("global_latency_ns", points[-1][1], f"the walk over {points[-1][0] / 2**20:.0f} MB")
+
+
+def conflicts(bench: Bench, found: Findings) -> None:
+    """Lines a page apart, which share the sets of a small cache; then one line of every page, in sets of their own."""
+    import numpy as np
+
+    page, step = PAGE_BYTES // 4, line_elements(bench)
+    counts = [*range(2, 33), 40, 48]
+    points = [(float(n), found.time("ways", n, chase(bench, np.arange(n) * page), STEPS).seconds * 1e9) for n in counts]
+    found.curve("latency_of_aligned_lines", "lines", "ns", points, "a walk through lines a page apart")
+    steps = plateaus(points, falling=False, tolerance=0.08)
+    caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
+    if caches and len(steps) > 1 and (caches[0].capacity_bytes or 0) >= steps[0].last * PAGE_BYTES:
+        found.fact(caches[0].name, "ways", int(steps[0].last), "the most lines a page apart whose walk stays as fast")
+    pages = [int(16 * 2 ** (k / 3)) for k in range(31)]
+    places = [np.arange(n) * page + np.arange(n) % (page // step) * step for n in pages]
+    walks = [(float(n), found.time("pages", n, chase(bench, p), STEPS).best * 1e9) for n, p in zip(pages, places, strict=True)]
+    found.curve("latency_of_pages", "pages", "ns", walks, f"a walk through one line of each page of {PAGE_BYTES} bytes")
+    found_at_once(bench, found, walks)
+
+
+def found_at_once(bench: Bench, found: Findings, walks: Sequence[tuple[float, float]]) -> None:
+    """The most pages that are found without a search: the last step of the walk that is no cache's, which holds a line of each page."""
+    steps = plateaus(walks, falling=False, tolerance=0.15)
+    line = bench.profile.memory("global").line_bytes or 64
+    lines = [(m.capacity_bytes or 0) / line for m in bench.profile.memories if m.cache]
+    for before, after in reversed(list(zip(steps, steps[1:], strict=False))):
+        pages = capacity(before, after, walks)
+        if not any(pages / 1.5 <= count <= pages * 1.5 for count in lines):
+            found.rate("found_pages", pages, f"pages of {PAGE_BYTES} bytes whose walk takes no search of their tables")
+            found.rate("page_search_ns", after.level - before.level, "what a line of one page more takes longer")
+            return

@@ -1,0 +1,40 @@
+"""What begins: a launch, a block of it, and what waits: a barrier."""
+
+from __future__ import annotations
+
+from tilelang.autoschedule.profile.aspects.shapes import across, in_blocks, lanes_of
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.fits import line
+from tilelang.computation import axes, define, input
+from tilelang.dtype import float32
+from tilelang.schedule import schedule
+
+BARRIERS = 64
+BARRIER = """
+KERNEL(probe, %d)(GLOBAL const int *rounds, GLOBAL int *out) {
+  for (int r = 0; r < rounds[0] * %d; ++r) BARRIER;
+  out[THREAD] = rounds[0];
+}"""
+
+
+def launches(bench: Bench, found: Findings) -> None:
+    """Kernels of more and more blocks that do next to nothing: their time is a launch and so much for each block of a core."""
+    lanes, points, runs = lanes_of(bench, 1), [], []
+    for blocks in (1, *(bench.cores * 4**k for k in range(7))):
+        b, i = axes(b=blocks, i=lanes)
+        X = input("X", float32, b, i)
+        run = bench.of_schedule(across(bench, in_blocks(schedule(define("Y", 2 * X[b, i], b, i)), b=1), "i"))
+        runs.append(run)
+        points.append((float(blocks), found.time("launch", blocks, run).seconds))
+    found.curve("launch", "blocks", "us", [(x, y * 1e6) for x, y in points], "time of kernels of one vector a lane")
+    many = [(blocks / bench.cores, seconds) for blocks, seconds in points[3:]]
+    slope, _ = line(many)
+    found.rate("next_launch_us", points[0][1] * 1e6, "a kernel of one block behind another one, on the device")
+    waited = found.time("launch and wait", bench.cores, bench.waited(runs[1])).seconds
+    found.rate("launch_us", waited * 1e6, "a kernel of a block for each core, until the caller knows that it is done")
+    found.rate("block_us", slope * 1e6, "slope of the time over the blocks of a core")
+    threads = min(256, bench.profile.max_block_threads)
+    run = bench.of_text(BARRIER % (threads, BARRIERS), bench.cores, threads, [4 * threads])
+    sample = found.time("barrier", threads, run, BARRIERS)
+    found.rate("barrier_ns", sample.seconds * 1e9, f"a barrier of {threads} threads, nothing between them")

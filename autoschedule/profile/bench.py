@@ -1,0 +1,141 @@
+"""Runs probes on a device: schedules of the language, compiled as any other, and texts where the language has no words.
+
+Times are the driver's own, of the kernels on the device: what is enqueued on a waiting device, one launch after another.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang.autoschedule.profile.sampling import Run
+from tilelang.lowering.drivers import interface as drivers
+from tilelang.lowering.drivers.interface import Device
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets import cuda, hip, opencl
+from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+
+if TYPE_CHECKING:
+    import numpy as np
+
+DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
+
+# What the texts of probes are written in: `KERNEL(name, threads)`, `GLOBAL`, `BLOCK`, `THREAD`, `BARRIER`, `QUAD`, four floats.
+PRELUDES = {
+    "opencl": """
+#define KERNEL(name, threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void name
+#define GLOBAL __global
+#define RESTRICT restrict
+#define BLOCK ((int)get_group_id(0))
+#define THREAD ((int)get_local_id(0))
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+typedef float4 QUAD;
+#define QUAD_OF(value) ((float4)(value))
+typedef float16 WIDE;
+#define WIDE_OF(value) ((float16)(value))
+""",
+    "cuda": """
+#define KERNEL(name, threads) extern "C" __global__ void __launch_bounds__(threads) name
+#define GLOBAL
+#define RESTRICT __restrict__
+#define BLOCK ((int)blockIdx.x)
+#define THREAD ((int)threadIdx.x)
+#define BARRIER __syncthreads()
+typedef float4 QUAD;
+#define QUAD_OF(value) make_float4(value, value, value, value)
+typedef float WIDE;
+#define WIDE_OF(value) (value)
+""",
+}
+PRELUDES["hip"] = "#include <hip/hip_runtime.h>\n" + PRELUDES["cuda"]
+
+
+class Bench:
+    """A device with what its profile says, ready to run probes."""
+
+    def __init__(self, device: Device, profile: Profile) -> None:
+        self.device, self.profile, self.driver = device, profile, drivers.load(device.driver)
+        self.connection = self.driver.connect(device)
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether threads run together as hardware; where not, a block is a task of a core with vectors."""
+        return self.profile.has_level("warp") and self.profile.level("warp").lockstep
+
+    @property
+    def cores(self) -> int:
+        return self.profile.compute_units or 1
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of 32 bits of the widest vector."""
+        return min(max(self.profile.vector_bytes) // 4, self.profile.max_vector_lanes)
+
+    @property
+    def text_lanes(self) -> int:
+        """Lanes of a text's `WIDE`."""
+        return 16 if self.device.driver == "opencl" else 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block that keep a unit busy: one where threads do not run together."""
+        return min(256, self.profile.max_block_threads) if self.lockstep else 1
+
+    def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
+        """A schedule's kernels as a run, on ones or on the arrays given; a round is one launch of each."""
+        import numpy as np
+
+        dialect = DIALECTS[self.device.driver]
+        computation = schedule.computation
+        program = lower(computation, schedule.steps, self.profile)
+        module, names = self.connection.build(emit(program, dialect)), kernel_names(program, dialect)
+        buffers = {b.name: self.connection.allocate(b.bytes) for b in program.buffers if b.role != "input"}
+        for tensor in computation.inputs:
+            array = (data or {}).get(tensor.name)
+            buffers[tensor.name] = self.connection.upload(np.ones(tensor.shape, np.float32) if array is None else array)
+        launches = [
+            (module.function(names[k.name], k.grid, k.threads, k.shared_bytes), [buffers[b.name] for b in k.arguments])
+            for k in program.kernels
+        ]
+        return self._run(launches)
+
+    def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[np.ndarray[Any, Any] | int]) -> Run:
+        """A kernel `probe` of a text as a run. Its first argument has the number of rounds; then one for each array, or number of
+        bytes."""
+        import numpy as np
+
+        module = self.connection.build(PRELUDES[self.device.driver] + body)
+        function = module.function("probe", (blocks, 1, 1), threads, 0)
+        buffers = [self.connection.allocate(a) if isinstance(a, int) else self.connection.upload(a) for a in arrays]
+
+        def run(rounds: int) -> float:
+            count = self.connection.upload(np.array([rounds], np.int32))
+            return self._seconds([function.timed([count, *buffers])])
+
+        run(1)
+        return run
+
+    def waited(self, run: Run) -> Run:
+        """The same by the host's clock, one round after another, each waited for."""
+
+        def timed(rounds: int) -> float:
+            start = time.perf_counter()
+            for _ in range(rounds):
+                run(1)
+            return time.perf_counter() - start
+
+        return timed
+
+    def _run(self, launches: Sequence[tuple[Any, Sequence[Any]]]) -> Run:
+        def run(rounds: int) -> float:
+            return self._seconds([f.timed(given) for _ in range(rounds) for f, given in launches])
+
+        run(1)
+        return run
+
+    def _seconds(self, events: Sequence[Any]) -> float:
+        return math.fsum(self.driver.seconds(e) for e in events if e is not None)

@@ -1,0 +1,70 @@
+"""What a probe notes: every raw time, and what follows from them, each with how it was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from tilelang.autoschedule.profile.sampling import REPEATS, Run, Sample, sampled
+from tilelang.machine import Curve
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A raw measurement: the seconds of one round of a probe at x, and how far its repeats lie apart."""
+
+    series: str
+    x: float
+    seconds: float
+    spread: float
+    best: float
+    repeats: int
+    rounds: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """A field of a memory, as `ways` of `l1`."""
+
+    memory: str
+    field: str
+    value: int
+    source: str
+
+
+class Findings:
+    """What one aspect finds. known: the rates that are known already; repeats: of each sample; tick: called after each sample."""
+
+    def __init__(
+        self, known: Mapping[str, float], repeats: int = REPEATS, tick: Callable[[str], object] = lambda series: None
+    ) -> None:
+        self.known, self.repeats, self._tick = dict(known), repeats, tick
+        self.rows: list[Row] = []
+        self.rates: dict[str, tuple[float, str]] = {}
+        self.curves: list[tuple[Curve, str]] = []
+        self.facts: list[Fact] = []
+        self.warnings: list[str] = []
+
+    def time(self, series: str, x: float, run: Run, per: float = 1.0, rounds: int = 1) -> Sample:
+        """Times a run and notes it; per: what is done in one round, so that the sample is of one of it."""
+        found = sampled(run, rounds, self.repeats)
+        sample = dataclasses.replace(found, seconds=found.seconds / per, best=found.best / per)
+        self.rows.append(Row(series, x, sample.seconds, sample.spread, sample.best, sample.repeats, sample.rounds))
+        if not sample.steady:
+            self.warnings.append(f"{series} at {x:g}: the middle half of the times lies {sample.spread:.0%} apart")
+        self._tick(series)
+        return sample
+
+    def rate(self, name: str, value: float, how: str) -> None:
+        """Notes a number, its unit in the name; later aspects know it."""
+        self.rates[name] = (float(f"{value:.4g}"), f"measured: {how}")
+        self.known[name] = value
+
+    def curve(self, name: str, x: str, y: str, points: Sequence[tuple[float, float]], how: str) -> None:
+        """Notes a relation."""
+        rounded = tuple((float(f"{a:.8g}"), float(f"{b:.4g}")) for a, b in sorted(points))
+        self.curves.append((Curve(name, x, y, rounded), f"measured: {how}"))
+
+    def fact(self, memory: str, field: str, value: int, how: str) -> None:
+        """Notes a field of a memory."""
+        self.facts.append(Fact(memory, field, value, f"measured: {how}"))
