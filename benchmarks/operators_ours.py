@@ -16,7 +16,7 @@ from benchmarks.harness import aligned_array
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.construct import Candidate, construct
-from tilelang.autoschedule.cost import cores_of
+from tilelang.autoschedule.cost_cores import cores_of
 from tilelang.computation import as_computation
 from tilelang.lowering.drivers import opencl as driver
 
