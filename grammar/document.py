@@ -114,6 +114,11 @@ class Document:
         """
         return Schedule(*self.steps(name, profile=profile, **sizes))
 
+    def has_schedule(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> bool:
+        """Whether a schedule of that name holds, or any where none is named. Raises as `schedule` does."""
+        self._check_whole()
+        return self._schedule(name, sizes, profile) is not None
+
     def steps(
         self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType
     ) -> tuple[Computation, tuple[Step, ...]]:

@@ -19,6 +19,7 @@ ROWS = [
     "spec check explain",
     "grammar lowering autoschedule",
     "call targets",
+    "planning",
     "runtime",
     "testing demo cli",
     "__main__",

@@ -1,7 +1,7 @@
 """From a computation to a kernel that runs: `compile`, `Kernel`, `@kernel`, `simulate`, targets and devices.
 
-The only module that sees schedules, lowering and drivers together. A Kernel owns nothing but its program and its binary: arguments are
-checked before the launch, nothing is remembered about them afterwards.
+The only module that sees schedules, lowering and drivers together; which schedule it is, planning.py says. A Kernel owns nothing but
+its program and its binary: arguments are checked before the launch, nothing is remembered about them afterwards.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from tilelang import arguments
 from tilelang.arguments import array_type, as_array, bind
 from tilelang.call import Placing, given_outputs
-from tilelang.check import main_task
-from tilelang.computation import Computation, Tensor, as_computation, computation, input
+from tilelang.computation import Computation, Tensor, computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
-from tilelang.lowering.build.program import chains, default_steps
+from tilelang.lowering.build.program import chains
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.disassembly import disassemble
 from tilelang.lowering.descriptors import tensor_maps
@@ -34,10 +33,12 @@ from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.machine import Profile, load_profile
 from tilelang.options import Options
+from tilelang.planning import asked, planned
 from tilelang.schedule import Builder, Schedule
 from tilelang.targets import DIALECTS, Target, devices, target
 
 if TYPE_CHECKING:
+    from tilelang.autoschedule.cost import Estimate
     from tilelang.lowering.compilers.compiled import Compiled
     from tilelang.lowering.drivers.interface import Connection, Driver, Function
     from tilelang.lowering.simulate import Report
@@ -56,8 +57,8 @@ def compile(
     """A kernel for a computation or a schedule.
 
     target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation: a Schedule, or a
-    Move's steps; without one a plain default is taken. trials: reserved for measuring candidates. Raises Refusal for a schedule that
-    cannot be, DeviceError where there is no device or it cannot do what is asked.
+    Move's steps; without one it is constructed for the device. trials: reserved for measuring candidates. Raises Refusal for a
+    schedule that cannot be, DeviceError where there is no device or it cannot do what is asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -75,28 +76,8 @@ def compile(
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
-    plan = _plan(what, schedule, chosen.profile)
-    here = dataclasses.replace(chosen.profile, dialects=(chosen.dialect,))  # so that every instruction taken has a text in it
-    return Kernel(plan, chosen, lower(plan.computation, plan.steps, here, options), options)
-
-
-def _plan(what: Computation | Tensor | Schedule, schedule: Builder | None, profile: Profile) -> Schedule:
-    """The schedule that `compile` is asked for."""
-    if schedule is not None and not isinstance(schedule, Builder):
-        mend = "a Schedule, or a tl.move() with steps"
-        raise Refusal("bad-steps", f"schedule={brief(schedule)} is no schedule", mend=mend)
-    if isinstance(what, Schedule):
-        if schedule is not None:
-            raise Refusal("bad-steps", "a schedule is compiled, and schedule= gives another one", mend="give one of them")
-        return what
-    wanted = as_computation(what)
-    if schedule is None:
-        return Schedule(wanted, default_steps(main_task(wanted, ()), profile))
-    plan = schedule if isinstance(schedule, Schedule) else Schedule(wanted, schedule.steps)
-    if plan.computation.hash != wanted.hash:
-        message = f"the schedule is for {plan.computation.name}, not for this computation"
-        raise Refusal("schedule-of-another", message, mend="schedule the computation that is compiled")
-    return plan
+    plan, program = planned(asked(what, schedule), chosen, options)
+    return Kernel(plan, chosen, program, options)
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
@@ -215,11 +196,16 @@ class Kernel:
         """
         return disassemble(self.compiled)
 
-    @property
-    def estimate(self) -> Any:
-        """The predicted time: the autoscheduler's, which is not there yet."""
-        message = "estimates need a measured device profile, which is not there yet"
-        raise DeviceError("no-estimate", message, mend="kernel.benchmark()")
+    @functools.cached_property
+    def estimate(self) -> Estimate:
+        """The predicted time by the profile's numbers: `seconds`, the `parts` that add up to it, and the `bound` below which no
+        schedule can go."""
+        from tilelang.autoschedule.cost import estimate_schedule
+
+        if any(level.lockstep for level in self.target.profile.levels):
+            message = f"there is no model yet of devices like `{self.target.profile.name}`, whose threads run together in warps"
+            raise DeviceError("no-estimate", message, mend="kernel.benchmark()")
+        return estimate_schedule(self.schedule, self.target.profile)
 
     @functools.cached_property
     def refinements(self) -> tuple[Refinement, ...]:

@@ -110,18 +110,30 @@ class Asked:
     profile: Profile | None
 
     def kernel(self, target: Target, until: int | None = None) -> Kernel:
-        """The schedule that is asked for, compiled for a target; until: only its first steps. Raises Refusal, at its place."""
+        """The schedule that is asked for, compiled for a target; where the file has none, the one that is constructed.
+
+        until: only its first steps. Raises Refusal, at its place.
+        """
         from tilelang.runtime import compile
 
-        computation, steps = self.steps(target.profile)
-        if until is not None and until > len(steps):
-            raise click.UsageError(f"--until {until}: the schedule has {len(steps)} steps")
         try:
-            return compile(Schedule(computation, steps if until is None else steps[:until]), target)
+            plan = self.schedule(target)
+            if until is not None and until > len(plan.steps):
+                raise click.UsageError(f"--until {until}: the schedule has {len(plan.steps)} steps")
+            return compile(plan if until is None else plan.prefix(until), target)
         except Refusal as error:
             if error.span is None:
                 error.span = self.document.place(self.schedule_name, profile=target.profile, **self.sizes)
             raise
+
+    def schedule(self, target: Target) -> Schedule:
+        """The schedule that is asked for, or constructed for the target where the file has none. Raises Refusal."""
+        from tilelang.runtime import compile
+
+        computation, steps = self.steps(target.profile)
+        if self.document.has_schedule(self.schedule_name, profile=target.profile, **self.sizes):
+            return Schedule(computation, steps)
+        return compile(computation, target).schedule
 
     def steps(self, profile: Profile) -> tuple[Computation, tuple[Step, ...]]:
         """The schedule that is asked for, before its steps are checked against each other. profile: decides conditions."""

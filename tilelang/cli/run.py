@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Run a schedule of FILE on the device found here.
 
-    Without a schedule in the file the computation runs with the plain default. Prints what the outputs are; with --check exits with 1
+    Without a schedule in the file the computation runs with a constructed one. Prints what the outputs are; with --check exits with 1
     where one is wrong.
     """
     from tilelang.runtime import devices

@@ -1,0 +1,77 @@
+"""A computation without a schedule gets one that the device takes, whatever it computes."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+
+import tilelang as tl
+from tilelang import planning, testing
+from tilelang.errors import Refusal
+from tilelang.testing import Recipe
+
+PRODUCT = tl.parse(
+    "computation C(M = 70, N = 90, K = 50) { input A: float32[m: M, k: K] input B: float32[k: K, n: N]"
+    " output C[m, n] = sum[k] A[m, k] * B[k, n] }"
+).computation()
+
+
+def test_what_is_constructed_is_a_schedule_of_the_language() -> None:
+    kernel = tl.compile(PRODUCT)
+    assert any(getattr(s, "verb", "") == "accumulate" for s in kernel.schedule.steps)
+    assert kernel.check().ok
+    assert tl.compile(tl.schedule(PRODUCT), schedule=None).schedule.steps == ()
+    again = tl.compile(kernel.schedule)
+    assert again.schedule is kernel.schedule and again.source == kernel.source
+
+
+def test_the_estimate_adds_up() -> None:
+    found = tl.compile(PRODUCT).estimate
+    assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
+
+
+def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = tl.schedule(PRODUCT).tile(m=8, n=8).to(tl.block).tile(m=1, n=1).to(tl.warpgroup)
+    good = tl.schedule(PRODUCT).tile(m=8, n=16).to(tl.block)
+    with pytest.raises(Refusal):
+        tl.compile(refused)
+    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter((refused, good)))
+    assert tl.compile(PRODUCT).schedule is good
+    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter((refused,)))
+    assert tl.compile(PRODUCT).check().ok
+
+
+@pytest.mark.parametrize("profile", ["simulated", "pocl"])
+def test_nothing_to_compute(profile: str) -> None:
+    i, j = tl.axes(i=0, j=3)
+    none = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
+    assert tl.compile(none, tl.target("opencl", profile=profile)).schedule.computation.outputs[0].shape == (0, 3)
+
+
+def test_a_device_that_nobody_measured_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    planning._say_what_is_not_measured.cache_clear()
+    with caplog.at_level(logging.WARNING, "tilelang"):
+        tl.compile(PRODUCT)
+        tl.compile(PRODUCT)
+        tl.compile(PRODUCT, tl.target("opencl", profile="pocl"))
+    measured = any(source.startswith("measured") for _, source in tl.target().profile.sources)
+    assert len(caplog.messages) == (0 if measured else 1)
+    assert all("tilelang profile" in message for message in caplog.messages)
+
+
+def test_a_schedule_that_is_given_constructs_nothing() -> None:
+    program = (
+        "import sys, tilelang as tl; i = tl.axes(i=64); y = tl.define('Y', tl.input('X', tl.float32, i)[i] * 2, i);"
+        "tl.compile(tl.schedule(y).tile(i=8).to(tl.block), tl.target('opencl', profile='pocl'));"
+        "print([m for m in sys.modules if m.startswith('tilelang.autoschedule')])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@given(testing.recipes())
+def test_every_computation_without_a_schedule_is_right(recipe: Recipe) -> None:
+    report = tl.compile(recipe.build()).check()
+    assert report.ok, f"{recipe}\n{report}"
