@@ -38,7 +38,8 @@ class Options:
     debug: "pass:NAME" prints what one pass changed. cache_dir: where binaries are kept (None: the user's cache directory; "": no
     cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform and device. target: the
     dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch, look whether the integers
-    of NumPy arrays that may index keep the range that their input states.
+    of NumPy arrays that may index keep the range that their input states. database: the file of the best schedules that were found
+    (None: a file in cache_dir; "": none).
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -50,6 +51,7 @@ class Options:
     target: str | None = _knob("TARGET", None, _text)
     profile: str | None = _knob("PROFILE", None, _text)
     check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
+    database: str | None = _knob("DATABASE", None, str)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

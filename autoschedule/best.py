@@ -1,0 +1,119 @@
+"""The best of a few candidates, by measuring them, or by remembering that they were measured.
+
+`best` is what `tl.compile(..., trials=k)` asks; `recall` is what it asks first, also without trials. What was measured is kept in the
+database that the options name, for the computation, the steps that were given, the device, its profile and the compilers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import Iterable, Sequence
+
+from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
+from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
+from tilelang.computation import Computation
+from tilelang.errors import DeviceError
+from tilelang.machine import Profile
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+from tilelang.steps import Step
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """A schedule, and where it is from: recalled, or measured; bound_s is in `measured`."""
+
+    schedule: Schedule
+    recalled: Recalled | None = None
+    measured: Measured | None = None
+
+
+def recall(
+    computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+) -> Recalled | None:
+    """The best schedule remembered for a computation on the target's device, which can be lowered for it; None where there is none.
+
+    given: the steps that the schedule was asked to have. `distance` is 0 where it was measured for this very computation, else says
+    how far the nearest shape was, in doublings of extents: a candidate like any other. Nothing that is wrong with the database is an
+    error.
+    """
+    database = Database.of(options or Options.from_environment())
+    if database is None or target.device is None:
+        return None
+    return database.recall(key_of(computation, target, given), computation, target.profile)
+
+
+def best(
+    computation: Computation,
+    candidates: Iterable[Schedule],
+    target: OnDevice,
+    trials: int,
+    *,
+    given: Sequence[Step] = (),
+    bound_s: float = 0.0,
+    limit_s: float = LIMIT_S,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Best:
+    """The schedule that is remembered, else the fastest of the first `trials` candidates, which is remembered from now on.
+
+    candidates: the likeliest first; they are asked for only where nothing is remembered, and no more of them than are tried. One
+    that is remembered for another shape is tried before them. given, options: as of `recall`; the others: as of `measure`. Raises
+    DeviceError where no candidate runs and is right, or none can be measured.
+    """
+    options = options or Options.from_environment()
+    recalled = recall(computation, target, given, options)
+    if recalled is not None and recalled.distance == 0:
+        return Best(recalled.schedule, recalled=recalled)
+    near = [recalled.schedule] if recalled is not None else []
+    tried = list({s.text: s for s in (*near, *itertools.islice(candidates, trials))}.values())
+    measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)
+    if measured.best is None:
+        why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials)) or "there is none"
+        raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", mend="another schedule")
+    database = Database.of(options)
+    if database is not None:
+        database.record(_entries(key_of(computation, target, given), measured))
+    return Best(measured.best.schedule, measured=measured)
+
+
+def _entries(key: Key, measured: Measured) -> list[Entry]:
+    """What is remembered of trials: those that were right."""
+    date, bound_s = now(), measured.bound_s
+    return [
+        Entry(key, t.schedule.text, t.median_s, t.iqr_s, t.error_ratio or 0.0, t.median_s / bound_s if bound_s else None, date)
+        for t in measured.trials
+        if not t.code
+    ]
+
+
+def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = ()) -> Key:
+    """What times of schedules for a computation on the target's device are remembered by."""
+    device = target.device
+    assert device is not None
+    return Key(
+        computation.text,
+        "\n".join(map(str, given)),
+        f"{device.name} ({device.platform}), {device.compute_units} compute units",
+        profile_version(target.profile),
+        f"{target.dialect}, {device.driver_version}, {device.platform_version}, tilelang {_version()}",
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def profile_version(profile: Profile) -> str:
+    """A profile's name and a digest of all that it says: another measurement is another version."""
+    return f"{profile.name} {hashlib.sha256(repr(profile).encode()).hexdigest()[:12]}"
+
+
+@functools.cache
+def _version() -> str:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("tilelang-rtile")
+    except importlib.metadata.PackageNotFoundError:  # used where it lies
+        return "unknown"

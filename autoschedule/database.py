@@ -1,0 +1,399 @@
+"""The best schedules that were found, remembered between processes: an SQLite file in the user's cache directory.
+
+It only saves time. What cannot be read or written is a warning, and the work goes on without it; a damaged file is set aside and begun
+anew. Schedules stand in it as text, which is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but
+not run code. A process opens the file for one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file
+aside has the lock alone, for SQLite must not lose a file that it has open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import hashlib
+import json
+import math
+import os
+import re
+import sqlite3
+import time
+import urllib.parse
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from tilelang.computation import Computation
+from tilelang.errors import TileLangError
+from tilelang.grammar import parse
+from tilelang.machine import Profile
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+
+SCHEMA = 1
+KEPT = 8  # schedules of one key
+NEAREST = 4  # shapes that are looked at where there is none of the very extents
+BUSY_S, ATTEMPTS = 10.0, 5
+MOST = 1e30  # that a number of an entry can be
+FILE = "schedules.sqlite"
+T = TypeVar("T")
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+    key TEXT NOT NULL, family TEXT NOT NULL, computation TEXT NOT NULL, given TEXT NOT NULL, device TEXT NOT NULL,
+    profile TEXT NOT NULL, compiler TEXT NOT NULL, schedule TEXT NOT NULL, median_s REAL NOT NULL, iqr_s REAL NOT NULL,
+    error_ratio REAL NOT NULL, bound_ratio REAL, date TEXT NOT NULL, PRIMARY KEY (key, schedule));
+CREATE INDEX IF NOT EXISTS by_family ON entries (family);
+"""
+# What SQLite says of a file that is none of its own, or no longer (ERROR: of a table that is not there).
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class DatabaseWarning(UserWarning):
+    """The file of remembered schedules cannot be used, or was damaged."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What a time depends on: the computation's text, steps that were given as text, the device, its profile, and the compilers."""
+
+    computation: str
+    given: str
+    device: str
+    profile: str
+    compiler: str
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """SHA-256 of all of it."""
+        return _digest(dataclasses.astuple(self))
+
+    @functools.cached_property
+    def family(self) -> str:
+        """The same of all shapes of the computation: SHA-256 with every extent left out."""
+        return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))
+
+    def distance(self, other: Key) -> float:
+        """How far the extents of another shape of the same computation are: the sum of the logarithms of their quotients, base 2."""
+        pairs = zip(_shape(self.computation)[1], _shape(other.computation)[1], strict=True)
+        return sum(abs(math.log2(max(1, a) / max(1, b))) for a, b in pairs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A schedule that was measured, as text. error_ratio: of what the reference allows; bound_ratio: its time over the lower bound
+    (None: there was none); date: in UTC, to the second."""
+
+    key: Key
+    schedule: str
+    median_s: float
+    iqr_s: float
+    error_ratio: float
+    bound_ratio: float | None
+    date: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as `export` writes it."""
+        return {**dataclasses.asdict(self.key), **{name: getattr(self, name) for name in _VALUES}}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Self:
+        """An entry from what `as_json` gives. Raises TileLangError where something is missing or of another kind."""
+        if not isinstance(found, Mapping):
+            raise _no_entry("it is no object")
+        for name in (*_KEY, "schedule", "date"):
+            if not isinstance(found.get(name), str) or not _is_text(found[name]):
+                raise _no_entry(f"`{name}` is no text")
+        for name in ("median_s", "iqr_s", "error_ratio", "bound_ratio"):
+            value = found.get(name)
+            if value is None and name == "bound_ratio":
+                continue
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
+                raise _no_entry(f"`{name}` is no number")
+        return cls(Key(**{name: found[name] for name in _KEY}), **{name: found[name] for name in _VALUES})
+
+
+_KEY = tuple(f.name for f in dataclasses.fields(Key))
+_VALUES = tuple(f.name for f in dataclasses.fields(Entry) if f.name != "key")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recalled:
+    """A schedule for a computation, read from an entry. distance: of the entry's extents, 0 where they are the computation's own."""
+
+    schedule: Schedule
+    entry: Entry
+    distance: float
+
+
+def now() -> str:
+    """The date of an entry that is made now."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _no_entry(why: str) -> TileLangError:
+    return TileLangError("database-entry", f"no entry of a database of schedules: {why}", mend="what `tilelang db export` writes")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+    return True
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
+
+
+_EXTENT = re.compile(r"(?<=: )\d{1,18}(?=[,\]]|$)")
+
+
+@functools.lru_cache(maxsize=256)
+def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
+    """The text of a computation with its extents left out, and these: of the inputs' dimensions, and of axes with lines of their own.
+
+    A number in a formula stays: another one makes another computation.
+
+    >>> _shape("computation y {\\n  input A: float32[m: 4, k: 8]\\n  output y[m] = sum[k] A[m, k] * 2.0\\n}\\n")[1]
+    (4, 8)
+    """
+    lines, extents = [], list[int]()
+    for line in computation.splitlines():
+        if line.startswith(("  input ", "  axis ")):
+            extents += map(int, _EXTENT.findall(line))
+            line = _EXTENT.sub("_", line)
+        lines.append(line)
+    return "\n".join(lines), tuple(extents)
+
+
+def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
+    """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
+    be."""
+    document = parse(computation.text + text, "the database")
+    if len(document.entries()) != 2:
+        raise _no_entry("its schedule is not one schedule")
+    made = Schedule(computation, document.schedule().steps)
+    if profile is not None:
+        made.check(profile)
+    return made
+
+
+class Database:
+    """A file of entries. Nothing that is wrong with the file is an error: it is a DatabaseWarning, and the answer is that of an empty
+    one."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def of(cls, options: Options) -> Self | None:
+        """The one that the options name: `database`, else a file in `cache_dir`; None where they want none."""
+        if options.database is not None:
+            return cls(options.database) if options.database else None
+        if options.cache_dir == "":
+            return None
+        if options.cache_dir is not None:
+            return cls(Path(options.cache_dir) / FILE)
+        import platformdirs
+
+        return cls(Path(platformdirs.user_cache_dir("tilelang-rtile", appauthor=False)) / FILE)
+
+    # ------------------------------------------------------------ what is asked of it
+
+    def recall(self, key: Key, computation: Computation, profile: Profile) -> Recalled | None:
+        """The best schedule for a key, else that of the nearest shape of the same computation which can be lowered for this one."""
+        for entry in self.of_family(key):
+            with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
+                return Recalled(read_schedule(entry.schedule, computation, profile), entry, key.distance(entry.key))
+        return None
+
+    def of_family(self, key: Key) -> list[Entry]:
+        """The entries of a key, then those of the nearest shapes; the fastest of each first."""
+        found = [e for e in self._read("WHERE family = ?", (key.family,)) if e.key.family == key.family]
+        distances = {e.key.hash: (key.distance(e.key), e.key.hash) for e in found}
+        near = sorted(set(distances.values()))[: NEAREST + 1]
+        return sorted(
+            (e for e in found if distances[e.key.hash] in near), key=lambda e: (*distances[e.key.hash], e.median_s, e.schedule)
+        )
+
+    def entries(self) -> list[Entry]:
+        """Every entry: by computation, and the fastest first."""
+        return self._read("ORDER BY computation, key, median_s, schedule", ())
+
+    def record(self, entries: Iterable[Entry]) -> bool:
+        """Keeps entries, the fastest of each key; tells whether it could."""
+        rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in _VALUES)) for e in entries]
+
+        def write(connection: sqlite3.Connection) -> bool:
+            marks = ", ".join("?" * (2 + len(_KEY) + len(_VALUES)))
+            columns = ", ".join(("key", "family", *_KEY, *_VALUES))
+            connection.executemany(f"INSERT OR REPLACE INTO entries ({columns}) VALUES ({marks})", rows)
+            for key in {row[0] for row in rows}:
+                _keep(connection, key, KEPT)
+            return True
+
+        return self._do(write, False, writes=True)
+
+    def prune(self, keep: int = KEPT, before: str = "", unwanted: Callable[[Entry], bool] | None = None) -> int:
+        """Drops all but the fastest `keep` of each key, those from before a date, and what is unwanted; how many were dropped."""
+        dropped = [e for e in self.entries() if unwanted is not None and unwanted(e)]
+
+        def write(connection: sqlite3.Connection) -> int:
+            count = int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+            connection.execute("DELETE FROM entries WHERE date < ?", (before,))
+            rows = [(e.key.hash, e.schedule) for e in dropped]
+            connection.executemany("DELETE FROM entries WHERE key = ? AND schedule = ?", rows)
+            for (key,) in connection.execute("SELECT DISTINCT key FROM entries").fetchall():
+                _keep(connection, key, keep)
+            return count - int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+
+        return self._do(write, 0, writes=True) if os.path.exists(self.path) else 0
+
+    def _read(self, where: str, values: tuple[str, ...]) -> list[Entry]:
+        """Entries, but for those that are none: damage need not show."""
+
+        def read(connection: sqlite3.Connection) -> list[Entry]:
+            found = []
+            for row in connection.execute(f"SELECT {', '.join((*_KEY, *_VALUES))} FROM entries {where}", values):
+                with contextlib.suppress(TileLangError):
+                    found.append(Entry.from_json(dict(zip((*_KEY, *_VALUES), row, strict=True))))
+            return found
+
+        return self._do(read, [], writes=False)
+
+    # ------------------------------------------------------------ the file
+
+    def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writes: bool) -> T:
+        """Works with the file; a file that is busy or damaged is tried again, what else is wrong is a warning."""
+        why = ""
+        for attempt in range(ATTEMPTS):
+            if not writes and not os.path.exists(self.path):
+                return otherwise
+            try:
+                if writes:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self._lock(exclusive=False), contextlib.closing(self._open(writes)) as connection:
+                    if not writes:
+                        return work(connection)
+                    with _transaction(connection):
+                        return work(connection)
+            except _Newer as newer:
+                why = str(newer)
+                break
+            except OSError as error:
+                why = error.strerror or str(error)
+                break
+            except sqlite3.Error as error:
+                why, code = str(error), getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+                if code in _DAMAGED:
+                    with contextlib.suppress(OSError):
+                        self._set_aside(why)
+                elif code in _BUSY:
+                    time.sleep(0.05 * 2**attempt)
+                else:
+                    break
+        _warn(f"schedules are not {'remembered in' if writes else 'recalled from'} {self.path}: {why}")
+        return otherwise
+
+    def _open(self, writes: bool) -> sqlite3.Connection:
+        """A connection; to what cannot be written, for reading a file that nobody writes."""
+        try:
+            return self._connect("rwc" if writes else "rw")
+        except sqlite3.OperationalError as error:
+            if writes or error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            return self._connect("ro&immutable=1")
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode={mode}"
+        connection = sqlite3.connect(name, uri=True, timeout=BUSY_S, isolation_level=None)
+        try:
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA:
+                raise _Newer(f"its schema is {version}, this version of tilelang reads {SCHEMA}")
+            if mode == "rwc":
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                if version == 0:
+                    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _lock(self, exclusive: bool) -> Iterator[bool]:
+        """Holds the lock beside the file, as one of many or alone; whether it could be had."""
+        try:
+            import fcntl
+
+            file = open(f"{self.path}.lock", "ab")
+        except (ImportError, OSError):  # not on this system, or nothing can be written there
+            yield False
+            return
+        with file:
+            end = time.monotonic() + BUSY_S
+            while True:
+                try:
+                    fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.01)
+            yield True
+
+    def _set_aside(self, why: str) -> None:
+        """Renames a damaged file, unless another process just did."""
+        with self._lock(exclusive=True) as alone:
+            if not alone or not os.path.exists(self.path) or self._whole():
+                return
+            stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+            kept = f"{self.path}.damaged-{stamp}-{os.getpid()}"
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{suffix}", f"{kept}{suffix}")
+            os.replace(self.path, kept)
+        _warn(f"{self.path} was damaged ({why}): it is kept as {kept}, another one is begun")
+
+    def _whole(self) -> bool:
+        """Whether SQLite finds nothing wrong with the file, and our table in it."""
+        try:
+            with contextlib.closing(self._connect("rw")) as connection:
+                connection.execute(f"SELECT {', '.join(('key', 'family', *_KEY, *_VALUES))} FROM entries LIMIT 1").fetchone()
+                return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
+        except _Newer:
+            return True
+        except sqlite3.DatabaseError:
+            return False
+
+
+class _Newer(Exception):
+    """A file of a later version of this package."""
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _keep(connection: sqlite3.Connection, key: str, count: int) -> None:
+    fastest = "SELECT schedule FROM entries WHERE key = ? ORDER BY median_s, schedule LIMIT ?"
+    connection.execute(f"DELETE FROM entries WHERE key = ? AND schedule NOT IN ({fastest})", (key, key, count))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DatabaseWarning, stacklevel=2)

@@ -1,0 +1,91 @@
+"""The fastest candidate is measured once and remembered; another shape's is tried first."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tilelang as tl
+from tilelang.autoschedule import best as module
+from tilelang.autoschedule.best import best, key_of, recall
+from tilelang.autoschedule.database import Database
+from tilelang.computation import Computation
+from tilelang.errors import DeviceError
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+
+
+def sums(rows: int) -> Computation:
+    i, j = tl.axes(i=rows, j=24)
+    x = tl.input("X", tl.float32, i, j)
+    return tl.computation("sums", tl.define("Y", tl.sum(x[i, j], over=j), i))
+
+
+def candidates(computation: Computation, asked: list[int]) -> Iterator[Schedule]:
+    for size in (4, 8, 16):
+        asked.append(size)
+        yield tl.schedule(computation).tile(i=size).to(tl.block)
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> Options:
+    return Options(database=str(tmp_path / "best.sqlite"))
+
+
+def test_what_was_measured_is_remembered(options: Options) -> None:
+    target, asked = tl.target("opencl"), list[int]()
+    first = best(sums(40), candidates(sums(40), asked), target, 2, bound_s=1e-9, options=options)
+    assert asked == [4, 8] and first.recalled is None and first.measured is not None
+    assert first.measured.best is not None and first.schedule is first.measured.best.schedule
+    second = best(sums(40), candidates(sums(40), asked), target, 2, options=options)
+    assert asked == [4, 8] and second.schedule.text == first.schedule.text and second.measured is None
+    assert second.recalled is not None and second.recalled.distance == 0
+    entry = second.recalled.entry
+    assert entry.median_s == first.measured.best.median_s and entry.bound_ratio == pytest.approx(entry.median_s / 1e-9)
+    assert len(Database(options.database or "").entries()) == 2
+    assert tl.compile(second.schedule, target).check()
+
+
+def test_another_shape_is_tried_first(options: Options) -> None:
+    target = tl.target("opencl")
+    first = best(sums(40), candidates(sums(40), []), target, 1, options=options)
+    near = recall(sums(80), target, options=options)
+    assert near is not None and near.distance == 1 and near.schedule.computation.hash == sums(80).hash
+    asked: list[int] = []
+    found = best(sums(80), (s for s in candidates(sums(80), asked) if "=4" not in s.text), target, 1, options=options)
+    assert found.measured is not None
+    assert [t.schedule.text.partition("\n")[2] for t in found.measured.trials][0] == first.schedule.text.partition("\n")[2]
+    assert len(found.measured.trials) == 2 and asked == [4, 8]
+
+
+def test_given_steps_are_part_of_the_key(options: Options) -> None:
+    target = tl.target("opencl")
+    given = tl.schedule(sums(40)).tile(i=4).to(tl.block).steps
+    best(sums(40), candidates(sums(40), []), target, 1, given=given, options=options)
+    assert recall(sums(40), target, options=options) is None
+    assert recall(sums(40), target, given, options=options) is not None
+
+
+def test_without_a_database_or_a_device_nothing_is_recalled(options: Options) -> None:
+    assert recall(sums(40), tl.target("opencl"), options=Options(database="")) is None
+    assert recall(sums(40), tl.target("opencl", profile="simulated"), options=options) is None
+    assert best(sums(40), candidates(sums(40), []), tl.target("opencl"), 1, options=Options(database="")).measured is not None
+
+
+def test_where_no_candidate_is_right_each_says_why(options: Options) -> None:
+    wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
+    with pytest.raises(DeviceError) as caught:
+        best(sums(40), [wrong], tl.target("opencl"), 1, options=options)
+    assert caught.value.code == "no-candidate" and "1: " in caught.value.message
+    with pytest.raises(DeviceError, match="there is none"):
+        best(sums(40), [], tl.target("opencl"), 1, options=options)
+
+
+def test_another_profile_or_compiler_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tl.target("opencl")
+    key = key_of(sums(40), target)
+    assert key == key_of(sums(40), tl.target("opencl")) and key.hash == key_of(sums(40), tl.target("opencl")).hash
+    changed = tl.Target("opencl", target.profile.with_queried(compute_units=99), target.device)
+    assert key_of(sums(40), changed).family != key.family
+    monkeypatch.setattr(module, "_version", lambda: "2")
+    assert key_of(sums(40), target).hash != key.hash

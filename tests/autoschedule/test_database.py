@@ -1,0 +1,324 @@
+"""The database of schedules: what it keeps and finds, and that nothing which happens to its file is fatal."""
+
+import contextlib
+import dataclasses
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang.autoschedule import database as module
+from tilelang.autoschedule.database import KEPT, Database, DatabaseWarning, Entry, Key, read_schedule
+from tilelang.computation import Computation
+from tilelang.errors import TileLangError
+from tilelang.options import Options
+
+POCL = tl.load_profile("pocl")
+
+
+def doubled(rows: int, columns: int = 24) -> Computation:
+    i, j = tl.axes(i=rows, j=columns)
+    return tl.computation("doubled", tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2.0, i, j))
+
+
+def key(rows: int = 40, **changes: str) -> Key:
+    return dataclasses.replace(Key(doubled(rows).text, "", "device", "profile 1", "compiler 1"), **changes)
+
+
+def entry(of: Key | None = None, size: int = 4, median_s: float = 1e-3, **changes: Any) -> Entry:
+    schedule = tl.schedule(doubled(40)).tile(i=size).to(tl.block).text
+    made = Entry(of or key(), schedule, median_s, 1e-5, 0.1, 1.5, "2026-01-02T03:04:05+00:00")
+    return dataclasses.replace(made, **changes)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "cache" / "schedules.sqlite")
+
+
+@contextlib.contextmanager
+def warned() -> Iterator[None]:
+    with pytest.warns(DatabaseWarning):
+        yield
+
+
+# ---------------------------------------------------------------- what it keeps and finds
+
+
+def test_the_fastest_of_each_key_are_kept(database: Database) -> None:
+    assert database.entries() == [] and not database.path.exists()
+    entries = [entry(size=n, median_s=n * 1e-3) for n in range(1, KEPT + 4)]
+    assert database.record(reversed(entries)) and database.entries() == entries[:KEPT]
+    assert database.record([entry(size=2, median_s=1e-6)])
+    assert database.entries()[0] == entry(size=2, median_s=1e-6) and len(database.entries()) == KEPT
+    assert database.record([entry(key(80))]) and len(database.entries()) == KEPT + 1
+
+
+def test_recall_gives_the_fastest_that_fits(database: Database) -> None:
+    impossible = entry(median_s=1e-6, schedule="schedule for doubled {\n  tile i=4 -> warpgroup\n}")
+    unreadable = entry(median_s=1e-7, schedule="schedule for doubled {\n  tile\n}")
+    database.record([entry(size=8), entry(size=4, median_s=2e-3), impossible, unreadable])
+    found = database.recall(key(), doubled(40), POCL)
+    assert found is not None and found.entry == entry(size=8) and found.distance == 0
+    assert found.schedule.text == entry(size=8).schedule and found.schedule.computation.hash == doubled(40).hash
+
+
+def test_recall_gives_the_nearest_shape_where_there_is_none_of_the_very_extents(database: Database) -> None:
+    database.record([entry(key(20), size=5), entry(key(100), size=6), entry(key(1000), size=7)])
+    found = database.recall(key(50), doubled(50), POCL)
+    assert found is not None and found.distance == 1 and found.entry == entry(key(100), size=6)
+    assert database.recall(key(50, device="another"), doubled(50), POCL) is None
+    assert database.recall(key(50, compiler="another"), doubled(50), POCL) is None
+    assert database.recall(key(50, given="tile"), doubled(50), POCL) is None
+
+
+def test_a_family_is_the_text_without_extents() -> None:
+    one, other = key(40), key(80)
+    assert one.family == other.family and one.hash != other.hash and one.distance(other) == 1
+    assert key(0).distance(key(1)) == 0
+    scaled = doubled(40).text.replace("2.0", "3.0")
+    assert one.family != dataclasses.replace(one, computation=scaled).family
+    text = "computation c {\n  input A: int32[i: 7] in 0 .. 9\n  axis j: 12\n  output Y[i, j] = A[i] + 12\n}\n"
+    shape, extents = module._shape(text)
+    assert extents == (7, 12) and "[i: _] in 0 .. 9" in shape and "axis j: _" in shape and "+ 12" in shape
+
+
+def test_the_options_say_where_it_is(tmp_path: Path) -> None:
+    def path(**given: Any) -> Path | None:
+        found = Database.of(Options(**given))
+        return None if found is None else found.path
+
+    assert path(database="x.sqlite", cache_dir="") == Path("x.sqlite") and path(database="", cache_dir="c") is None
+    assert path(cache_dir="") is None and path(cache_dir="c") == Path("c") / "schedules.sqlite"
+    standard = path()
+    assert standard is not None and "tilelang-rtile" in standard.parts
+    assert Options.from_environment({"TILELANG_DATABASE": ""}).database == ""
+
+
+def test_prune(database: Database) -> None:
+    assert database.prune(keep=1) == 0 and not database.path.exists()
+    database.record([entry(size=n, median_s=n * 1e-3) for n in (1, 2, 3)])
+    database.record([entry(key(80), date="2025-01-01T00:00:00+00:00"), entry(key(160, device="old"))])
+    assert database.prune(unwanted=lambda e: e.key.device == "old") == 1
+    assert database.prune(before="2026") == 1
+    assert database.prune(keep=2) == 1 and database.entries() == [entry(size=n, median_s=n * 1e-3) for n in (1, 2)]
+
+
+# ---------------------------------------------------------------- what comes from others
+
+
+def test_entries_are_the_same_from_their_json() -> None:
+    for made in (entry(), entry(bound_ratio=None)):
+        assert Entry.from_json(made.as_json()) == made
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"schedule": None}, {"schedule": b"x"}, {"median_s": "1"}, {"median_s": float("nan")}, {"iqr_s": -1.0}, {"error_ratio": True},
+     {"error_ratio": None}, {"median_s": 10**400}, {"date": 5}, {"device": "\ud800"}],
+)  # fmt: skip
+def test_what_is_no_entry_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(TileLangError) as caught:
+        Entry.from_json({**entry().as_json(), **changes})
+    assert caught.value.code == "database-entry"
+    with pytest.raises(TileLangError):
+        Entry.from_json([])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "schedule for other { }", "schedule for doubled { } schedule b for doubled { }", "computation x { output y = 1.0 }",
+     "import os", "schedule for doubled { tile q=4 -> block }", "use os schedule for doubled { }", "(" * 5000],
+)  # fmt: skip
+def test_a_text_that_is_no_schedule_of_it_is_refused(text: str) -> None:
+    with pytest.raises(TileLangError):
+        read_schedule(text, doubled(40), POCL)
+
+
+# ---------------------------------------------------------------- what happens to the file
+
+
+def python(code: str, *arguments: object, **more: Any) -> "subprocess.Popen[str]":
+    """Another process, with this module's entries at hand."""
+    start = f"import sys; sys.path[:] = {sys.path!r}\nfrom tests.autoschedule.test_database import *\n"
+    command = [sys.executable, "-W", "error", "-c", start + textwrap.dedent(code), *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def done(process: "subprocess.Popen[str]") -> str:
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return out
+
+
+def test_four_writers_at_once(database: Database) -> None:
+    code = """
+        database, number = Database(sys.argv[1]), int(sys.argv[2])
+        for n in range(10):
+            assert database.record([entry(key(40 + 10 * number + n)), entry(key(7), size=1 + 10 * number + n, median_s=1 + number)])
+            assert len(database.of_family(key(7))) >= 1
+    """
+    for process in [python(code, database.path, number) for number in range(4)]:
+        done(process)
+    found = database.entries()
+    assert len({e.key for e in found}) == 41
+    assert [e.median_s for e in found if e.key == key(7)] == [1.0] * KEPT
+
+
+def test_a_writer_that_dies_half_way_leaves_all_or_nothing(database: Database) -> None:
+    database.record([entry()])
+    code = """
+        connection = Database(sys.argv[1])._open(writes=True)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("PRAGMA cache_spill = 1")
+        connection.execute("UPDATE entries SET schedule = hex(zeroblob(1000000))")
+        print("half way", flush=True)
+        sys.stdin.read()
+    """
+    writer = python(code, database.path)
+    assert writer.stdout is not None and writer.stdout.readline() == "half way\n"
+    assert database.entries() == [entry()]
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.communicate()
+    assert database.entries() == [entry()] and database.record([entry(key(80))]) and len(database.entries()) == 2
+
+
+def filled(database: Database) -> bytes:
+    """A database of many entries, and its bytes."""
+    database.record(entry(key(n), size=s) for n in range(40, 70) for s in (2, 4))
+    return database.path.read_bytes()
+
+
+def still_works(database: Database) -> None:
+    """Whatever the file is: what is read are entries, what is written is there, if need be after a warning."""
+    with contextlib.suppress(DatabaseWarning):
+        assert all(isinstance(e, Entry) for e in database.entries())
+    with contextlib.suppress(DatabaseWarning):
+        database.recall(key(41), doubled(41), POCL)
+    with contextlib.suppress(DatabaseWarning):
+        database.record([entry(key(500))])
+    with contextlib.suppress(DatabaseWarning):  # where the damage showed only now
+        database.record([entry(key(500))])
+    assert entry(key(500)) in database.entries()
+
+
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.01, 0.3, 0.5, 0.9, 0.999])
+def test_a_truncated_file_is_survived(database: Database, part: float) -> None:
+    whole = filled(database)
+    database.path.write_bytes(whole[: int(len(whole) * part)])
+    still_works(database)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_garbage_in_the_file_is_survived(database: Database, seed: int) -> None:
+    whole, generator = bytearray(filled(database)), random.Random(seed)
+    for _ in range(generator.choice((1, 30))):
+        size, start = generator.choice((1, 16, 4096)), generator.randrange(len(whole))
+        whole[start : start + size] = generator.randbytes(size)
+    database.path.write_bytes(whole)
+    still_works(database)
+
+
+def test_a_damaged_file_is_kept_and_another_one_begun(database: Database) -> None:
+    filled(database)
+    database.path.write_bytes(b"nonsense" * 1000)
+    with pytest.warns(DatabaseWarning, match="it is kept as"):
+        assert database.entries() == []
+    (kept,) = database.path.parent.glob("*.damaged-*")
+    assert kept.read_bytes() == b"nonsense" * 1000
+    assert database.record([entry()]) and database.entries() == [entry()]
+
+
+def test_another_table_is_damage(database: Database) -> None:
+    database.record([entry()])
+    with contextlib.closing(sqlite3.connect(database.path)) as connection:
+        connection.execute("ALTER TABLE entries RENAME COLUMN schedule TO something")
+    with warned():
+        assert database.entries() == []
+    assert database.record([entry()]) and database.entries() == [entry()]
+
+
+def test_a_file_of_a_later_version_is_left_alone(database: Database) -> None:
+    database.record([entry()])
+    with contextlib.closing(sqlite3.connect(database.path)) as connection:
+        connection.execute(f"PRAGMA user_version = {module.SCHEMA + 1}")
+    before = database.path.read_bytes()
+    with pytest.warns(DatabaseWarning, match="its schema is 2"):
+        assert database.entries() == []
+    with warned():
+        assert not database.record([entry(key(80))])
+    assert database.path.read_bytes() == before and not list(database.path.parent.glob("*.damaged-*"))
+
+
+def test_a_full_disk_is_a_warning(database: Database) -> None:
+    database.record([entry()])
+    code = """
+        import resource, warnings
+        database = Database(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            kept = database.record(entry(key(100 + n), schedule="x" * 5000) for n in range(100))
+            print(kept, len(told), *[w.category.__name__ for w in told], len(database.entries()) > 0)
+    """
+    for limit in (0, 1000, 20_000, 100_000):
+        assert done(python(code, database.path, limit)).split()[:3] == ["False", "1", "DatabaseWarning"], limit
+        assert database.entries() == [entry()]
+    assert database.record([entry(key(80))])
+
+
+def test_where_nothing_can_be_written_it_is_read_all_the_same() -> None:
+    """As a user who may not write there."""
+    code = """
+        import warnings
+        database = Database(sys.argv[1])
+        if os.getuid() == 0:
+            os.setuid(65534)
+        assert database.entries() == [entry()], database.entries()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert not database.record([entry(key(80))])
+        print(len(told))
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(Path(folder) / "schedules.sqlite")
+        database.record([entry()])
+        try:
+            os.chmod(folder, 0o555)
+            assert done(python(code, database.path)) == "1\n"
+        finally:
+            os.chmod(folder, 0o755)
+
+
+def test_a_place_that_cannot_be_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    below = Database(tmp_path / "file" / "schedules.sqlite")
+    assert below.entries() == [] and below.prune() == 0
+    with warned():
+        assert not below.record([entry()])
+    folder = Database(tmp_path)
+    with warned():
+        assert folder.entries() == []
+
+
+def test_a_busy_file_is_waited_for_and_then_left(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database.record([entry()])
+    monkeypatch.setattr(module, "BUSY_S", 0.05)
+    monkeypatch.setattr(module, "ATTEMPTS", 2)
+    with contextlib.closing(sqlite3.connect(database.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.warns(DatabaseWarning, match="locked"):
+            assert not database.record([entry(key(80))])
+        assert database.entries() == [entry()]
+        other.execute("ROLLBACK")
+    assert database.record([entry(key(80))])
