@@ -17,7 +17,6 @@ from tilelang.computation import Computation
 from tilelang.expr import Expr, Read
 from tilelang.machine import Profile, l1, l2
 from tilelang.schedule import Schedule
-from tilelang.spec import root_spec
 from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Unfuse, Vectorize
 from tilelang.steps import Tile as Spread
 from tilelang.task import Task, make_task, placed_names, plan
@@ -146,19 +145,19 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
 
 def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
     """The loops of steps that only cut and place, for a nest whose axes are fused already."""
-    reading = _Reading(nest.task, None, set(), set())
-    reading.nest, reading.tiles = nest, [dict(nest.extents)]
-    return reading.read(steps)
+    return _Reading(nest.task, None, set(), set(), nest).read(steps)
 
 
 class _Reading:
     """Walks over the steps of one task, noting every cut and every place."""
 
-    def __init__(self, task: Task, computation: Computation | None, placed: set[str], caches: set[str]) -> None:
+    def __init__(
+        self, task: Task, computation: Computation | None, placed: set[str], caches: set[str], nest: Nest | None = None
+    ) -> None:
         self.task, self.computation, self.placed, self.caches = task, computation, placed, caches
         self.kinds: Mapping[str, str] = tensor_kinds(computation) if computation is not None else {}
-        self.spec = root_spec(task)
-        self.nest = nest_of(task, self.spec)
+        self.nest = nest if nest is not None else nest_of(task)
+        self.spec = self.nest.spec
         self.loops: list[Loop] = []
         self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
         self.places: list[Placed] = []

@@ -56,8 +56,12 @@ def _atom_span(atom: Expr, tile: Tile) -> int | None:
             return None
 
 
+def _names(index: Expr) -> frozenset[str]:
+    return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
+
+
 def _value(index: Expr, at: Tile) -> int | None:
-    """The value of an index where every axis has a value (0 where none is said); None where memory decides."""
+    """The value of an index where every axis has a value (0 where none is said) and memory says 0; None where neither decides."""
     total = linear(index)[1]
     for atom, factor in linear(index)[0]:
         match atom:
@@ -68,6 +72,8 @@ def _value(index: Expr, at: Tile) -> int | None:
             case Binary("//" | "%" as op, left, Const(value=c)):
                 whole = _value(left, at)
                 inner = None if whole is None else whole // int(c) if op == "//" else whole % int(c)
+            case Read():
+                inner = 0
             case _:
                 inner = None
         if inner is None:
@@ -98,8 +104,7 @@ class Access:
     @functools.cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which it depends."""
-        leaves = (e for i in self.indices for e in i.walk())
-        return frozenset(e.name.removeprefix("@") for e in leaves if isinstance(e, (Axis, Var)))
+        return frozenset(name for i in self.indices for name in _names(i))
 
     @functools.cached_property
     def strides(self) -> tuple[int, ...]:
@@ -107,10 +112,19 @@ class Access:
         shape = self.tensor.shape
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
+    @functools.cached_property
+    def _boxes(self) -> tuple[tuple[str, ...], dict[tuple[int, ...], tuple[int, ...]]]:
+        """Its axes, and the boxes found so far by the extents along them."""
+        return tuple(sorted(self.axes)), {}
+
     def box(self, tile: Tile) -> tuple[int, ...]:
         """How far the region that a tile touches reaches along each dimension, at most all of it."""
-        found = (span(i, tile) for i in self.indices)
-        return tuple(d if n is None else min(n, d) for n, d in zip(found, self.tensor.shape, strict=True))
+        names, known = self._boxes
+        extents = tuple([tile.get(n, 1) for n in names])
+        if extents not in known:
+            found = (span(i, tile) for i in self.indices)
+            known[extents] = tuple(d if n is None else min(n, d) for n, d in zip(found, self.tensor.shape, strict=True))
+        return known[extents]
 
     def footprint_bytes(self, tile: Tile) -> int:
         """Bytes of that region."""
@@ -118,9 +132,16 @@ class Access:
 
     def stride(self, axis: str) -> int | None:
         """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
-        first = self._offset({})
-        second = self._offset({axis: 1})
-        return None if first is None or second is None else second - first
+        if axis not in self._strides:
+            gathered = (e for i in self.indices for e in i.walk() if isinstance(e, Read))
+            decided = any(axis in _names(e) for e in gathered)
+            first, second = self._offset({}), self._offset({axis: 1})
+            self._strides[axis] = None if decided or first is None or second is None else second - first
+        return self._strides[axis]
+
+    @functools.cached_property
+    def _strides(self) -> dict[str, int | None]:
+        return {}
 
     def run(self, axis: str, extent: int) -> int:
         """How many points of an axis, from its beginning, lie one after another in memory without a gap; 1 where none do.

@@ -7,34 +7,55 @@ axes; the block; chunks of the reduction, whose operands lie packed in shared me
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.expr import INDEX, Expr, Var
+from tilelang.expr import INDEX, Axis, Expr, Read, Var
+from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.tensor import Layout
+
+Fusions = tuple[tuple[str, tuple[str, ...]], ...]
+PANELS, BOX = "panels", "box"
+UNROLLED = 8  # points of a reduction that are written out at once, at most
 
 
 @dataclasses.dataclass(frozen=True)
 class RTile:
     """Extents for one level after another; an axis that a level leaves out is as the level above has it.
 
-    fusions: new axes and what they stand for. block: of spatial axes. chunk: of reductions, one round. piece: of spatial axes, a
-    round's results in registers. vector: axis and lanes. staged: tensors packed in shared memory. inner: reduction axes from the
-    outermost walk in, with the points of one unrolled round. stream: results go past the caches. ahead: tensors fetched into a cache
-    so many rounds before.
+    fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that several blocks share. chunk: of
+    reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
+    copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. sums: the memory in which
+    results wait from one chunk to the next. stream: results go past the caches. ahead: rounds that the vectors' operands are fetched
+    before.
     """
 
-    fusions: tuple[tuple[str, tuple[str, ...]], ...]
+    fusions: Fusions
     block: Mapping[str, int]
     chunk: Mapping[str, int]
     piece: Mapping[str, int]
     vector: tuple[str, int] | None
-    staged: frozenset[str] = frozenset()
-    unroll: int = 1
+    staged: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    sums: str = "shared"
     stream: bool = False
     ahead: int = 0
+
+    @functools.cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal tiles."""
+        levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
+        return (self.fusions, *levels, self.vector, self.sums, self.stream, self.ahead)
+
+    @property
+    def axis(self) -> str:
+        return self.vector[0] if self.vector is not None else ""
+
+    @property
+    def lanes(self) -> int:
+        return self.vector[1] if self.vector is not None else 1
 
 
 def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
@@ -47,24 +68,27 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield Fuse(name, parts)
     spatial = [a.name for a in nest.spatial if a.extent > 1]
     reduced = [a.name for a in nest.reduced]
-    axis, lanes = tile.vector if tile.vector is not None else ("", 1)
     left = dict(nest.extents)
-    if spatial:
-        sizes = tuple((a, tile.block[a]) for a in spatial)
-        yield Tile(sizes, "block")
-        left.update(sizes)
+    blocks = tuple((a, tile.block[a]) for a in spatial)
+    blocks += tuple((a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a])
+    if blocks:
+        yield Tile(blocks, "block")
+        left.update(blocks)
     chunks = tuple((a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a])
     pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
-    pieces.sort(key=lambda p: p[0] != axis)  # the panel of the vectors' axis stays near while the others pass
+    pieces.sort(key=lambda p: p[0] != tile.axis)  # the panel of the vectors' axis stays near while the others pass
     if tile.stream:
         yield Place("via", None, "register", stream=True)
     if chunks:
-        moved = _moved(axis, lanes) if axis not in reduced and pieces else None
-        yield Place("accumulate", None, "shared" if pieces else "register", steps=moved)
+        if not pieces:
+            yield Place("accumulate", None, "register")
+        elif tile.sums == "shared":
+            yield Place("accumulate", None, "shared", steps=_moved(tile.axis, tile.lanes) if tile.axis not in reduced else None)
         yield Split(chunks)
         left.update(chunks)
     for access in _staged(nest, tile):
-        yield Place("load", access.name, "shared", packed(nest, access, tile, left))
+        layout = staged_layout(nest, access, tile, left)
+        yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile))
     if pieces:
         yield Split(tuple(pieces))
         left.update(pieces)
@@ -72,34 +96,52 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield Place("accumulate", None, "register")
     yield from _walks(nest, tile, left)
     if tile.vector is not None:
-        yield Vectorize(axis, lanes)
+        yield Vectorize(*tile.vector)
 
 
 def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     """The walks inside a piece: over its reduction, some points of it written out, then over its results."""
-    axis, lanes = tile.vector if tile.vector is not None else ("", 1)
-    reduced = [a.name for a in nest.reduced if left[a.name] > 1]
-    if axis in reduced:
-        yield Split(tuple((a, 1) for a in reduced if a != axis)) if len(reduced) > 1 else Split(((axis, lanes),))
-        if len(reduced) > 1:
-            yield Split(((axis, lanes),))
-        if tile.ahead:
-            for access in nest.reads:
-                if axis in access.axes and access.name not in tile.staged:
-                    yield Place("load", access.name, "l1", ahead=tile.ahead)
-        reduced = []
-    for number, a in enumerate(reduced):
-        last = number == len(reduced) - 1
-        if last and 8 < left[a] and tile.unroll > 1:
-            yield Split(((a, tile.unroll),))
-        yield Split(((a, 1),), unroll=last)
+    axis, lanes = tile.axis, tile.lanes
+    reduced = [a.name for a in nest.reduced if left[a.name] > 1 and a.name != axis]
     inside = [a.name for a in nest.spatial if left[a.name] > 1 and a.name != axis]
-    if reduced and axis and left[axis] >= lanes and inside:
-        for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
-            if axis in access.axes and not set(inside) & access.axes and (access.name in tile.staged or access.stride(axis) == 1):
-                yield Place("load", access.name, "register", steps=_moved(axis, lanes))
+    if any(a.name == axis for a in nest.reduced):
+        for a in reduced:
+            yield Split(((a, 1),))
+        yield Split(((axis, lanes),))
+        yield from _fetches(nest, tile)
+    else:
+        for number, a in enumerate(reduced):
+            last = number == len(reduced) - 1
+            if last and left[a] > UNROLLED:
+                yield Split(((a, written_out(left[a])),))
+            yield Split(((a, 1),), unroll=last)
+        if reduced and axis and left[axis] >= lanes and inside:
+            for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
+                if (
+                    axis in access.axes
+                    and not set(inside) & access.axes
+                    and (access.name in tile.staged or access.stride(axis) == 1)
+                ):
+                    yield Place("load", access.name, "register", steps=_moved(axis, lanes))
+        if not reduced:
+            yield from _fetches(nest, tile)
     if inside:
         yield Split(tuple((a, 1) for a in inside), unroll=True)
+
+
+def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
+    if tile.ahead:
+        for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
+            yield Place("load", name, "l1", ahead=tile.ahead)
+
+
+def written_out(extent: int) -> int:
+    """How many points of a reduction one round of its walk writes out: a number near four that divides it, if there is one.
+
+    >>> written_out(256), written_out(27), written_out(31)
+    (4, 3, 4)
+    """
+    return next((n for n in (4, 5, 3, 6, 7, 8, 2) if extent % n == 0), 4)
 
 
 def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
@@ -114,34 +156,122 @@ def _staged(nest: Nest, tile: RTile) -> list[Access]:
     return list(found.values())
 
 
-def packed(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
-    """The layout in which a piece finds its operands one after another: panels of the piece's extent, inside them the reduction, inside
-    it the piece. None where windows overlap: the box as the tensor has it."""
-    if overlaps(access, left) and not access.axes & {name for name, _ in tile.fusions}:
-        return None
-    axis = tile.vector[0] if tile.vector is not None else ""
+# ---------------------------------------------------------------- how operands lie in shared memory
+
+
+def plain_dims(access: Access) -> dict[str, str] | None:
+    """The dimension along which each axis goes, where every index is one axis by itself; None where one is more than that."""
+    found: dict[str, str] = {}
+    for index, dim in zip(access.indices, access.tensor.dims, strict=True):
+        if not isinstance(index, (Var, Axis)):
+            return None
+        found[index.name.removeprefix("@")] = dim.name
+    return found if len(found) == len(access.indices) else None
+
+
+def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+    """The layout of a staged operand; None: as the tensor has it."""
+    return _panels(nest, access, tile, left) if tile.staged[access.name] == PANELS else box_layout(access, tile.axis)
+
+
+def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+    """Panels of the piece's extent, inside them the reduction, inside it the piece, the vectors' axis last."""
+    dims = plain_dims(access)
     spatial = [a.name for a in nest.spatial if a.name in access.axes and left[a.name] > 1]
-    spatial.sort(key=lambda a: a == axis)
+    spatial.sort(key=lambda a: a == tile.axis)
     outer: list[Expr] = []
     inner: list[Expr] = []
     for a in spatial:
-        whole, part = left[a], min(tile.piece[a], left[a])
-        variable = Var(a, INDEX)
-        if part == whole:
+        variable = Var(dims[a] if dims is not None else a, INDEX)
+        part = tile.piece[a]
+        if part >= left[a]:
             inner.append(variable)
         elif part == 1:
             outer.append(variable)
         else:
             outer.append(variable // part)
             inner.append(variable % part)
-    middle: list[Expr] = [Var(a.name, INDEX) for a in nest.reduced if a.name in access.axes and left[a.name] > 1]
+    middle: list[Expr] = [
+        Var(dims[a.name] if dims is not None else a.name, INDEX)
+        for a in nest.reduced
+        if a.name in access.axes and left[a.name] > 1
+    ]
+    if dims is not None:  # by region: every dimension is named
+        outer = [Var(d, INDEX) for a, d in dims.items() if left[a] <= 1] + outer
     terms = (*outer, *middle, *inner)
     return Layout(terms) if terms else None
 
 
+def box_layout(access: Access, axis: str) -> Layout | None:
+    """The box with the dimension of the vectors' axis last, cut into as many phases as its stride, so that vectors lie side by side.
+
+    >>> import tilelang as tl
+    >>> c, q, s = tl.axes(c=8, q=5, s=3)
+    >>> X = tl.input("X", tl.float32, c=8, w=11)
+    >>> print(box_layout(Access(X, (c, q * 2 + s)), "q"), box_layout(Access(X, (c, q + s)), "c"))
+    layout (c, w % 2, w / 2) layout (w, c)
+    """
+    factors = [dict(_factors(i)).get(axis, 0) for i in access.indices]
+    along = [d for d, f in enumerate(factors) if f]
+    if not along or (along[-1] == len(factors) - 1 and factors[-1] == 1):
+        return None
+    names = [d.name for d in access.tensor.dims]
+    last, factor = Var(names[along[-1]], INDEX), abs(factors[along[-1]])
+    others: list[Expr] = [Var(n, INDEX) for d, n in enumerate(names) if d != along[-1]]
+    return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
+
+
+def _factors(index: Expr) -> Iterator[tuple[str, int]]:
+    for atom, factor in linear(index)[0]:
+        if isinstance(atom, (Var, Axis)):
+            yield atom.name.removeprefix("@"), factor
+
+
+def boxed(nest: Nest, name: str) -> bool:
+    """Whether all reads of a tensor share one box: no fused axis, no remainder, nothing that memory decides, constants apart."""
+    reads = [a for a in nest.reads if a.name == name]
+    sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
+    first = reads[0].indices
+    return sums and all(not linear(i - j)[0] for a in reads for i, j in zip(a.indices, first, strict=True))
+
+
+def by_points(nest: Nest, name: str) -> bool:
+    """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand."""
+    reads = [a for a in nest.reads if a.name == name]
+    return len(reads) == 1 and not any(isinstance(e, Read) for i in reads[0].indices for e in i.walk())
+
+
 def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
     """Whether points of different axes meet in one element, as windows do: the box is smaller than its axes' points."""
-    points = math.prod(tile[a] for a in access.axes)
-    return (
-        any(len([v for v in i.walk() if isinstance(v, Var)]) > 1 for i in access.indices) and math.prod(access.box(tile)) < points
-    )
+    return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
+
+
+def _move_steps(access: Access, layout: Layout | None, tile: RTile) -> tuple[Step, ...] | None:
+    """A move by vectors, where elements that follow each other in memory do so in the layout, too."""
+    dims = plain_dims(access)
+    if layout is None or dims is None or tile.axis not in dims or access.stride(tile.axis) != 1 or access.padded:
+        return None
+    return _moved(dims[tile.axis], tile.lanes)
+
+
+def shared_bytes(nest: Nest, tile: RTile) -> int:
+    """What a block keeps in shared memory: operands, in whole panels, and the sums that wait there; each begins on a line."""
+    left = {a.name: min(tile.block.get(a.name, a.extent), a.extent) for a in nest.axes}
+    whole = {a.name: tile.block.get(a.name, a.extent) for a in nest.axes}
+    chunk = {a.name: min(tile.chunk.get(a.name, left[a.name]), left[a.name]) for a in nest.reduced}
+    total = 0
+    for access in _staged(nest, tile):
+        if tile.staged[access.name] == PANELS:
+            extents = [
+                chunk.get(a, -(-whole[a] // min(tile.piece.get(a, 1), whole[a])) * min(tile.piece.get(a, 1), whole[a]))
+                for a in access.axes
+            ]
+            held = math.prod(extents) * access.element_bytes
+        else:
+            held = access.footprint_bytes({**whole, **chunk}) * (2 if box_layout(access, tile.axis) is not None else 1)
+        total += -(-held // 64) * 64
+    waits = any(chunk[a] < left[a] for a in chunk) and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
+    if waits and tile.sums == "shared":
+        members = [v.dtype.bytes for s in nest.task.states for v in s.reduce.combiner.left]
+        total += sum(-(-math.prod(whole[a.name] for a in nest.spatial) * b // 64) * 64 for b in members)
+    return total

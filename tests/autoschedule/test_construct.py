@@ -1,10 +1,21 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
+import re
+from pathlib import Path
+
 import pytest
+from hypothesis import given
 
 import tilelang as tl
+from tilelang import autoschedule
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost_cores import cores_of
+from tilelang.autoschedule.growth import fused, seeds
+from tilelang.autoschedule.nest import nest_of
+from tilelang.autoschedule.rtile import shared_bytes, steps
+from tilelang.schedule import Schedule
+from tilelang.task import plan
+from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
 POCL = tl.load_profile("pocl")
 COMPUTATIONS = {
@@ -20,6 +31,8 @@ COMPUTATIONS = {
     " output Z[n, f, p, q] = sum[c] X[n, c, 2 * p, 2 * q] * W[f, c] }",
     "depthwise": "computation Z(N = 2, C = 5, H = 19) { input X: float32[n: N, c: C, h: H, w: H] input W: float32[c: C, r: 5, s: 5]"
     " axis p: H axis q: H output Z[n, c, p, q] = sum[r, s] pad(X[n, c, p + r - 2, q + s - 2], 0.0) * W[c, r, s] }",
+    "strided windows": "computation Z(N = 2, C = 32, H = 21) { input X: float32[n: N, c: C, h: H, w: H] axis r: 3 axis s: 3"
+    " axis p: (H + 1) / 2 axis q: (H + 1) / 2 output Z[n, c, p, q] = sum[r, s] pad(X[n, c, 2 * p + r - 1, 2 * q + s - 1], 0.0) }",
     "row sum": "computation Y(M = 33, N = 121) { input X: float32[i: M, j: N] output Y[i] = sum[j] X[i, j] }",
     "pointwise": "computation Y(M = 7, N = 311) { input X: float32[i: M, j: N] output Y[i, j] = max(X[i, j], 0.0) }",
 }
@@ -46,3 +59,57 @@ def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
 def test_windows_are_fused_only_where_operands_share_them() -> None:
     texts = [str(c.schedule) for c in construct(tl.parse(COMPUTATIONS["convolution"]).computation(), cores_of(POCL))]
     assert any("fuse p_q=(p, q)" in t for t in texts) and not any("f_p" in t for t in texts)
+
+
+@given(recipes())
+def test_any_computation_gets_schedules_that_are_accepted_and_right(recipe: Recipe) -> None:
+    computation = recipe.build()
+    candidates = construct(computation, cores_of(POCL))
+    for candidate in candidates[:1] + candidates[-1:]:
+        faults = check_schedule(candidate.schedule, arrays(computation))
+        assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
+
+
+@given(recipes())
+def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe) -> None:
+    computation = recipe.build()
+    task = plan(computation, set())[-1]
+    for fusions, nest in fused(nest_of(task)) if nest_of(task).points else ():
+        for tile in seeds(nest, fusions, cores_of(POCL)):
+            program = lowered(Schedule(computation, steps(nest, tile)), POCL)
+            assert program.kernels[-1].shared_bytes <= shared_bytes(nest, tile), str(steps(nest, tile))
+
+
+def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
+    text = """computation Y(M = 20, N = 70) {
+      input X: float32[i: M, j: N]
+      peak[i] = max[j] X[i, j]
+      shifted[i, j] = exp(X[i, j] - peak[i])
+      total[i] = sum[j] shifted[i, j]
+      output Y[i, j] = shifted[i, j] / total[i]
+    }"""
+    computation = tl.parse(text).computation()
+    candidates = [c.schedule for c in construct(computation, cores_of(POCL))]
+    rows = [s for s in candidates if "compute shifted in shared" in str(s)]
+    kernels = [s for s in candidates if "compute peak in global" in str(s) and "compute total in global" in str(s)]
+    assert rows and kernels and len(rows) + len(kernels) == len(candidates)
+    for schedule in (*rows, kernels[0]):
+        assert tl.compile(schedule).check()
+
+
+def test_a_copy_in_shared_memory_turns_and_parts_what_vectors_read() -> None:
+    strided = tl.parse(COMPUTATIONS["strided windows"]).computation()
+    texts = [str(c.schedule) for c in construct(strided, cores_of(POCL))]
+    assert any("w % 2, w / 2)" in t and "vectorize q" in t for t in texts) and any(
+        "h, w, c)" in t and "vectorize c" in t for t in texts
+    )
+
+
+def test_no_operator_or_device_has_a_name_here() -> None:
+    words = (
+        "matmul|gemm|conv|pool|depthwise|softmax|relu|attention|pocl|nvidia|amd|intel|v100|a100|h100|h200|mi210|mi300|adreno|mali"
+    )
+    for path in sorted(Path(autoschedule.__file__).parent.glob("*.py")):
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if ">>>" not in line]
+        found = re.findall(rf"\b\w*(?:{words})\w*\b", "\n".join(lines), re.IGNORECASE)
+        assert not found, f"{path.name}: {found}"

@@ -1,0 +1,286 @@
+"""Tiles grown from the innermost level outward: what to fuse, whose vectors, which registers, which block.
+
+No operator is known here. Fusions, vectors and what is staged follow from the boxes and strides of a nest's accesses; extents from
+the numbers of the device. What comes out are seeds: the search looks around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.cost_cores import Cores, leaf_cycles
+from tilelang.autoschedule.loops import read_steps
+from tilelang.autoschedule.nest import Access, Nest
+from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_points, overlaps, steps
+
+KEPT_PIECES = 4  # register tiles that growth goes on with
+FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
+
+
+# ---------------------------------------------------------------- fused axes
+
+
+def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
+    """The nest with every fusion that costs nothing; and, where windows are left, with all neighbours of one kind fused."""
+    free, made = _fuse_all(nest, free_only=True)
+    yield free, made
+    every, whole = _fuse_all(nest, free_only=False)
+    if len(whole.axes) < len(made.axes):
+        yield every, whole
+
+
+def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
+    fusions: list[tuple[str, tuple[str, ...]]] = []
+    taken = set(nest.extents)
+    for kind in (False, True):
+        group: list[str] = []
+        for axis in [*(a for a in nest.axes if a.reduction == kind), None]:
+            if axis is not None and (not group or _may_fuse(nest, group[-1], axis.name, free_only)):
+                group.append(axis.name)
+                continue
+            if len(group) > 1:
+                name = "_".join(group)
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                fusions.append((name, tuple(group)))
+            group = [axis.name] if axis is not None else []
+    for name, parts in fusions:
+        nest = nest.fuse(name, parts)
+    return tuple(fusions), nest
+
+
+def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
+    """Whether two neighbours can be one axis; free: in every access its steps go on where the inner one ends."""
+    extent = nest.axis(inner).extent
+    if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
+        return False
+    accesses = nest.accesses if free_only else nest.writes if not nest.axis(inner).reduction else ()
+    for a in accesses:
+        first, second = a.stride(outer), a.stride(inner)
+        if first is None or second is None or first != second * extent or a.regular(inner, extent) < extent:
+            return False
+        if a.padded and second:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- vectors
+
+
+def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
+    """Axes along which some access goes from one element to the next, the result's own first, with the lanes along each."""
+    found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
+    direct = any(r.stride(a) == 1 for a in found for r in nest.reads)
+    if not direct:
+        found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent > 1}
+    if nest.reduced and all(nest.extents[a] < 2 * device.lanes or not direct for a in found):
+        found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _apart(nest, a.name)}
+    widest = max(a.element_bytes for a in nest.accesses)
+    lanes = max(1, device.lanes * 4 // max(4, widest))
+    chosen = []
+    for axis in found:
+        most = min(lanes, 1 << (nest.extents[axis] - 1).bit_length())
+        least = min(lanes, 1 << (nest.extents[axis].bit_length() - 1))
+        chosen += [(axis, n) for n in dict.fromkeys((most, least))]
+    return chosen
+
+
+def _apart(nest: Nest, axis: str) -> bool:
+    """Whether every operand has an axis in one dimension by itself, so that a copy with it last serves vectors."""
+    return all(boxed(nest, r.name) for r in nest.reads if axis in r.axes)
+
+
+# ---------------------------------------------------------------- registers
+
+
+def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
+    """The register tiles that take the fewest cycles for a point."""
+    found: list[tuple[float, int, dict[str, int]]] = []
+    reduced = {a.name: a.extent for a in nest.reduced}
+    staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
+    for piece in _pieces(nest, device, axis, lanes):
+        loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
+        points = math.prod(min(piece[a.name], a.extent) / a.extent * -(-a.extent // piece[a.name]) for a in nest.spatial)
+        found.append((leaf_cycles(loops, device) * points, len(found), piece))
+    return [p for _, _, p in sorted(found, key=lambda f: f[:2])[:KEPT_PIECES]]
+
+
+def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
+    """Vectors along one axis, and rounds of the two axes that save most loads."""
+    room = device.registers - 4
+    others = [a for a in nest.spatial if a.name != axis and a.extent > 1 and any(a.name not in r.axes for r in nest.reads)]
+    others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
+    seen = set()
+    for columns in (1, 2, 3, 4):
+        if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
+            continue
+        for rows in (1, 2, 3, 4, 6, 7, 8, 12, 16):
+            for more in (1, 2, 3):
+                sizes = {a.name: min(n, a.extent) for a, n in zip(others, (rows, more), strict=False)}
+                count = math.prod(sizes.values()) * columns
+                if count > room or (columns, *sizes.values()) in seen or (sizes and count < 4):
+                    continue
+                seen.add((columns, *sizes.values()))
+                yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}
+
+
+# ---------------------------------------------------------------- what is staged
+
+
+def form(nest: Nest, access: Access, axis: str) -> str | None:
+    """How an operand is staged: as its box where windows overlap or it goes to no piece, else as panels; None: it cannot be."""
+    extents = nest.extents
+    if boxed(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
+        return BOX
+    return PANELS if by_points(nest, access.name) else None
+
+
+def reused(nest: Nest, access: Access) -> bool:
+    """Whether elements of an operand are read for more than one point."""
+    return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
+
+
+def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
+    """What is staged: only what must be, because its reads are padded or not side by side; all that is reused."""
+    every = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None and reused(nest, r)}
+    needed = {
+        r.name: every[r.name]
+        for r in nest.reads
+        if r.name in every and axis in r.axes and (r.padded or r.stride(axis) != 1 or r.regular(axis, 2) < 2)
+    }
+    return [needed, every] if needed != every else [every]
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
+    """The tiles that growth comes to."""
+    reduced = {a.name: a.extent for a in nest.reduced}
+    found = vectors(nest, device)
+    for axis, lanes in found:
+        if axis in reduced or not reduced:
+            yield from _passing(nest, fusions, device, axis, lanes)
+        else:
+            yield from _multiplying(nest, fusions, device, axis, lanes)
+    if not found:
+        piece = {a.name: 1 for a in nest.spatial}
+        yield RTile(fusions, shared_out(nest, device, piece, 4), reduced, piece, None)
+
+
+def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+    """Tiles whose results lie in registers while a reduction passes."""
+    whole = {a.name: a.extent for a in nest.reduced}
+    for piece in pieces(nest, device, axis, lanes):
+        for staged in stagings(nest, axis):
+            for chunk in _chunks(nest, device, piece, staged):
+                yield RTile(fusions, grown(nest, device, piece, chunk), chunk, piece, (axis, lanes), staged)
+            if not staged:
+                yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes), staged)
+
+
+def _chunks(nest: Nest, device: Cores, piece: dict[str, int], staged: dict[str, str]) -> Iterator[dict[str, int]]:
+    """The whole reduction; and, of its longest axis, so much that the largest operand of a piece fits the nearest cache."""
+    whole = {a.name: a.extent for a in nest.reduced}
+    yield whole
+    longest = max(nest.reduced, key=lambda a: a.extent)
+    per_point = max(r.footprint_bytes({**piece, **whole}) for r in nest.reads) / max(1, longest.extent)
+    fitting = int(device.caches[0].bytes / max(1.0, per_point)) if device.caches else longest.extent
+    if 16 <= fitting < longest.extent:
+        parts = -(-longest.extent // fitting)
+        size = -(-longest.extent // parts)
+        yield {**whole, longest.name: -(-size // 4) * 4}
+
+
+def grown(nest: Nest, device: Cores, piece: dict[str, int], chunk: dict[str, int]) -> dict[str, int]:
+    """A block around a piece: the axis whose doubling saves most traffic for the room that it takes, until what comes from beyond the
+    last cache takes less time than the work, or there is no room, or cores would have nothing to do."""
+    block = {a.name: piece[a.name] for a in nest.spatial}
+    beyond = device.caches[-1].beyond if device.caches else math.inf
+    work = max(1, sum(nest.inner.values())) / 4 / device.lanes  # cycles for a point
+    while True:
+        held, points = _footprint(nest, block, chunk), math.prod(block.values()) * math.prod(chunk.values())
+        if held / points / beyond < work / 4:
+            return block
+        best, score = None, 0.0
+        for a in nest.spatial:
+            wider = {**block, a.name: in_parts(a.extent, max(1, -(-a.extent // block[a.name]) // 2), piece[a.name])}
+            size, more = math.prod(wider.values()), _footprint(nest, wider, chunk)
+            enough = math.prod(-(-x.extent // wider[x.name]) for x in nest.spatial) >= device.cores
+            if size <= math.prod(block.values()) or more * 2 > device.cache_bytes or not enough:
+                continue
+            saved = (held / points - more / (size * math.prod(chunk.values()))) / (more - held + 1)
+            if saved > score:
+                best, score = wider, saved
+        if best is None:
+            return block
+        block = best
+
+
+def _footprint(nest: Nest, block: dict[str, int], chunk: dict[str, int]) -> int:
+    tile = {**block, **chunk}
+    return sum(a.footprint_bytes(tile) for a in nest.reads) + sum(a.footprint_bytes(block) for a in nest.writes)
+
+
+def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+    """Tiles through which data passes once: rows of vectors, of which several are under way at a time."""
+    reduced = {a.name: a.extent for a in nest.reduced}
+    extent = nest.extents[axis]
+    streams = not reduced and sum(w.footprint_bytes(nest.extents) for w in nest.writes) > device.cache_bytes
+    for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
+        ahead = FETCHED_BYTES // (width * max(a.element_bytes for a in nest.reads or nest.writes))
+        long = extent >= 2 * ahead * width or (axis in reduced and extent >= ahead * width)
+        for rows in dict.fromkeys((1, 4)) if axis in reduced else (1,):
+            last = nest.spatial[-1].name if nest.spatial else ""
+            wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
+            piece = wide if axis in reduced else {**wide, axis: width}
+            turned = _turned(nest, axis) if axis not in reduced else {}
+            if turned:
+                yield RTile(fusions, _corner(nest, turned, piece, width), reduced, piece, (axis, width), turned, stream=streams)
+            for share in (4, 16, 64):
+                block = shared_out(nest, device, piece, share)
+                yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=streams,
+                            ahead=ahead if long and axis in reduced else 0)  # fmt: skip
+        if axis in reduced and nest.outputs < device.cores * 4:
+            parts = -(-device.cores * 4 // max(1, nest.outputs))
+            share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
+            yield RTile(fusions, {**{a.name: 1 for a in nest.spatial}, **share_of}, {**reduced, **share_of},
+                        {a.name: 1 for a in nest.spatial}, (axis, width))  # fmt: skip
+
+
+def _turned(nest: Nest, axis: str) -> dict[str, str]:
+    """Operands whose elements follow each other along another axis than the vectors'."""
+    return {
+        r.name: BOX for r in nest.reads
+        if axis in r.axes and r.stride(axis) != 1 and boxed(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
+    }  # fmt: skip
+
+
+def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
+    """A block as long along what operands in shared memory follow as along the vectors."""
+    along = {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
+    return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
+
+
+def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> dict[str, int]:
+    """Blocks of whole pieces, so many for each core, cut along the outermost axes first."""
+    wanted, block = device.cores * share, {a.name: a.extent for a in nest.spatial}
+    made = 1
+    for a in nest.spatial:
+        if made >= wanted:
+            break
+        parts = min(-(-a.extent // piece[a.name]), -(-wanted // made))
+        block[a.name] = in_parts(a.extent, parts, piece[a.name])
+        made *= -(-a.extent // block[a.name])
+    return block
+
+
+def in_parts(extent: int, parts: int, piece: int) -> int:
+    """The extent of one of so many equal parts, in whole pieces.
+
+    >>> in_parts(1000, 3, 48)
+    336
+    """
+    return math.ceil(math.ceil(extent / parts) / piece) * piece

@@ -1,0 +1,182 @@
+"""Computations of several tasks: each a kernel of its own, or all of them row by row in one kernel, their values kept on chip.
+
+Which rows there are follows from the definitions: the axes that every reduction has in common and is read at. A kernel for each task
+is always possible; one kernel is tried where such axes exist, and comes first where its one pass over the data is the faster.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.cost import Estimate
+from tilelang.autoschedule.cost_cores import Cores
+from tilelang.autoschedule.growth import in_parts
+from tilelang.autoschedule.nest import Nest, nest_of
+from tilelang.computation import Computation, Tensor
+from tilelang.expr import Axis, Call, Read
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.task import Task, make_task, plan
+
+ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Made:
+    """The steps of one task, or of a whole computation, and their estimate."""
+
+    steps: tuple[Step, ...]
+    estimate: Estimate
+
+
+def apart(earlier: list[tuple[Task, Made]], last: list[Made]) -> list[Made]:
+    """A kernel for each task: the steps of the earlier ones in the braces that place their results."""
+    head = tuple(Place("compute", task.outputs[0].name, "global", steps=made.steps or None) for task, made in earlier)
+    before = [made.estimate for _, made in earlier]
+    return [Made((*head, *made.steps), together([*before, made.estimate])) for made in last]
+
+
+def together(estimates: list[Estimate]) -> Estimate:
+    """The estimate of kernels that run one after another."""
+    parts = tuple(p for e in estimates for p in e.parts)
+    return Estimate(sum(e.seconds for e in estimates), parts, sum(e.bound for e in estimates))
+
+
+def by_rows(computation: Computation, device: Cores) -> list[Made]:
+    """All tasks in one kernel, row by row; none where no axis is common to all."""
+    placed = on_chip(computation)
+    names = {t.name for t in placed}
+    stages = {t.name: nest_of(_task(t, names)) for t in placed if t.member == 0}
+    last = nest_of(plan(computation, names)[-1])
+    rows = common_axes(placed, [*stages.values(), last])
+    if not rows or last.points == 0:
+        return []
+    order = [t for t in placed if t.name in stages]
+    width = sum(
+        stages[t.name].outputs // math.prod(a.extent for a in last.spatial if a.name in rows) * t.dtype.bytes for t in order
+    )
+    if width > device.cache_bytes // 2:
+        return []
+    lanes = 4 * device.lanes
+    found = []
+    for share in ROWS_FOR_A_CORE:
+        sizes = _rows_of_a_block(last, rows, device.cores * share)
+        head: list[Step] = [Tile(sizes, "block")]
+        if any(n > 1 for _, n in sizes):
+            head.append(Split(tuple((a, 1) for a, _ in sizes)))
+        if not last.reduced:
+            head.append(Place("via", None, "register", stream=True))
+        head += [
+            Place("compute", t.name, _memory(stages[t.name], rows), steps=_row_steps(stages[t.name], rows, lanes)) for t in order
+        ]
+        body = _last_steps(last, rows, lanes)
+        found.append(
+            Made((*head, *body), _estimate([*stages.values(), last], math.prod(n for _, n in sizes), last, rows, device))
+        )
+    return sorted(found, key=lambda m: m.estimate.seconds)
+
+
+def _task(tensor: Tensor, placed: set[str]) -> Task:
+    """What makes a placed tensor, and those that its reduction makes with it, from other placed ones."""
+    assert tensor.definition is not None
+    group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+    return make_task(group, lambda t: t not in group and t.name in placed)
+
+
+def on_chip(computation: Computation) -> list[Tensor]:
+    """What a kernel of all tasks keeps for a row: the results of reductions, and pointwise values with a function that several read."""
+    apart_names = {t.name for task in plan(computation, set())[:-1] for t in task.outputs}
+    found = []
+    for definition in computation.definitions:
+        for tensor in definition.tensors:
+            if tensor.name in apart_names:
+                found.append(tensor)
+            elif definition.reduction is None and tensor not in computation.outputs:
+                readers = sum(any(_reads(e, tensor) for e in _expressions(d)) for d in computation.definitions)
+                dear = any(isinstance(e, Call) for v in definition.values for e in v.walk())
+                if readers > 1 and dear:
+                    found.append(tensor)
+    return found
+
+
+def _expressions(definition: object) -> Iterator[object]:
+    yield from getattr(definition, "values", ())
+
+
+def _reads(expr: object, tensor: Tensor) -> bool:
+    return any(isinstance(e, Read) and e.tensor is tensor for e in expr.walk())  # type: ignore[attr-defined]
+
+
+def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:
+    """Axes that every placed tensor has, and at which it is always read."""
+    common: dict[str, int] | None = None
+    for tensor in placed:
+        assert tensor.definition is not None
+        mine = {a.name: a.extent for a in tensor.definition.axes}
+        common = mine if common is None else {n: e for n, e in common.items() if mine.get(n) == e}
+    names = {t.name: t for t in placed}
+    for nest in nests:
+        extents = {a.name: a.extent for a in nest.spatial}
+        common = {n: e for n, e in (common or {}).items() if extents.get(n) == e}
+        for access in nest.reads:
+            if access.name in names:
+                definition = names[access.name].definition
+                assert definition is not None
+                at = {a.name: i for a, i in zip(definition.axes, access.written, strict=True)}
+                common = {n: e for n, e in common.items() if isinstance(i := at[n], Axis) and i.name == n}
+    return [a.name for a in nests[-1].spatial if a.name in (common or {})]
+
+
+def _rows_of_a_block(last: Nest, rows: list[str], blocks: int) -> tuple[tuple[str, int], ...]:
+    sizes, made = [], 1
+    for a in last.spatial:
+        if a.name in rows:
+            parts = min(a.extent, -(-blocks // made))
+            sizes.append((a.name, in_parts(a.extent, parts, 1)))
+            made *= -(-a.extent // sizes[-1][1])
+    return tuple(sizes)
+
+
+def _memory(stage: Nest, rows: list[str]) -> str:
+    return "register" if all(a.name in rows or a.extent == 1 for a in stage.spatial) else "shared"
+
+
+def _row_steps(stage: Nest, rows: list[str], lanes: int) -> tuple[Step, ...] | None:
+    """The vectors of a stage: along what it reduces, or along the rest of its row."""
+    inner = stage.reduced or tuple(a for a in stage.spatial if a.name not in rows)
+    return _vectors(stage, [a.name for a in inner], lanes) or None
+
+
+def _vectors(nest: Nest, names: list[str], lanes: int) -> tuple[Step, ...]:
+    for name in reversed(names):
+        extent = nest.extents[name]
+        if extent > 1 and any(a.stride(name) == 1 for a in nest.accesses):
+            return (Vectorize(name, min(lanes, 1 << (extent.bit_length() - 1))),)
+    return ()
+
+
+def _last_steps(last: Nest, rows: list[str], lanes: int) -> tuple[Step, ...]:
+    names = [a.name for a in (last.reduced or last.spatial) if a.name not in rows]
+    head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if last.reduced else ()
+    return (*head, *_vectors(last, names, lanes))
+
+
+def _estimate(nests: list[Nest], rows: int, last: Nest, named: list[str], device: Cores) -> Estimate:
+    """One pass over what is read and written, beside the work of all stages."""
+    cycle = device.rate("cycle_ns", 0.33) * 1e-9
+    stages = {n.task.outputs[0].name for n in nests[:-1]}
+    parts = [
+        (f"compute {n.task.name}", n.points * sum(n.inner.values() or (1,)) / device.lanes * cycle / device.cores) for n in nests
+    ]
+    moved: dict[tuple[str, bool], int] = {}
+    for nest in nests:
+        for a in nest.accesses:
+            if a.name not in stages:
+                moved[a.name, a.store] = max(moved.get((a.name, a.store), 0), a.footprint_bytes(nest.extents))
+    memory = sum(moved.values()) / (device.rate("global_gb_per_s", 44.0) * 1e9)
+    work = sum(s for _, s in parts)
+    blocks = math.prod(a.extent for a in last.spatial if a.name in named) / max(1, rows)
+    fixed = device.rate("launch_us", 50.0) * 1e-6 + blocks / device.cores * device.rate("block_us", 0.3) * 1e-6
+    parts += [("memory beyond the work", max(0.0, memory - work)), ("launch", fixed)]
+    return Estimate(sum(s for _, s in parts), tuple(parts), max(memory, 1e-9))
