@@ -15,8 +15,8 @@ from benchmarks.hand_written import copy_source
 from benchmarks.harness import aligned_array
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
-from tilelang.autoschedule.construct import Candidate, construct
-from tilelang.autoschedule.cost_cores import cores_of
+from tilelang.autoschedule.construct import Candidate
+from tilelang.autoschedule.fill import candidates as construction
 from tilelang.computation import as_computation
 from tilelang.lowering.drivers import opencl as driver
 
@@ -35,7 +35,7 @@ def candidates(operator: Operator, profile: tl.Profile) -> tuple[list[Candidate]
     """What construction finds for an operator, the best first, and the seconds that it takes."""
     computation = as_computation(operator.computation())
     start = time.perf_counter()
-    found = construct(computation, cores_of(profile))
+    found = construction(computation, profile)
     return found, time.perf_counter() - start
 
 
