@@ -26,7 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Puts an emulated device in a driver's place, where that is asked for, and makes it the one that is used."""
+    """No database of schedules; where that is asked for, an emulated device in a driver's place, which is then the one that is used."""
+    os.environ["TILELANG_DATABASE"] = ""  # no schedule of a test is found, or changed, by what was timed before
     dialect = config.getoption("--emulated")
     if dialect is not None:
         from tests.gpu.emulated import Driver

@@ -3,13 +3,15 @@
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 
 import tilelang as tl
 from tilelang import planning, testing
-from tilelang.errors import Refusal
+from tilelang.errors import DeviceError, Refusal
+from tilelang.options import Options
 from tilelang.testing import Recipe
 
 PRODUCT = tl.parse(
@@ -39,8 +41,6 @@ def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch)
         tl.compile(refused)
     monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter((refused, good)))
     assert tl.compile(PRODUCT).schedule is good
-    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter((refused,)))
-    assert tl.compile(PRODUCT).check().ok
 
 
 @pytest.mark.parametrize("profile", ["simulated", "pocl"])
@@ -75,3 +75,17 @@ def test_a_schedule_that_is_given_constructs_nothing() -> None:
 def test_every_computation_without_a_schedule_is_right(recipe: Recipe) -> None:
     report = tl.compile(recipe.build()).check()
     assert report.ok, f"{recipe}\n{report}"
+
+
+def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(database=str(tmp_path / "schedules.sqlite"))
+    timed = tl.compile(PRODUCT, trials=2, options=options)
+    assert timed.check().ok
+    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter(()))
+    assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
+    assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
+
+
+def test_trials_need_a_device() -> None:
+    with pytest.raises(DeviceError):
+        tl.compile(PRODUCT, tl.target("opencl", profile="pocl"), trials=1)

@@ -1,6 +1,7 @@
-"""Which schedule a kernel is made from: the one that is given, or the first of the constructed ones that the device takes.
+"""Which schedule a kernel is made from: the one that is given; else one that was timed; else the likeliest of the constructed ones.
 
-Construction is imported when it is asked for. Where it has no schedule, a plain one stands in; it never fails.
+Construction, the database and timing are imported when they are asked for. Where construction has no schedule that the device takes,
+a plain one stands in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
 from tilelang.targets import Target
 
-MOST_TRIED = 8  # constructed schedules that are lowered until one is accepted
+MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, or timed
 
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
@@ -43,27 +44,59 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
     return plan
 
 
-def planned(given: Schedule | Computation, target: Target, options: Options) -> tuple[Schedule, ir.Program]:
-    """The schedule for what is given, and its program. Raises Refusal for a schedule that cannot be."""
+def planned(given: Schedule | Computation, target: Target, trials: int, options: Options) -> tuple[Schedule, ir.Program]:
+    """The schedule for what is given, and its program.
+
+    trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. Raises Refusal for a schedule
+    that cannot be, DeviceError where trials are asked for and none can be made.
+    """
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
     if isinstance(given, Schedule):
         return given, lower(given.computation, given.steps, here, options)
     if target.device is not None:
         _say_what_is_not_measured(str(target.device), target.profile)
-    for plan in constructed(given, here):
+    refused: list[Refusal] = []
+    for plan in _chosen(given, target, here, trials, options):
         try:
             return plan, lower(given, plan.steps, here, options)
-        except Refusal:
-            continue
-    plain = Schedule(given, default_steps(main_task(given, ()), here))
-    return plain, lower(given, plain.steps, here, options)
+        except Refusal as refusal:
+            refused.append(refusal)
+    raise refused[-1]
+
+
+def _chosen(computation: Computation, target: Target, profile: Profile, trials: int, options: Options) -> Iterator[Schedule]:
+    """The schedule that was found by timing, then, or if none was, those that construction gives."""
+    if trials:
+        yield _timed(computation, target, profile, trials, options)
+    elif target.device is not None and (kept := remembered(computation, target, options)) is not None:
+        yield kept
+    yield from constructed(computation, profile)
+
+
+def remembered(computation: Computation, target: Target, options: Options) -> Schedule | None:
+    """The schedule that was found by timing this computation on this device, before; None where there is none."""
+    from tilelang.autoschedule.best import recall
+
+    found = recall(computation, target, options=options)
+    return found.schedule if found is not None and found.distance == 0 else None
+
+
+def _timed(computation: Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
+    """The fastest of the first candidates, or of what was timed before. Raises DeviceError where none can be timed."""
+    from tilelang.autoschedule.best import best
+    from tilelang.autoschedule.cost import estimate_schedule
+
+    plans = list(constructed(computation, profile))
+    bound_s = estimate_schedule(plans[0], profile).bound if len(plans) > 1 else 0.0
+    return best(computation, plans, target, trials, bound_s=bound_s, options=options).schedule
 
 
 def constructed(computation: Computation, profile: Profile) -> Iterator[Schedule]:
-    """The first of the schedules that construction gives."""
+    """The first of the schedules that construction gives, and a plain one."""
     from tilelang.autoschedule.fill import candidates
 
-    return (candidate.schedule for candidate in candidates(computation, profile)[:MOST_TRIED])
+    yield from (candidate.schedule for candidate in candidates(computation, profile)[:MOST_TRIED])
+    yield Schedule(computation, default_steps(main_task(computation, ()), profile))
 
 
 @functools.cache

@@ -57,8 +57,9 @@ def compile(
     """A kernel for a computation or a schedule.
 
     target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation: a Schedule, or a
-    Move's steps; without one it is constructed for the device. trials: reserved for measuring candidates. Raises Refusal for a
-    schedule that cannot be, DeviceError where there is no device or it cannot do what is asked.
+    Move's steps; without one it is constructed for the device. trials: how many candidates are timed on the device; 0: none, what was
+    found by timing before is taken, else the likeliest. Raises Refusal for a schedule that cannot be, DeviceError where there is
+    no device or it cannot do what is asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -66,17 +67,13 @@ def compile(
     >>> compile(twice, target("opencl", profile="simulated"))
     <kernel Y (opencl for simulated)>
     """
-    if trials:
-        raise Refusal(
-            "not-lowered-yet",
-            f"`trials={trials}`: candidates are measured by the autoscheduler, which is not there yet",
-            mend="trials=0",
-        )
+    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
+        raise Refusal("bad-size", f"trials={brief(trials)} is no number of candidates", mend="a whole number, zero or more")
     chosen = target if isinstance(target, Target) else globals()["target"](target)
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
-    plan, program = planned(asked(what, schedule), chosen, options)
+    plan, program = planned(asked(what, schedule), chosen, trials, options)
     return Kernel(plan, chosen, program, options)
 
 

@@ -51,3 +51,11 @@ def instruction_without_a_text() -> None:
     X = tl.input("X", tl.float32, m, k)
     start = tl.schedule(tl.define("Y", tl.sum(X[m, k] * 2.0, over=k), m, n4)).tile(m=4, n=4).to(tl.block)
     tl.compile(start.accumulate(tl.register).split(m=1).split(k=1).load("X", tl.register).do("add4")).source  # noqa: B018
+
+
+def trials() -> None:
+    tl.compile(copy(4, 4), trials=-1)
+
+
+def trials_without_a_device() -> None:
+    tl.compile(copy(4, 4), target=tl.target(profile="pocl"), trials=2)

@@ -56,10 +56,6 @@ def stage_ahead_of_a_load_that_it_reads() -> None:
     made.compute("C_sum", tl.shared, ahead=1).check()
 
 
-def trials() -> None:
-    tl.compile(matmul(), trials=10)
-
-
 def size_hole() -> None:
     tl.schedule(matmul()).tile(m=tl.hole, n=16).to(tl.block).check()
 
