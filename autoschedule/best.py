@@ -58,45 +58,48 @@ def best(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Best:
-    """The schedule that is remembered, else the fastest of the first `trials` candidates, which is remembered from now on.
+    """The schedule that is remembered of as many trials, else the fastest of the first `trials` candidates, remembered from now on.
 
-    candidates: the likeliest first; they are asked for only where nothing is remembered, and no more of them than are tried. One
-    that is remembered for another shape is tried before them. given, options: as of `recall`; the others: as of `measure`. Raises
-    DeviceError where no candidate runs and is right, or none can be measured.
+    candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried. One
+    that is remembered of fewer trials, or for another shape, is tried before them. given, options: as of `recall`; the others: as of
+    `measure`. Raises DeviceError where no candidate runs and is right, or none can be measured.
     """
     options = options or Options.from_environment()
     recalled = recall(computation, target, given, options)
-    if recalled is not None and recalled.distance == 0:
+    if recalled is not None and recalled.distance == 0 and recalled.trials >= trials:
         return Best(recalled.schedule, recalled=recalled)
-    near = [recalled.schedule] if recalled is not None else []
-    tried = list({s.text: s for s in (*near, *itertools.islice(candidates, trials))}.values())
+    known = [recalled.schedule] if recalled is not None else []
+    tried = list({s.text: s for s in (*known, *itertools.islice(candidates, trials))}.values())
     measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)
     if measured.best is None:
         why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials)) or "there is none"
         raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", mend="another schedule")
     database = Database.of(options)
     if database is not None:
-        database.record(_entries(key_of(computation, target, given), measured))
+        database.record(_entries(key_of(computation, target, given), measured, trials))
     return Best(measured.best.schedule, measured=measured)
 
 
-def _entries(key: Key, measured: Measured) -> list[Entry]:
+def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:
     """What is remembered of trials: those that were right."""
     date, bound_s = now(), measured.bound_s
-    return [
-        Entry(key, t.schedule.text, t.median_s, t.iqr_s, t.error_ratio or 0.0, t.median_s / bound_s if bound_s else None, date)
-        for t in measured.trials
-        if not t.code
-    ]
+    found = []
+    for t in (t for t in measured.trials if not t.code):
+        ratio = t.median_s / bound_s if bound_s else None
+        found.append(Entry(key, t.schedule.text, t.median_s, t.iqr_s, t.error_ratio or 0.0, ratio, trials, date))
+    return found
 
 
 def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = ()) -> Key:
     """What times of schedules for a computation on the target's device are remembered by."""
+    return Key(computation.text, "\n".join(map(str, given)), *place_of(target))
+
+
+def place_of(target: OnDevice) -> tuple[str, str, str]:
+    """What of a key the target gives: the device, its profile, the compilers."""
     device = target.device
     assert device is not None
-    return Key(
-        computation.text,
-        "\n".join(map(str, given)),
+    return (
         f"{device.name} ({device.platform}), {device.compute_units} compute units",
         profile_version(target.profile),
         f"{target.dialect}, {device.driver_version}, {device.platform_version}, tilelang {_version()}",

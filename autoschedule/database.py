@@ -44,7 +44,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS entries (
     key TEXT NOT NULL, family TEXT NOT NULL, computation TEXT NOT NULL, given TEXT NOT NULL, device TEXT NOT NULL,
     profile TEXT NOT NULL, compiler TEXT NOT NULL, schedule TEXT NOT NULL, median_s REAL NOT NULL, iqr_s REAL NOT NULL,
-    error_ratio REAL NOT NULL, bound_ratio REAL, date TEXT NOT NULL, PRIMARY KEY (key, schedule));
+    error_ratio REAL NOT NULL, bound_ratio REAL, trials INTEGER NOT NULL, date TEXT NOT NULL, PRIMARY KEY (key, schedule));
 CREATE INDEX IF NOT EXISTS by_family ON entries (family);
 """
 # What SQLite says of a file that is none of its own, or no longer (ERROR: of a table that is not there).
@@ -76,6 +76,18 @@ class Key:
         """The same of all shapes of the computation: SHA-256 with every extent left out."""
         return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))
 
+    @property
+    def name(self) -> str:
+        """The computation's name."""
+        return self.computation.partition("{")[0].removeprefix("computation ").strip()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The extents by the names of dimensions and axes; of several with one name the first."""
+        lines = [line for line in self.computation.splitlines() if line.startswith(_WITH_EXTENTS)]
+        found = [pair for line in lines for pair in _SIZE.findall(line)]
+        return {name: int(extent) for name, extent in [*found, *reversed(found)]}  # in the text's order
+
     def distance(self, other: Key) -> float:
         """How far the extents of another shape of the same computation are: the sum of the logarithms of their quotients, base 2."""
         pairs = zip(_shape(self.computation)[1], _shape(other.computation)[1], strict=True)
@@ -84,8 +96,11 @@ class Key:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A schedule that was measured, as text. error_ratio: of what the reference allows; bound_ratio: its time over the lower bound
-    (None: there was none); date: in UTC, to the second."""
+    """A schedule that was measured, as text.
+
+    error_ratio: of what the reference allows. bound_ratio: its time over the lower bound (None: there was none). trials: among how many
+    candidates it was. date: in UTC, to the second.
+    """
 
     key: Key
     schedule: str
@@ -93,6 +108,7 @@ class Entry:
     iqr_s: float
     error_ratio: float
     bound_ratio: float | None
+    trials: int
     date: str
 
     def as_json(self) -> dict[str, Any]:
@@ -113,6 +129,8 @@ class Entry:
                 continue
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
                 raise _no_entry(f"`{name}` is no number")
+        if type(found.get("trials")) is not int or not 0 <= found["trials"] < 2**31:
+            raise _no_entry("`trials` is no number of candidates")
         return cls(Key(**{name: found[name] for name in _KEY}), **{name: found[name] for name in _VALUES})
 
 
@@ -122,11 +140,15 @@ _VALUES = tuple(f.name for f in dataclasses.fields(Entry) if f.name != "key")
 
 @dataclasses.dataclass(frozen=True)
 class Recalled:
-    """A schedule for a computation, read from an entry. distance: of the entry's extents, 0 where they are the computation's own."""
+    """A schedule for a computation, read from an entry.
+
+    distance: of the entry's extents, 0 where they are the computation's own. trials: the most candidates that were tried for those.
+    """
 
     schedule: Schedule
     entry: Entry
     distance: float
+    trials: int
 
 
 def now() -> str:
@@ -150,7 +172,9 @@ def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
 
 
+_WITH_EXTENTS = ("  input ", "  axis ")  # the lines of a text that have extents: of dimensions, of axes
 _EXTENT = re.compile(r"(?<=: )\d{1,18}(?=[,\]]|$)")
+_SIZE = re.compile(r"(\w+)`?: (\d{1,18})(?=[,\]]|$)")
 
 
 @functools.lru_cache(maxsize=256)
@@ -164,7 +188,7 @@ def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
     """
     lines, extents = [], list[int]()
     for line in computation.splitlines():
-        if line.startswith(("  input ", "  axis ")):
+        if line.startswith(_WITH_EXTENTS):
             extents += map(int, _EXTENT.findall(line))
             line = _EXTENT.sub("_", line)
         lines.append(line)
@@ -181,6 +205,14 @@ def read_schedule(text: str, computation: Computation, profile: Profile | None =
     if profile is not None:
         made.check(profile)
     return made
+
+
+def check_entry(entry: Entry) -> None:
+    """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
+    computation = parse(entry.key.computation, "the database").computation()
+    if computation.text != entry.key.computation:
+        raise _no_entry(f"the text of {computation.name} is not its canonical one")
+    read_schedule(entry.schedule, computation)
 
 
 class Database:
@@ -207,9 +239,12 @@ class Database:
 
     def recall(self, key: Key, computation: Computation, profile: Profile) -> Recalled | None:
         """The best schedule for a key, else that of the nearest shape of the same computation which can be lowered for this one."""
-        for entry in self.of_family(key):
+        found = self.of_family(key)
+        for entry in found:
             with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
-                return Recalled(read_schedule(entry.schedule, computation, profile), entry, key.distance(entry.key))
+                schedule = read_schedule(entry.schedule, computation, profile)
+                trials = max(e.trials for e in found if e.key == entry.key)
+                return Recalled(schedule, entry, key.distance(entry.key), trials)
         return None
 
     def of_family(self, key: Key) -> list[Entry]:
@@ -282,6 +317,8 @@ class Database:
                         return work(connection)
                     with _transaction(connection):
                         return work(connection)
+            except _Empty:
+                return otherwise
             except _Newer as newer:
                 why = str(newer)
                 break
@@ -317,6 +354,8 @@ class Database:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA:
                 raise _Newer(f"its schema is {version}, this version of tilelang reads {SCHEMA}")
+            if version == 0 and mode != "rwc":
+                raise _Empty
             if mode == "rwc":
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -370,8 +409,12 @@ class Database:
                 return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
         except _Newer:
             return True
-        except sqlite3.DatabaseError:
+        except (_Empty, sqlite3.DatabaseError):
             return False
+
+
+class _Empty(Exception):
+    """A file that was begun, as on a full disk, and not yet given tables."""
 
 
 class _Newer(Exception):

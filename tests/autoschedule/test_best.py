@@ -40,9 +40,12 @@ def test_what_was_measured_is_remembered(options: Options) -> None:
     second = best(sums(40), candidates(sums(40), asked), target, 2, options=options)
     assert asked == [4, 8] and second.schedule.text == first.schedule.text and second.measured is None
     assert second.recalled is not None and second.recalled.distance == 0
+    third = best(sums(40), candidates(sums(40), asked), target, 3, options=options)
+    assert asked == [4, 8, 4, 8, 16] and third.measured is not None and len(third.measured.trials) == 3
+    assert best(sums(40), iter(()), target, 3, options=options).measured is None
     entry = second.recalled.entry
     assert entry.median_s == first.measured.best.median_s and entry.bound_ratio == pytest.approx(entry.median_s / 1e-9)
-    assert len(Database(options.database or "").entries()) == 2
+    assert len(Database(options.database or "").entries()) == 3
     assert tl.compile(second.schedule, target).check()
 
 

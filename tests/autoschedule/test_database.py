@@ -37,7 +37,7 @@ def key(rows: int = 40, **changes: str) -> Key:
 
 def entry(of: Key | None = None, size: int = 4, median_s: float = 1e-3, **changes: Any) -> Entry:
     schedule = tl.schedule(doubled(40)).tile(i=size).to(tl.block).text
-    made = Entry(of or key(), schedule, median_s, 1e-5, 0.1, 1.5, "2026-01-02T03:04:05+00:00")
+    made = Entry(of or key(), schedule, median_s, 1e-5, 0.1, 1.5, 8, "2026-01-02T03:04:05+00:00")
     return dataclasses.replace(made, **changes)
 
 
@@ -125,7 +125,7 @@ def test_entries_are_the_same_from_their_json() -> None:
 @pytest.mark.parametrize(
     "changes",
     [{"schedule": None}, {"schedule": b"x"}, {"median_s": "1"}, {"median_s": float("nan")}, {"iqr_s": -1.0}, {"error_ratio": True},
-     {"error_ratio": None}, {"median_s": 10**400}, {"date": 5}, {"device": "\ud800"}],
+     {"error_ratio": None}, {"median_s": 10**400}, {"date": 5}, {"trials": 1.0}, {"trials": -1}, {"device": "\ud800"}],
 )  # fmt: skip
 def test_what_is_no_entry_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(TileLangError) as caught:
@@ -237,6 +237,12 @@ def test_a_damaged_file_is_kept_and_another_one_begun(database: Database) -> Non
     (kept,) = database.path.parent.glob("*.damaged-*")
     assert kept.read_bytes() == b"nonsense" * 1000
     assert database.record([entry()]) and database.entries() == [entry()]
+
+
+def test_a_file_that_was_only_begun_is_an_empty_one(database: Database) -> None:
+    database.path.parent.mkdir()
+    database.path.write_bytes(b"")
+    assert database.entries() == [] and database.record([entry()]) and database.entries() == [entry()]
 
 
 def test_another_table_is_damage(database: Database) -> None:

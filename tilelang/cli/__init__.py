@@ -22,6 +22,7 @@ COMMANDS = {
     "simulate": "Run a schedule for every thread in NumPy and report faults.",
     "bisect": "Find the first step of a schedule that goes wrong.",
     "diff": "Compare two schedules, step by step and in what they use.",
+    "db": "The schedules that were measured: list, show, export, import, prune.",
     "devices": "List the devices here, and what is missing for others.",
 }
 

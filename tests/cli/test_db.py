@@ -1,0 +1,108 @@
+"""`tilelang db`: what is remembered, listed, shown, carried elsewhere and forgotten."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.autoschedule.test_database import entry, key
+from tests.cli.commands import of_json, tilelang
+from tilelang.autoschedule.best import place_of
+from tilelang.autoschedule.database import Database
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    found = Database(tmp_path / "schedules.sqlite")
+    found.record([entry(size=2, median_s=2e-3), entry(size=4), entry(key(80), size=8, bound_ratio=None)])
+    monkeypatch.setenv("TILELANG_DATABASE", str(found.path))
+    return found
+
+
+def test_list(database: Database) -> None:
+    told = tilelang("db", "list").stdout
+    assert told.count("i=") == 2 and "i=40 j=24" in told and key().hash[:12] in told
+    found = of_json(tilelang("db", "list", "--json"))
+    assert found["database"] == str(database.path)
+    assert [(k["computation"], k["sizes"], k["schedules"], k["median_s"]) for k in found["keys"]] == [
+        ("doubled", {"i": 40, "j": 24}, 2, 1e-3),
+        ("doubled", {"i": 80, "j": 24}, 1, 1e-3),
+    ]
+    assert "nothing is remembered" in tilelang("db", "list", "-d", str(database.path.with_name("none"))).stdout
+
+
+def test_show_prints_a_file_of_the_language(database: Database) -> None:
+    result = tilelang("db", "show", key().hash[:12])
+    assert result.exit_code == 0, result.output
+    document = tl.parse(result.stdout)
+    assert [str(document.schedule(n).steps[0]) for n in ("s1", "s2")] == ["tile i=4 -> block", "tile i=2 -> block"]
+    assert "# 1 ms, quartiles 0.01 ms apart, 1.5 times the lower bound; 2026-01-02" in result.stdout
+    found = of_json(tilelang("db", "show", key().hash, "--json"))
+    assert found["text"] == result.stdout and len(found["entries"]) == 2
+    several = tilelang("db", "show", "doubled")
+    assert several.exit_code == 2 and key(80).hash[:12] in several.stderr
+    none = tilelang("db", "show", "nothing", "--json")
+    assert none.exit_code == 2 and "nothing is remembered of" in of_json(none)["errors"][0]["message"]
+
+
+def test_export_and_import_carry_everything(database: Database, tmp_path: Path) -> None:
+    text = tilelang("db", "export").stdout
+    elsewhere = ("-d", str(tmp_path / "elsewhere.sqlite"))
+    assert tilelang("db", "import", "-", *elsewhere, input=text).exit_code == 0
+    assert tilelang("db", "export", *elsewhere).stdout == text
+    path = tmp_path / "some.json"
+    assert of_json(tilelang("db", "export", key(80).hash, "-o", str(path), "--json"))["exported"] == 1
+    assert of_json(tilelang("db", "import", str(path), "-d", str(tmp_path / "some.sqlite"), "--json")) == {
+        "schema": 1, "imported": 1, "errors": []
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [({"schedule": "schedule for doubled { tile q=4 -> block }"}, "q"), ({"computation": "computation doubled {\n}"}, "doubled"),
+     ({"median_s": -1}, "`median_s` is no number"), ({"schedule": "import os"}, "import")],
+)  # fmt: skip
+def test_import_refuses_what_is_wrong_and_takes_the_rest(
+    database: Database, tmp_path: Path, changes: dict[str, Any], part: str
+) -> None:
+    path = tmp_path / "some.json"
+    path.write_text(json.dumps({"schema": 1, "entries": [{**entry().as_json(), **changes}, entry(key(160)).as_json()]}))
+    result = tilelang("db", "import", str(path))
+    assert result.exit_code == 1 and part in result.stderr and "1 schedules were imported, 1 refused" in result.stdout
+    assert entry(key(160)) in database.entries()
+    found = of_json(tilelang("db", "import", str(path), "--json"))
+    assert found["imported"] == 1 and len(found["errors"]) >= 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 2, "entries": []}', '{"schema": 1}', "[" * 100_000])
+def test_import_refuses_another_file(database: Database, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "some.json"
+    path.write_text(text)
+    result = tilelang("db", "import", str(path))
+    assert result.exit_code == 1 and "error[database-file]" in result.stderr
+
+
+def test_prune(database: Database) -> None:
+    assert tilelang("db", "prune").exit_code == 2
+    assert of_json(tilelang("db", "prune", "--keep", "1", "--json"))["forgotten"] == 1
+    assert of_json(tilelang("db", "prune", "--older-than", "100000", "--json"))["forgotten"] == 0
+    assert of_json(tilelang("db", "prune", "--older-than", "0", "--json"))["forgotten"] == 2
+    database.record([entry()])
+    assert "1 schedules were forgotten" in tilelang("db", "prune", "--all").stdout and database.entries() == []
+
+
+def test_prune_what_is_stale(database: Database) -> None:
+    device, profile, compiler = place_of(tl.target("opencl"))
+    database.record([entry(key(device=device, profile=profile, compiler=c)) for c in (compiler, "an older one")])
+    assert of_json(tilelang("db", "prune", "--stale", "--json"))["forgotten"] == 1
+    assert len(database.entries()) == 4
+
+
+def test_no_database_and_a_damaged_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database.path.write_bytes(b"nonsense" * 100)
+    result = tilelang("db", "list", "--json")
+    assert result.exit_code == 0 and of_json(result)["keys"] == [] and "warning: " in result.stderr
+    monkeypatch.setenv("TILELANG_DATABASE", "")
+    assert tilelang("db", "list").exit_code == 2

@@ -1,0 +1,227 @@
+"""`tilelang db list|show|export|import|prune`: the schedules that were measured and are remembered."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import itertools
+import json
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilelang.cli.common import LIMIT, RIGHT, WRONG, F, errors_of, reporting, text_of
+from tilelang.cli.output import emit, is_json, show, table, write_whole
+from tilelang.errors import ComputationError, TileLangError
+from tilelang.options import Options
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.database import Database, Entry
+
+DIGITS = 12  # of a key, in a table
+
+
+@click.group("db")
+def command() -> None:
+    """The best schedules that were measured, remembered in a file.
+
+    The file is TILELANG_DATABASE, else schedules.sqlite in the cache directory. KEY is a computation's name, or the first digits of a
+    key, as `list` shows both.
+    """
+
+
+def of_a_database(inner: F) -> F:
+    """The options --database and --json; the command gets a Database, whose warnings are told on standard error."""
+
+    @click.option("--database", "-d", "path", metavar="FILE", help="The file of schedules. Default: the one that is in use.")
+    @functools.wraps(inner)
+    def wrapped(path: str | None, **named: Any) -> Any:
+        from tilelang.autoschedule.database import Database
+
+        found = Database.of(Options.from_environment().replace(database=path))
+        if found is None:
+            raise click.UsageError("nothing is remembered, as TILELANG_DATABASE or TILELANG_CACHE_DIR is empty: --database FILE")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
+            return inner(found, **named)
+
+    return reporting(wrapped)  # type: ignore[return-value]
+
+
+def _by_key(entries: list[Entry]) -> list[list[Entry]]:
+    """The entries of one key together, the fastest first."""
+    return [list(group) for _, group in itertools.groupby(entries, key=lambda e: e.key.hash)]
+
+
+def _asked(database: Database, keys: tuple[str, ...]) -> list[list[Entry]]:
+    """The entries of the keys that are asked for, all where none is."""
+    found = _by_key(database.entries())
+    for key in keys:
+        if not any(_is(group[0], key) for group in found):
+            raise click.UsageError(f"nothing is remembered of `{key}`; `tilelang db list` says of what")
+    return [group for group in found if not keys or any(_is(group[0], key) for key in keys)]
+
+
+def _is(entry: Entry, key: str) -> bool:
+    return entry.key.name == key or entry.key.hash.startswith(key)
+
+
+def _facts(group: list[Entry]) -> dict[str, Any]:
+    """A key and its fastest entry, as JSON has it."""
+    key, first = group[0].key, group[0]
+    return {
+        "key": key.hash, "computation": key.name, "sizes": key.sizes, "given": key.given, "device": key.device, "profile": key.profile,
+        "compiler": key.compiler, "schedules": len(group), "median_s": first.median_s, "iqr_s": first.iqr_s,
+        "bound_ratio": first.bound_ratio, "date": first.date,
+    }  # fmt: skip
+
+
+@command.command("list")
+@of_a_database
+def list_(database: Database) -> None:
+    """List what is remembered: computations, devices, the fastest time of each."""
+    found = [_facts(group) for group in _asked(database, ())]
+    if is_json():
+        emit({"database": str(database.path), "keys": found})
+        return
+    header = ("key", "computation", "sizes", "device", "schedules", "ms", "quartiles", "over the bound", "date")
+    rows = [
+        (f["key"][:DIGITS], f["computation"], " ".join(f"{n}={e}" for n, e in f["sizes"].items()), f["device"], f["schedules"],
+         *(_number(x) for x in (f["median_s"] * 1e3, f["iqr_s"] * 1e3, f["bound_ratio"])), f["date"][:10])
+        for f in found
+    ]  # fmt: skip
+    show(table(header, rows) if rows else f"nothing is remembered in {database.path}")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+@command.command("show")
+@click.argument("key")
+@of_a_database
+def show_(database: Database, key: str) -> None:
+    """Print the computation and the schedules of KEY as a file of the language, the fastest first."""
+    found = _asked(database, (key,))
+    if len(found) > 1:
+        several = ", ".join(group[0].key.hash[:DIGITS] for group in found)
+        raise click.UsageError(f"`{key}` is several: {several}")
+    (group,) = found
+    if is_json():
+        emit({**_facts(group), "text": _text(group), "entries": [e.as_json() for e in group]})
+    else:
+        click.echo(_text(group), nl=False)
+
+
+def _text(group: list[Entry]) -> str:
+    """A file of the language."""
+    key = group[0].key
+    lines = [
+        f"# {word}: {line}" for word in ("device", "profile", "compiler", "given") for line in getattr(key, word).splitlines()
+    ]
+    parts = ["\n".join(lines) + "\n", key.computation]
+    for number, e in enumerate(group, 1):
+        over = f", {e.bound_ratio:.4g} times the lower bound" if e.bound_ratio is not None else ""
+        told = f"# {e.median_s * 1e3:.4g} ms, quartiles {e.iqr_s * 1e3:.2g} ms apart{over}; {e.date.splitlines()[0]}\n"
+        parts.append(told + e.schedule.replace("schedule for", f"schedule s{number} for", 1) + "\n")
+    return "\n".join(parts)
+
+
+@command.command("export")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--output", "-o", metavar="FILE", help="Where to write it. Default: standard output.")
+@of_a_database
+def export(database: Database, keys: tuple[str, ...], output: str | None) -> None:
+    """Write what is remembered, or KEYS of it, as JSON that `import` reads."""
+    entries = [e.as_json() for group in _asked(database, keys) for e in group]
+    if output is None:
+        emit({"entries": entries})
+        return
+    text = json.dumps({"schema": 1, "entries": entries}, indent=2) + "\n"
+    write_whole(output, lambda file: file.write(text.encode()))
+    _tell({"exported": len(entries), "file": output}, f"{len(entries)} schedules were written to {output}")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path())
+@LIMIT
+@of_a_database
+def import_(database: Database, file: str, limit_bytes: int) -> None:
+    """Remember what another database exported to FILE.
+
+    Every schedule is parsed and checked against its computation; one that is wrong is told and left out, and the command exits with 1.
+    `-` reads standard input.
+    """
+    from tilelang.autoschedule.database import Entry, check_entry
+
+    good: list[Entry] = []
+    refused: list[TileLangError] = []
+    for found in _entries(text_of(file, limit_bytes), file):
+        try:
+            entry = Entry.from_json(found)
+            check_entry(entry)
+            good.append(entry)
+        except TileLangError as error:
+            refused.append(error)
+    kept = database.record(good)
+    count = len(good) if kept else 0
+    if is_json():
+        emit({"imported": count, "errors": [facts for one in refused for facts in errors_of(one)]})
+    else:
+        for one in refused:
+            click.echo(one.render(), err=True)
+        show(f"{count} schedules were imported, {len(refused)} refused")
+    sys.exit(RIGHT if kept and not refused else WRONG)
+
+
+def _entries(text: str, file: str) -> list[Any]:
+    """What stands in a file that was exported. Raises ComputationError."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        found = str(error)
+    if isinstance(found, dict) and found.get("schema") == 1 and isinstance(found.get("entries"), list):
+        return list(found["entries"])
+    why = found if isinstance(found, str) else 'it has no "entries" of schema 1'
+    raise ComputationError("database-file", f"{file} is no export: {why}", mend="what `tilelang db export` writes")
+
+
+@command.command("prune")
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Only the N fastest schedules of each key.")
+@click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="Schedules that were measured before so many days.")
+@click.option("--stale", is_flag=True, help="What devices here gave with another driver, profile or version of tilelang.")
+@click.option("--all", "everything", is_flag=True, help="Everything.")
+@of_a_database
+def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, everything: bool) -> None:
+    """Forget schedules: those that are asked for."""
+    from tilelang.autoschedule.database import KEPT
+
+    if keep is None and older_than is None and not stale and not everything:
+        raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --all")
+    before = ""
+    if older_than is not None:
+        then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=min(older_than, 500_000))
+        before = then.isoformat(timespec="seconds")
+    least = 0 if everything else KEPT if keep is None else keep
+    count = database.prune(least, before, _is_stale() if stale else None)
+    _tell({"forgotten": count}, f"{count} schedules were forgotten")
+
+
+def _is_stale() -> Any:
+    """Tells entries of the devices here that nothing recalls any more."""
+    from tilelang.autoschedule.best import place_of
+    from tilelang.targets import devices, target
+
+    here = [place_of(target(device=device)) for device in devices()]
+    known, current = {device for device, _, _ in here}, set(here)
+    return lambda e: e.key.device in known and (e.key.device, e.key.profile, e.key.compiler) not in current
+
+
+def _tell(found: dict[str, Any], text: str) -> None:
+    if is_json():
+        emit(found)
+    else:
+        show(text)
