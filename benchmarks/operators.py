@@ -127,7 +127,7 @@ def ranking(operator: Operator, target: tl.Target, rounds: int) -> Row:
             wrong[str(number)] = why
             continue
         calls.append(call)
-    measured = compare(calls, rounds, pause_s=0)
+    measured = compare(calls, rounds)
     return {
         "ranked_us": {who: round(b * 1e6, 2) for who, (_, b) in measured.items()},
         "ranked": schedules,
@@ -171,14 +171,14 @@ def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
     if not todo:
         return 0
     warm_up(target)
-    machine = limits(target)
+    machine, made_by = limits(target), {"revision": revision()}
     for number, operator in enumerate(todo):
         start = time.monotonic()
         if start + longest > end:
             print(f"{given.limit_s:.0f} s are over: {len(todo) - number} operators are left", flush=True)
             break
         begun = read(given.results).get((given.what, operator.id), {}).get("begun", 0)
-        head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents}
+        head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents, **made_by}
         keep(given.results, {**head, "begun": begun + 1}, target)
         row = {"times": times, "ranking": ranking}[given.what](operator, target, given.rounds)
         keep(given.results, {**head, "flops": operator.flops, "bytes": operator.bytes, **machine, **row}, target)
@@ -189,6 +189,13 @@ def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
 
 def keep(path: Path, row: Row, target: tl.Target) -> None:
     harness.record(path, [row], str(target.device))
+
+
+def revision() -> str:
+    """The commit that is measured, where this is a checkout: schedules change with it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def warm_up(target: tl.Target) -> None:

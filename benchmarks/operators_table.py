@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,8 @@ def show(rows: Sequence[Row]) -> str:
     if timed:
         copy, peak = (statistics.median(r[key] for r in timed) for key in ("copy_gb_per_s", "peak_gflops"))
         out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
+        counts = Counter(row.get("revision", "unknown") for row in timed)
+        out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
         out.append("pruned shares: construction does not count what it drops yet")
     return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons.items())] or ["nothing was measured"])
 
