@@ -1,15 +1,16 @@
 """The 119 operators on a processor: constructed schedules, nothing tried, beside NumPy, PyTorch, Numba and hand-written schedules.
 
 `python benchmarks/operators.py` measures what `--results` does not hold yet, operator by operator, then prints the table; `--what
-ranking` times the sixteen schedules that the model puts first, `--selection` a few operators of each class (`make bench`), `--table`
-nothing. Contestants take turns with a pause at every change of sides; results are checked before. Times are of calls by themselves
-and of calls in a row: a launch that wakes PoCL's threads costs 50 us, which the first show and the second do not. A worker measures;
-where a kernel takes it down another one goes on.
+trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixteen that the model puts first; `--selection` measures a
+few operators of each class (`make bench`), `--table` nothing. Contestants take turns with a pause at every change of sides; results are
+checked before. Times are of calls by themselves and of calls in a row: a launch that wakes PoCL's threads costs 50 us, which the first
+show and the second do not. A worker measures; where a kernel takes it down another one goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import subprocess
@@ -33,21 +34,25 @@ from benchmarks.operators_ours import Call, candidates, compare, launched, limit
 from benchmarks.operators_peers import Array, Arrays
 
 RESULTS = ROOT / "benchmarks" / "results" / "operators.jsonl"
-WHAT = ("times", "ranking")
+WHAT = ("times", "trials", "ranking")
 SELECTED = ("M0", "M1", "M4", "C0", "C5", "C9", "C16", "C17", "C23", "C30", "C35", "D0", "D5", "D6", "P0", "P2", "P6", "R0", "R2",
             "R3", "E1", "E5")  # fmt: skip
 BEST_OF = 16
+TRIALS = 8
 MOST_BEGUN = 2
 Row = dict[str, Any]
 Contestants = dict[str, tuple[Call, Callable[[], Any]]]  # each with what gives its result
 
 
-def times(operator: Operator, target: tl.Target, rounds: int) -> Row:
-    """All contestants on one operator: microseconds of a call alone and in a row, what was wrong, and our schedule."""
+def times(operator: Operator, target: tl.Target, rounds: int, trials: int = 0) -> Row:
+    """All contestants on one operator: microseconds of a call alone and in a row, what was wrong, and our schedule.
+
+    trials: how many candidates `compile` may time, and then takes the best of.
+    """
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     out = np.full(operator.shapes[name], np.nan, np.float32)
     start = time.perf_counter()
-    kernel = tl.compile(operator.computation(), target)
+    kernel = tl.compile(operator.computation(), target, trials=trials)
     ours = launched(kernel, arrays, name, out)
     ours.begin()
     ours.finish()
@@ -137,6 +142,13 @@ def ranking(operator: Operator, target: tl.Target, rounds: int) -> Row:
     }
 
 
+MEASURED: dict[str, Callable[[Operator, tl.Target, int], Row]] = {
+    "times": times,
+    "trials": functools.partial(times, trials=TRIALS),
+    "ranking": ranking,
+}
+
+
 # ---------------------------------------------------------------- runs that go on
 
 
@@ -180,7 +192,7 @@ def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
         begun = read(given.results).get((given.what, operator.id), {}).get("begun", 0)
         head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents, **made_by}
         keep(given.results, {**head, "begun": begun + 1}, target)
-        row = {"times": times, "ranking": ranking}[given.what](operator, target, given.rounds)
+        row = MEASURED[given.what](operator, target, given.rounds)
         keep(given.results, {**head, "flops": operator.flops, "bytes": operator.bytes, **machine, **row}, target)
         longest = max(longest, time.monotonic() - start)
         print(f"[{number + 1}/{len(todo)}] {operators_table.line({**head, **machine, **row})}", flush=True)
@@ -234,11 +246,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def supervise(arguments: list[str], given: argparse.Namespace) -> int:
-    """Starts workers until one ends by itself; each with compiled kernels of its own, so that compiling is measured, too."""
+    """Starts workers until one ends by itself.
+
+    Each has compiled kernels of its own and no remembered schedules, so that compiling is measured, too.
+    """
     end = time.monotonic() + given.limit_s
     while True:
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "POCL_CACHE_DIR": folder, "TILELANG_CACHE_DIR": folder}
+            environment = {**os.environ, "POCL_CACHE_DIR": folder, "TILELANG_CACHE_DIR": folder, "TILELANG_DATABASE": ""}
             rest = max(0.0, end - time.monotonic())
             command = [sys.executable, __file__, *arguments, "--worker", "--limit-s", f"{rest:.0f}"]
             code = subprocess.call(command, env=environment)

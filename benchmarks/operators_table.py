@@ -45,7 +45,9 @@ def of_limit(row: Row, us: float) -> float:
 
 
 def complete(row: Row) -> bool:
-    return row["what"] == "times" and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
+    return (
+        row["what"] in ("times", "trials") and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
+    )
 
 
 def line(row: Row) -> str:
@@ -144,13 +146,15 @@ def section(title: str, text: Callable[[], str], rows: Sequence[Row]) -> list[st
 
 def show(rows: Sequence[Row]) -> str:
     """All tables, then who was not measured and why."""
-    timed = [row for row in rows if complete(row)]
+    timed = [row for row in rows if complete(row) and row["what"] == "times"]
+    tried = [row for row in rows if complete(row) and row["what"] == "trials"]
     in_order = [row for row in rows if row["what"] == "ranking" and len(row.get("ranked_us", {})) > 1]
     out = section("Every operator", lambda: operators(timed), timed)
     worst = sorted(timed, key=lambda r: ratio(r, "row_us"))[:WORST]
     out += section(f"The worst {len(worst)}", lambda: operators(worst), worst)
     out += [f"{row['operator']}: {row['schedule']}\n  {parts(row)}" for row in worst]
     out += section("By class, geometric means against the best peer of each operator", lambda: classes(timed), timed)
+    out += section("The same where candidates are timed on the device and the best is taken", lambda: classes(tried), tried)
     out += section("Time to compile", lambda: compiling(timed), timed)
     out += section("Ranking", lambda: rankings(in_order), in_order)
     for row in rows:
