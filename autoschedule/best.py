@@ -32,18 +32,21 @@ class Best:
 
 
 def recall(
-    computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+    computation: Computation,
+    target: OnDevice,
+    given: Sequence[Step] = (),
+    options: Options | None = None,
+    nearest: bool = True,
 ) -> Recalled | None:
     """The best schedule remembered for a computation on the target's device, which can be lowered for it; None where there is none.
 
-    given: the steps that the schedule was asked to have. `distance` is 0 where it was measured for this very computation, else says
-    how far the nearest shape was, in doublings of extents: a candidate like any other. Nothing that is wrong with the database is an
-    error.
+    given: the steps that the schedule was asked to have. nearest: one of another shape of the computation will do, a candidate like any
+    other: `distance` says how far it was, in doublings of extents. Nothing that is wrong with the database is an error.
     """
     database = Database.of(options or Options.from_environment())
     if database is None or target.device is None:
         return None
-    return database.recall(key_of(computation, target, given), computation, target.profile)
+    return database.recall(key_of(computation, target, given), computation, target.profile, nearest)
 
 
 def best(

@@ -27,7 +27,6 @@ from typing import Any, Self, TypeVar
 
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError
-from tilelang.grammar import parse
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -198,6 +197,8 @@ def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
 def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
     """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
     be."""
+    from tilelang.grammar import parse  # only where there is something to read
+
     document = parse(computation.text + text, "the database")
     if len(document.entries()) != 2:
         raise _no_entry("its schedule is not one schedule")
@@ -209,6 +210,8 @@ def read_schedule(text: str, computation: Computation, profile: Profile | None =
 
 def check_entry(entry: Entry) -> None:
     """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
+    from tilelang.grammar import parse
+
     computation = parse(entry.key.computation, "the database").computation()
     if computation.text != entry.key.computation:
         raise _no_entry(f"the text of {computation.name} is not its canonical one")
@@ -237,9 +240,9 @@ class Database:
 
     # ------------------------------------------------------------ what is asked of it
 
-    def recall(self, key: Key, computation: Computation, profile: Profile) -> Recalled | None:
-        """The best schedule for a key, else that of the nearest shape of the same computation which can be lowered for this one."""
-        found = self.of_family(key)
+    def recall(self, key: Key, computation: Computation, profile: Profile, nearest: bool = True) -> Recalled | None:
+        """The best schedule for a key that can be lowered; nearest: else that of the nearest shape of the same computation."""
+        found = [e for e in self.of_family(key) if nearest or e.key == key]
         for entry in found:
             with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
                 schedule = read_schedule(entry.schedule, computation, profile)

@@ -77,8 +77,8 @@ def remembered(computation: Computation, target: Target, options: Options) -> Sc
     """The schedule that was found by timing this computation on this device, before; None where there is none."""
     from tilelang.autoschedule.best import recall
 
-    found = recall(computation, target, options=options)
-    return found.schedule if found is not None and found.distance == 0 else None
+    found = recall(computation, target, options=options, nearest=False)
+    return found.schedule if found is not None else None
 
 
 def _timed(computation: Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
