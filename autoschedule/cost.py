@@ -56,6 +56,8 @@ def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:
 
 def estimate_loops(kernels: tuple[Loops, ...], profile: Profile) -> Estimate:
     """The same of a program's kernels, one after another."""
-    from tilelang.autoschedule import cost_cores
+    from tilelang.autoschedule import cost_cores, cost_lanes
 
+    if any(level.lockstep for level in profile.levels):
+        return cost_lanes.estimate(kernels, cost_lanes.Lanes(profile))
     return cost_cores.estimate(kernels, cost_cores.cores_of(profile))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilelang.autoschedule import lanes
 from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.autoschedule.cost_cores import cores_of
 from tilelang.computation import Computation
@@ -18,6 +19,8 @@ def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
     >>> candidates(tl.schedule(Y).computation, tl.load_profile("pocl"))[0].schedule.steps[0].level
     'block'
     """
-    if any(level.lockstep for level in profile.levels) or any(axis.extent == 0 for axis in computation.axes):
+    if any(axis.extent == 0 for axis in computation.axes):
         return []
+    if any(level.lockstep for level in profile.levels):
+        return lanes.construct(computation, profile)
     return construct(computation, cores_of(profile))

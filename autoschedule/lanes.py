@@ -1,0 +1,242 @@
+"""Schedules by construction for devices whose warps run in lockstep: tiles grown from a thread's registers outward.
+
+No operator is known here. Two families are always tried, and the model says which of what they give comes first. *Shared* tiles: a
+round of the operands is brought to shared memory, where threads that hold pieces of the result in registers read it several times.
+*Streams*: threads take neighbouring elements straight from memory, alone or, along a reduction, by lanes, warps and blocks together.
+What is turned on its way is a stream through shared memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule import lanes_streams
+from tilelang.autoschedule.construct import Candidate
+from tilelang.autoschedule.cost import Estimate
+from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks
+from tilelang.autoschedule.growth import fused
+from tilelang.autoschedule.lanes_growth import Growth, grow
+from tilelang.autoschedule.lanes_staging import stage, vector_lanes
+from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
+from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, steps
+from tilelang.autoschedule.loops import read_steps
+from tilelang.autoschedule.nest import Nest, nest_of
+from tilelang.autoschedule.rtile import Fusions
+from tilelang.autoschedule.stages import Made, apart
+from tilelang.computation import Computation
+from tilelang.machine import Profile
+from tilelang.steps import Step, Vectorize
+from tilelang.task import Task, plan
+
+REGISTER_TILES = 6  # that growth hands on
+BLOCKS_OF_EACH = 6  # for each of them
+MOST_THREADS = 512
+KEPT = 64  # candidates that are handed on
+
+
+def construct(computation: Computation, profile: Profile) -> list[Candidate]:
+    """Candidates for a computation on a device, the best first; at least one."""
+    device = Lanes(profile)
+    *earlier, last = plan(computation, set())
+    found = apart([(task, of_task(task, device)[0]) for task in earlier], of_task(last, device))
+    return [Candidate(computation, m.steps, m.estimate) for m in found]
+
+
+def of_task(task: Task, device: Lanes) -> list[Made]:
+    """Steps for a task, the best first."""
+    root = nest_of(task)
+    if root.points == 0:
+        return [Made((), Estimate(0.0, (), 0.0))]
+    found: dict[LaneTile, Made] = {}
+    for fusions, nest in fused(root):
+        for tile in (*shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
+            made = judged(nest, tile, device)
+            if made is not None:
+                found[tile] = made
+    return sorted(found.values(), key=lambda m: m.estimate.seconds)[:KEPT]
+
+
+def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
+    """A tile's schedule with its estimate; None where a block of it does not fit a core."""
+    if staged_bytes(nest, tile) > device.shared_bytes:
+        return None
+    made = steps(tile)
+    loops = read_steps(nest, made[len(tile.fusions) :])
+    if resident_blocks(loops, threads_of(loops, device.profile), device) < 1:
+        return None
+    return Made(made, estimate((loops,), device))
+
+
+def staged_bytes(nest: Nest, tile: LaneTile) -> int:
+    """What a block keeps in shared memory of all operands: whole tiles also where they reach beyond the axes."""
+    sizes = {**nest.extents, **dict(tile.block), **dict(tile.chunk)}
+    total = 0
+    for staged in tile.staged:
+        if staged.layout is None:
+            held = staged.access.footprint_bytes(sizes)
+        else:
+            rows = math.prod(sizes[a] for a in staged.access.axes)
+            held = rows * staged.access.element_bytes
+            held += held // sizes.get(staged.layout.dims[-1], 1) * staged.layout.padding
+        total += held * (staged.ahead + 1)
+    return total
+
+
+# ---------------------------------------------------------------- register tiles
+
+
+def register_tiles(nest: Nest, device: Lanes) -> Growth:
+    """What one thread keeps of the result, grown until shared memory brings operands faster than they are used."""
+    axes = tiled_axes(nest)
+    one = {a.name: 1 for a in nest.reduced}
+    most = device.profile.registers_per_thread - OVERHEAD_REGISTERS
+
+    def fits(tile: dict[str, int]) -> bool:
+        results = math.prod(tile.values())
+        operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.reads)
+        return results + operands <= most and max(tile.values()) <= 16
+
+    start = {a.name: 1 for a in nest.spatial}
+    kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
+    balance = device.flops_rate(nest.reads[0].tensor.dtype.name) / device.shared_rate
+    found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
+    return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
+
+
+def tiled_axes(nest: Nest) -> tuple[str, ...]:
+    """The axes along which a thread has several elements: the result's contiguous one, and the one that shares most with it."""
+    wide = [a for a in nest.spatial if a.extent > 1]
+    if not wide:
+        return ()
+    x = next((a for a in wide if nest.writes[0].stride(a.name) == 1), wide[-1])
+    others = [a for a in wide if a is not x and any((a.name in r.axes) != (x.name in r.axes) for r in nest.reads)]
+    if not others:
+        return (x.name,)
+    y = max(others, key=lambda a: (sum(a.name not in r.axes and x.name in r.axes for r in nest.reads), a.extent))
+    return (y.name, x.name)
+
+
+# ---------------------------------------------------------------- tiles in shared memory
+
+
+def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Tiles whose operands wait in shared memory: where some operand is read by several points of the others' axes."""
+    axes = tiled_axes(nest)
+    if len(axes) < 2 or not nest.reduced or nest.extents[axes[0]] * nest.extents[axes[1]] < device.warp:
+        return
+    if len({r.name for r in nest.reads}) < len(nest.reads):
+        return  # a tensor that is read at several places is brought by no one place
+    for register in register_tiles(nest, device).tiles:
+        for shape in warp_shapes(nest, axes, register, device)[:1]:
+            for block in block_tiles(nest, axes, shape, device)[:BLOCKS_OF_EACH]:
+                yield from with_chunks(nest, fusions, axes, register, shape, block, device)
+
+
+def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], device: Lanes) -> list[WarpShape]:
+    """How the lanes of a warp may lie, the squarest tile first, of two the one with more along the result's rows; every lane has
+    elements of the tensors."""
+    found = []
+    for lanes in range(device.warp.bit_length()):
+        grid = (1 << lanes, device.warp >> lanes)
+        side = tuple(min(4, register[a]) for a in axes)
+        if all(s * g <= nest.extents[a] for s, g, a in zip(side, grid, axes, strict=True)):
+            rounds = tuple(min(-(-register[a] // s), -(-nest.extents[a] // (s * g)))
+                           for a, s, g in zip(axes, side, grid, strict=True))  # fmt: skip
+            found.append(WarpShape((side[0], side[1]), grid, (rounds[0], rounds[1])))
+    return sorted(found, key=lambda w: (sum(w.tile), -w.tile[1]))
+
+
+def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
+    """Warps of a block along both axes: those that growth ends with, then smaller ones while blocks are fewer than cores."""
+    whole = {a.name: a.extent for a in nest.reduced}
+    start = dict(zip(axes, shape.tile, strict=True))
+    most = MOST_THREADS // device.warp
+    kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
+    single = {a.name: 1 for a in nest.spatial}
+
+    def fits(tile: dict[str, int]) -> bool:
+        return math.prod(tile[a] // start[a] for a in axes) <= most
+
+    # operands are seen through tiles of one point along the axes that are not tiled
+    full = dataclasses.replace(kept, accesses=nest.accesses)
+    balance = device.flops_rate(nest.reads[0].tensor.dtype.name) / device.global_rate
+    found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
+    order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
+    every = [*found.tiles, *(t for t in order if t not in found.tiles)]
+    return [{**single, **t} for t in every]
+
+
+def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
+    """How much of the cores' time the waves of a tile leave unused, padding included; then how much it brings."""
+    blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
+    padded = math.prod(-(-a.extent // block[a.name]) * block[a.name] / a.extent for a in nest.spatial)
+    waves = math.ceil(blocks / device.cores) * device.cores / blocks
+    return waves * padded * (1 + 32 / math.sqrt(math.prod(block.values())))
+
+
+def with_chunks(
+    nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
+    device: Lanes,
+) -> Iterator[LaneTile]:  # fmt: skip
+    """A block's tile with rounds of the reduction of several lengths, whole or, where blocks are few, shared by blocks."""
+    inner = innermost_reduction(nest)
+    extent = nest.extents[inner]
+    blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
+    parts = {1}
+    if blocks < 2 * device.cores:
+        parts |= {p for p in (2, 4, 8, 16, 32) if extent // p >= 64 and blocks * p <= 8 * device.cores}
+    for length in (8, 16, 32):
+        if length > max(8, extent):
+            continue
+        for part in sorted(parts):
+            tile = _shared_tile(nest, fusions, axes, register, shape, block, (inner, length, part), device)
+            if tile is not None:
+                yield tile
+
+
+def innermost_reduction(nest: Nest) -> str:
+    """The reduction whose points an operand has side by side; the longest where none has."""
+    beside = [a for a in nest.reduced if any(r.stride(a.name) == 1 for r in nest.reads)]
+    return max(beside or nest.reduced, key=lambda a: a.extent).name
+
+
+def _shared_tile(
+    nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
+    reduction: tuple[str, int, int], device: Lanes,
+) -> LaneTile | None:  # fmt: skip
+    inner, length, parts = reduction
+    block = {a: min(n, -(-nest.extents[a] // t) * t) if a in axes else n
+             for a, n in block.items() for t in [dict(zip(axes, shape.tile, strict=True)).get(a, 1)]}  # fmt: skip
+    wide = {a.name: block[a.name] for a in nest.spatial if a.extent > 1}
+    chunk = {a.name: min(length, a.extent) if a.name == inner else 1 for a in nest.reduced}
+    if parts > 1:
+        per_block = -(-nest.extents[inner] // parts)
+        wide[inner] = -(-per_block // length) * length
+    count = math.prod(-(-block[a] // t) for a, t in zip(axes, shape.tile, strict=True)) * device.warp
+    if count > device.profile.max_block_threads:
+        return None
+    staged = []
+    for access in nest.reads:
+        found = stage(nest, access, {**block, **chunk}, axes, shape, device)
+        if found is None:
+            return None
+        staged.append(found)
+    y, x = axes
+    return LaneTile(
+        fusions,
+        tuple(wide.items()),
+        tuple(zip(axes, shape.side, strict=True)),
+        chunk=tuple(chunk.items()),
+        staged=tuple(staged),
+        warp=tuple(zip(axes, shape.tile, strict=True)),
+        walk=tuple((a.name, 1) for a in nest.reduced),
+        interleave=tuple(zip(axes, shape.reach, strict=True)) if max(shape.rounds) > 1 else (),
+        accumulate=_stores(nest, x, shape.side[1], device) if parts == 1 else (),
+    )
+
+
+def _stores(nest: Nest, axis: str, side: int, device: Lanes) -> tuple[Step, ...]:
+    lanes = min(side, vector_lanes(nest.writes[0], axis, device))
+    return (Vectorize(axis, lanes),) if lanes > 1 and may_store_vectors(nest, axis) else ()
