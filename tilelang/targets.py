@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from pathlib import Path
 
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import interface as drivers
@@ -111,7 +112,29 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
 
 @functools.cache
 def _local_target(device: Device) -> Target:
-    profile = profile_for(device.architecture) if device.architecture else load_profile("pocl")
+    path = measured_path(device)
+    return _queried(load_profile(path), device) if path.exists() else shipped_target(device)
+
+
+def shipped_target(device: Device) -> Target:
+    """A device with the nearest profile that comes with the package, and what its driver says."""
+    if device.architecture:
+        return _queried(profile_for(device.architecture), device)
+    return _queried(load_profile("pocl"), device)
+
+
+def measured_path(device: Device) -> Path:
+    """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
+    import re
+
+    import platformdirs
+
+    name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
+    return Path(platformdirs.user_data_dir("tilelang-rtile", appauthor=False)) / "profiles" / f"{name}.toml"
+
+
+def _queried(profile: Profile, device: Device) -> Target:
+    """A device with a profile, in which what its driver says takes the place of what the file says."""
     queried = profile.with_queried(
         max_block_threads=device.max_threads,
         shared_bytes=device.shared_bytes,

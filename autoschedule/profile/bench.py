@@ -5,14 +5,16 @@ Times are the driver's own, of the kernels on the device: what is enqueued on a 
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang.autoschedule.profile.sampling import Run
+from tilelang.lowering import ir
 from tilelang.lowering.drivers import interface as drivers
-from tilelang.lowering.drivers.interface import Device
+from tilelang.lowering.drivers.interface import Connection, Device
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import cuda, hip, opencl
 from tilelang.lowering.targets.c_family import emit, kernel_names
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
 
-# What the texts of probes are written in: `KERNEL(name, threads)`, `GLOBAL`, `BLOCK`, `THREAD`, `BARRIER`, `QUAD`, four floats.
+# What the texts of probes are written in. QUAD: four floats, of one access; WIDE: the floats of one operation.
 PRELUDES = {
     "opencl": """
 #define KERNEL(name, threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void name
@@ -45,13 +47,13 @@ typedef float16 WIDE;
 #define BLOCK ((int)blockIdx.x)
 #define THREAD ((int)threadIdx.x)
 #define BARRIER __syncthreads()
-typedef float4 QUAD;
-#define QUAD_OF(value) make_float4(value, value, value, value)
+struct alignas(16) QUAD { float a, b, c, d; };
+#define QUAD_OF(value) QUAD{value, value, value, value}
 typedef float WIDE;
 #define WIDE_OF(value) (value)
 """,
 }
-PRELUDES["hip"] = "#include <hip/hip_runtime.h>\n" + PRELUDES["cuda"]
+PRELUDES["hip"] = PRELUDES["cuda"]
 
 
 class Bench:
@@ -59,7 +61,10 @@ class Bench:
 
     def __init__(self, device: Device, profile: Profile) -> None:
         self.device, self.profile, self.driver = device, profile, drivers.load(device.driver)
-        self.connection = self.driver.connect(device)
+
+    @functools.cached_property
+    def connection(self) -> Connection:
+        return self.driver.connect(self.device)
 
     @property
     def lockstep(self) -> bool:
@@ -85,14 +90,19 @@ class Bench:
         """Threads of a block that keep a unit busy: one where threads do not run together."""
         return min(256, self.profile.max_block_threads) if self.lockstep else 1
 
+    def lowered(self, schedule: Schedule) -> tuple[ir.Program, str, Mapping[str, str]]:
+        """A schedule's program, its text, and what its kernels are called there."""
+        dialect = DIALECTS[self.device.driver]
+        program = lower(schedule.computation, schedule.steps, self.profile)
+        return program, emit(program, dialect), kernel_names(program, dialect)
+
     def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
         """A schedule's kernels as a run, on ones or on the arrays given; a round is one launch of each."""
         import numpy as np
 
-        dialect = DIALECTS[self.device.driver]
         computation = schedule.computation
-        program = lower(computation, schedule.steps, self.profile)
-        module, names = self.connection.build(emit(program, dialect)), kernel_names(program, dialect)
+        program, source, names = self.lowered(schedule)
+        module = self.connection.build(source)
         buffers = {b.name: self.connection.allocate(b.bytes) for b in program.buffers if b.role != "input"}
         for tensor in computation.inputs:
             array = (data or {}).get(tensor.name)

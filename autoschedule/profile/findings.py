@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from tilelang.autoschedule.profile.sampling import REPEATS, Run, Sample, sampled
+from tilelang.autoschedule.profile.sampling import MOST_SPREAD, REPEATS, Run, Sample, sampled
 from tilelang.machine import Curve
 
 
@@ -43,17 +43,23 @@ class Findings:
         self.rates: dict[str, tuple[float, str]] = {}
         self.curves: list[tuple[Curve, str]] = []
         self.facts: list[Fact] = []
-        self.warnings: list[str] = []
 
     def time(self, series: str, x: float, run: Run, per: float = 1.0, rounds: int = 1) -> Sample:
         """Times a run and notes it; per: what is done in one round, so that the sample is of one of it."""
         found = sampled(run, rounds, self.repeats)
         sample = dataclasses.replace(found, seconds=found.seconds / per, best=found.best / per)
         self.rows.append(Row(series, x, sample.seconds, sample.spread, sample.best, sample.repeats, sample.rounds))
-        if not sample.steady:
-            self.warnings.append(f"{series} at {x:g}: the middle half of the times lies {sample.spread:.0%} apart")
         self._tick(series)
         return sample
+
+    def warnings(self) -> list[str]:
+        """What is kept although its repeats differ, in a line."""
+        loose = [row for row in self.rows if row.spread > MOST_SPREAD]
+        if not loose:
+            return []
+        worst = max(loose, key=lambda row: row.spread)
+        kept = f"the repeats of {len(loose)} of {len(self.rows)} samples differ by more than {MOST_SPREAD:.0%}"
+        return [f"{kept}, the most by {worst.spread:.0%}: {worst.series} at {worst.x:g}"]
 
     def rate(self, name: str, value: float, how: str) -> None:
         """Notes a number, its unit in the name; later aspects know it."""

@@ -23,6 +23,7 @@ COMMANDS = {
     "bisect": "Find the first step of a schedule that goes wrong.",
     "diff": "Compare two schedules, step by step and in what they use.",
     "db": "The schedules that were measured: list, show, export, import, prune.",
+    "profile": "Measure the device here, for schedules that are chosen by what it can do.",
     "devices": "List the devices here, and what is missing for others.",
 }
 

@@ -1,6 +1,6 @@
 """The probes, by aspect: each asks a device one thing and notes what it finds.
 
-A version that rises makes files that were measured before ask again. needs: the rates that must be known before.
+A version that rises makes files that were measured before ask again. needs: the aspects whose rates it asks for.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Aspect:
 ASPECTS = {
     "clock": Aspect("the time of a cycle", arithmetic.clock),
     "launch": Aspect("the cost of a launch, of a block, of a barrier", launches.launches),
-    "footprint": Aspect("bandwidth against footprint: reads, writes, copies", bandwidth.footprints, needs=("cycle_ns",)),
+    "footprint": Aspect("bandwidth against footprint: reads, writes, copies", bandwidth.footprints, needs=("clock",)),
     "width": Aspect("read bandwidth against the width of an access", bandwidth.widths),
     "blocks": Aspect("read bandwidth against blocks in flight", bandwidth.blocks),
-    "latency": Aspect("latency against footprint, by pointer chase", latency.footprints, needs=("cycle_ns",)),
+    "latency": Aspect("latency against footprint, by pointer chase", latency.footprints, needs=("clock",)),
     "ways": Aspect(
-        "lines that one set of a cache holds, and pages that can be found at once", latency.conflicts, needs=("cycle_ns",)
+        "lines that one set of a cache holds, and pages that can be found at once", latency.conflicts, needs=("clock",)
     ),
-    "multiply-add": Aspect("multiply-add rate against register tile", arithmetic.multiply_adds, needs=("cycle_ns",)),
-    "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("cycle_ns",)),
-    "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("cycle_ns",)),
+    "multiply-add": Aspect("multiply-add rate against register tile", arithmetic.multiply_adds, needs=("clock",)),
+    "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("clock",)),
+    "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("clock",)),
 }

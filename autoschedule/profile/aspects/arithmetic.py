@@ -13,7 +13,7 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.computation import Tensor, axes, define, input
-from tilelang.dtype import float16, float32, int32
+from tilelang.dtype import DType, float16, float32, int32
 from tilelang.expr import Expr
 from tilelang.machine import register, thread
 from tilelang.schedule import move, schedule
@@ -30,7 +30,7 @@ KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL WIDE *out) {{
       w[k % 4] = w[k % 4] * a + a;
     }}
   }}
-  out[0] = w[0] + w[1] + w[2] + w[3] + WIDE_OF((float)x);
+  out[BLOCK] = w[0] + w[1] + w[2] + w[3] + WIDE_OF((float)x);
 }}"""
 ACCUMULATORS = 12
 UNROLLED = 16
@@ -50,18 +50,19 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
   for (int k = 1; k < %(chains)d; ++k) all += x[k];
   out[BLOCK * %(threads)d + THREAD] = all;
 }"""
+ROWS, VECTORS = (1, 2, 4, 6, 8, 10, 12, 14), (1, 2, 3, 4)
 STEPS = 256  # of a product's reduction, whose operands stay in the nearest cache
 
 
 def clock(bench: Bench, found: Findings) -> None:
     """The time of one of a chain of additions of integers, each of which waits for the one before: a cycle, where a core runs alone.
-    Vectors are multiplied beside it, for they may slow the clock down."""
-    run = bench.of_text(CLOCK, 1, 1, [4 * bench.text_lanes])
+    All cores do so, and multiply vectors beside it, for both may slow the clock down."""
+    run = bench.of_text(CLOCK, bench.cores, 1, [4 * bench.text_lanes * bench.cores])
     seconds = found.time("chain", CHAIN, run, CHAIN).seconds
     if bench.lockstep:
         found.rate("dependent_add_ns", seconds * 1e9, "a chain of integer additions in one thread")
         return
-    found.rate("cycle_ns", seconds * 1e9, "a chain of integer additions, one a cycle")
+    found.rate("cycle_ns", seconds * 1e9, "a chain of integer additions, one a cycle, on all cores, vectors beside it")
 
 
 def multiply_adds(bench: Bench, found: Findings) -> None:
@@ -75,9 +76,9 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
     run = bench.of_text(PEAK % (made | {"threads": 1, "chains": 1}), 1, 1, [lanes * 4])
     seconds = found.time("chain of multiply-adds", 1, run, UNROLLED).seconds
     found.rate("latency_cycles", seconds * 1e9 / found.known["cycle_ns"], "a multiply-add that waits for the one before")
-    for vectors in (1, 2, 3, 4):
+    for vectors in VECTORS:
         points = []
-        for rows in (1, 2, 4, 6, 8, 10, 12, 14):
+        for rows in ROWS:
             if rows * vectors * (QUAD if bench.lockstep else 1) > 64 or (not bench.lockstep and rows * vectors > 28):
                 continue
             run, operations = product(bench, rows, vectors)
@@ -108,41 +109,38 @@ def product(bench: Bench, rows: int, vectors: int) -> tuple[Run, float]:
     return bench.of_schedule(plan.split(m=1, unroll=True).vectorize(n=lanes)), 2.0 * bench.cores * rounds * rows * width * STEPS
 
 
-FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], bool]] = {  # what is done to an element, and whether it is an integer
-    "exp": (f.exp, False),
-    "log": (f.log, False),
-    "tanh": (f.tanh, False),
-    "erf": (f.erf, False),
-    "sqrt": (f.sqrt, False),
-    "divide": (lambda x: 1.0 / x, False),
-    "from_float16": (lambda x: f.cast(f.cast(x, float16), float32), False),
-    "from_int32": (lambda x: f.cast(x, float32), True),
-    "integer_multiply": (lambda x: x * x, True),
-    "integer_divide": (lambda x: 12345678 // x, True),
+FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # what is done to an element, and its type
+    "exp": (f.exp, float32),
+    "log": (f.log, float32),
+    "tanh": (f.tanh, float32),
+    "erf": (f.erf, float32),
+    "sqrt": (f.sqrt, float32),
+    "divide": (lambda x: 1.0 / x, float32),
+    "from_float16": (lambda x: f.cast(x, float32), float16),
+    "from_int32": (lambda x: f.cast(x, float32), int32),
+    "integer_multiply": (lambda x: x * x, int32),
+    "integer_divide": (lambda x: 12345678 // x, int32),
 }
 
 
 def functions(bench: Bench, found: Findings) -> None:
     """Sums of a function of elements in the nearest cache, less the same sums without it."""
-    plain = {
-        False: _summed(bench, found, "sum", lambda x: x, False),
-        True: _summed(bench, found, "integer_sum", lambda x: x, True),
-    }
-    for name, (made, integer) in FUNCTIONS.items():
-        cycles = _summed(bench, found, name, made, integer) - plain[integer]
+    plain = _summed(bench, found, "sum", lambda x: x, float32)
+    for name, (made, type) in FUNCTIONS.items():
+        cycles = _summed(bench, found, name, made, type) - plain
         found.rate(f"{name}_cycles", max(cycles, 0.0), "a vector of all lanes, beside the sum that it is in")
 
 
-def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], integer: bool) -> float:
+def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], type: DType) -> float:
     """Cycles of a core for a vector, or a warp, of a sum of some function of each element."""
     import numpy as np
 
     width = lanes_of(bench, 1 if bench.lockstep else 4)
     b, r, i, j = axes(b=bench.cores, r=100, i=32, j=width)
-    X: Tensor = input("X", int32 if integer else float32, b, i, j)
+    X: Tensor = input("X", type, b, i, j)
     start = in_blocks(schedule(define("S", f.sum(made(X[b, i, j]), over=i), b, r, j)), b=1).split(r=1).accumulate(register)
     plan = across(bench, start.split(i=1), "j", 1 if bench.lockstep else 4)
-    ones = np.ones((bench.cores, 32, width), np.int32 if integer else np.float32)
+    ones = np.ones((bench.cores, 32, width), type.name)
     lanes = bench.profile.warp_size if bench.lockstep else bench.lanes
     sample = found.time(name, 1, bench.of_schedule(plan, {"X": ones}), 100 * 32 * width / lanes)
     return sample.seconds * 1e9 / found.known["cycle_ns"]

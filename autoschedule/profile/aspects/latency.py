@@ -6,12 +6,13 @@ that lie a page apart tell how many of them one set of a cache holds, and how ma
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
-from tilelang.autoschedule.profile.fits import capacity, plateaus
+from tilelang.autoschedule.profile.fits import plateaus
 from tilelang.autoschedule.profile.sampling import Run
 
 STEPS = 1024
@@ -24,6 +25,7 @@ KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL const int *next, GLOBAL int *o
 }"""
 LARGEST_BYTES = 128 << 20
 PAGE_BYTES = 4096
+NOTICED_NS = 3.0  # of a page that is searched for
 
 
 def walk(places: Any, elements: int) -> Any:
@@ -84,21 +86,21 @@ def conflicts(bench: Bench, found: Findings) -> None:
     caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
     if caches and len(steps) > 1 and (caches[0].capacity_bytes or 0) >= steps[0].last * PAGE_BYTES:
         found.fact(caches[0].name, "ways", int(steps[0].last), "the most lines a page apart whose walk stays as fast")
-    pages = [int(16 * 2 ** (k / 3)) for k in range(31)]
-    places = [np.arange(n) * page + np.arange(n) % (page // step) * step for n in pages]
-    walks = [(float(n), found.time("pages", n, chase(bench, p), STEPS).best * 1e9) for n, p in zip(pages, places, strict=True)]
-    found.curve("latency_of_pages", "pages", "ns", walks, f"a walk through one line of each page of {PAGE_BYTES} bytes")
-    found_at_once(bench, found, walks)
+    counts = [int(16 * 2 ** (k / 3)) for k in range(31)]
+    points = []
+    for n in counts:
+        apart = found.time("pages", n, chase(bench, np.arange(n) * page + np.arange(n) % (page // step) * step), STEPS)
+        close = found.time("lines", n, chase(bench, np.arange(n) * step), STEPS)
+        points.append((float(n), max(apart.best - close.best, 0.0) * 1e9))
+    how = f"walks through a line of each page of {PAGE_BYTES} bytes, less walks through as many lines side by side"
+    found.curve("latency_of_pages", "pages", "ns", points, how)
+    pages_found(found, points)
 
 
-def found_at_once(bench: Bench, found: Findings, walks: Sequence[tuple[float, float]]) -> None:
-    """The most pages that are found without a search: the last step of the walk that is no cache's, which holds a line of each page."""
-    steps = plateaus(walks, falling=False, tolerance=0.15)
-    line = bench.profile.memory("global").line_bytes or 64
-    lines = [(m.capacity_bytes or 0) / line for m in bench.profile.memories if m.cache]
-    for before, after in reversed(list(zip(steps, steps[1:], strict=False))):
-        pages = capacity(before, after, walks)
-        if not any(pages / 1.5 <= count <= pages * 1.5 for count in lines):
-            found.rate("found_pages", pages, f"pages of {PAGE_BYTES} bytes whose walk takes no search of their tables")
-            found.rate("page_search_ns", after.level - before.level, "what a line of one page more takes longer")
-            return
+def pages_found(found: Findings, points: Sequence[tuple[float, float]]) -> None:
+    """How many pages are found at once: so many that the next ones take half of what a search of their tables takes."""
+    search = statistics.median(ns for _, ns in points[-len(points) // 3 :])
+    before = [n for n, ns in points if ns < search / 2]
+    if search > 2 * points[0][1] + NOTICED_NS and before:
+        found.rate("found_pages", max(before), f"pages of {PAGE_BYTES} bytes whose walk takes no search of their tables")
+        found.rate("page_search_ns", search, "what a line of one page more takes longer")

@@ -1,0 +1,168 @@
+"""Measures the aspects that are asked for, one after another, into a profile's file and a table of raw times beside it.
+
+Both are written anew after each aspect, whole or not at all: what breaks off goes on where it stopped. The table says which aspects
+were measured, at which version; the profile has what they found.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import os
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from tilelang.autoschedule.profile.aspects import ASPECTS, Aspect
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings, Row
+from tilelang.autoschedule.profile.sampling import REPEATS
+from tilelang.autoschedule.profile.text import profile_text
+from tilelang.errors import DeviceError, TileLangError
+from tilelang.machine import Profile, parse_profile
+
+Rows = dict[str, list[Row]]  # by aspect and version, as `clock 1`
+HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What is told to whoever watches: an aspect begins; a sample of it was taken."""
+
+    aspect: Callable[[str, str], object] = lambda name, about: None
+    sample: Callable[[str], object] = lambda series: None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The profile, what was measured now, and what could not be trusted or not be measured."""
+
+    profile: Profile
+    measured: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def measure(
+    bench: Bench,
+    path: Path,
+    asked: Collection[str] = (),
+    aspects: Mapping[str, Aspect] = ASPECTS,
+    repeats: int = REPEATS,
+    progress: Progress | None = None,
+) -> Outcome:
+    """The profile of a device. asked: aspects that are measured whether or not they were before; without any, all that are missing.
+
+    Raises DeviceError `unknown-aspect`, or `other-device` where the file is of another device.
+    """
+    progress = progress or Progress()
+    unknown = [name for name in asked if name not in aspects]
+    if unknown:
+        raise DeviceError("unknown-aspect", f"there is no aspect `{unknown[0]}`", mend="one of " + ", ".join(aspects))
+    profile, rows = begun(bench, path)
+    wanted = _wanted(asked, aspects, rows)
+    warnings: list[str] = []
+    measured = []
+    for name in wanted:
+        aspect = aspects[name]
+        progress.aspect(name, aspect.about)
+        found = Findings(dict(profile.rates), repeats, progress.sample)
+        try:
+            aspect.ask(bench, found)
+        except TileLangError as error:
+            warnings.append(f"{name} is not measured: {error.message}")
+            continue
+        warnings += [f"{name}: {warning}" for warning in found.warnings()]
+        profile = with_findings(profile, found)
+        rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): found.rows}
+        write(path, profile, rows, str(bench.device))
+        measured.append(name)
+    return Outcome(profile, tuple(measured), tuple(warnings))
+
+
+def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
+    """What an earlier run left at a path; the device's profile and no rows where there is nothing."""
+    if not path.exists():
+        return dataclasses.replace(bench.profile, description=str(bench.device)), {}
+    profile = parse_profile(path.read_text(encoding="utf-8"), str(path))
+    if profile.description != str(bench.device):
+        message = f"{path} is the profile of {profile.description}, not of {bench.device}"
+        raise DeviceError("other-device", message, mend="another path for --output")
+    table = path.with_suffix(".csv")
+    return profile, read_rows(table.read_text(encoding="utf-8")) if table.exists() else {}
+
+
+def _wanted(asked: Collection[str], aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
+    """The aspects to measure, in their order: those asked for and what they need, or all that are missing."""
+    missing = [name for name, aspect in aspects.items() if _key(name, aspect) not in rows]
+    if not asked:
+        return missing
+    needed = {need for name in asked for need in aspects[name].needs}
+    return [name for name in aspects if name in asked or (name in needed and name in missing)]
+
+
+def _key(name: str, aspect: Aspect) -> str:
+    return f"{name} {aspect.version}"
+
+
+def with_findings(profile: Profile, found: Findings) -> Profile:
+    """A profile with what was found in place of what it said."""
+    sources = dict(profile.sources)
+    rates = dict(profile.rates) | {name: value for name, (value, _) in found.rates.items()}
+    sources |= {f"rates.{name}": how for name, (_, how) in found.rates.items()}
+    new = {curve.name for curve, _ in found.curves}
+    curves = [curve for curve in profile.curves if curve.name not in new] + [curve for curve, _ in found.curves]
+    sources |= {f"curves.{curve.name}.points": how for curve, how in found.curves}
+    memories = list(profile.memories)
+    for fact in found.facts:
+        changed: dict[str, Any] = {fact.field: fact.value}
+        memories = [dataclasses.replace(m, **changed) if m.name == fact.memory else m for m in memories]
+        sources[f"memories.{fact.memory}.{fact.field}"] = fact.source
+    return dataclasses.replace(
+        profile, rates=tuple(sorted(rates.items())), curves=tuple(curves), memories=tuple(memories),
+        sources=tuple(sorted(sources.items())),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- files
+
+_COLUMNS = ("aspect", *(field.name for field in dataclasses.fields(Row)))
+
+
+def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
+    """Writes the profile, then the table that says what is measured. Raises DeviceError where they cannot be written."""
+    table = path.with_suffix(".csv")
+    text = profile_text(profile, HEADING.format(device=device, table=table.name))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for file, content in ((path, text), (table, rows_text(rows))):
+            beside = file.with_name(f".{file.name}.{os.getpid()}")
+            beside.write_text(content, encoding="utf-8")
+            beside.replace(file)
+    except OSError as error:
+        raise DeviceError("output-file", f"{path} cannot be written: {error.strerror or error}", mend="another path") from None
+
+
+def rows_text(rows: Rows) -> str:
+    """Raw rows as comma-separated values; an aspect without any has a row of its own."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(_COLUMNS)
+    for aspect, found in rows.items():
+        table.writerows([aspect, *(f"{v:.6g}" if isinstance(v, float) else v for v in dataclasses.astuple(row))] for row in found)
+        if not found:
+            table.writerow([aspect])
+    return out.getvalue()
+
+
+def read_rows(text: str) -> Rows:
+    """What `rows_text` wrote; lines that are no rows are left out, and their aspects are measured again."""
+    rows: Rows = {}
+    for cells in list(csv.reader(io.StringIO(text)))[1:]:
+        if len(cells) == 1:
+            rows.setdefault(cells[0], [])
+        elif len(cells) == len(_COLUMNS):
+            series, x, seconds, spread, best, repeats, rounds = cells[1:]
+            row = Row(series, float(x), float(seconds), float(spread), float(best), int(repeats), int(rounds))
+            rows.setdefault(cells[0], []).append(row)
+    return rows

@@ -1,0 +1,46 @@
+"""Curves of a profile as pictures, with the plateaus that were fitted; matplotlib is imported when one is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilelang.autoschedule.profile.fits import plateaus
+from tilelang.errors import DeviceError
+from tilelang.machine import Curve, Profile
+
+STEPS = {"footprint_bytes", "pages", "lines"}  # of x, along which curves have plateaus
+
+
+def plot(profile: Profile, directory: Path) -> tuple[Path, ...]:
+    """A picture of each curve in a directory. Raises DeviceError `no-matplotlib` where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        message = "matplotlib is not installed, so that nothing is drawn"
+        raise DeviceError("no-matplotlib", message, mend="pip install matplotlib") from None
+    matplotlib.use("Agg")
+    directory.mkdir(parents=True, exist_ok=True)
+    return tuple(_picture(curve, profile, directory) for curve in profile.curves)
+
+
+def _picture(curve: Curve, profile: Profile, directory: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    axes.plot(*zip(*curve.points, strict=True), marker=".")
+    for step in steps(curve):
+        axes.plot((step[0], step[1]), (step[2], step[2]), linewidth=6, alpha=0.35)
+    axes.set(xlabel=curve.x, ylabel=curve.y, xscale="log", title=f"{curve.name} of {profile.description}")
+    axes.set_ylim(bottom=0)
+    path = directory / f"{curve.name}.png"
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
+
+
+def steps(curve: Curve) -> tuple[tuple[float, float, float], ...]:
+    """The plateaus of a curve that may have some: where each begins and ends, and its height."""
+    if curve.x not in STEPS or any(y <= 0 for _, y in curve.points):
+        return ()
+    found = plateaus(curve.points, falling=curve.points[0][1] > curve.points[-1][1], tolerance=0.06)
+    return tuple((step.first, step.last, step.level) for step in found)

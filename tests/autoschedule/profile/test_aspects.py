@@ -1,0 +1,79 @@
+"""The probes: they compile for every kind of device, and on the one here they find what must be so."""
+
+import re
+
+import pytest
+
+from tests.autoschedule.profile.benches import Compiling
+from tilelang.autoschedule.profile.aspects import ASPECTS, arithmetic, bandwidth, latency
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.lowering.compilers.interface import tools
+from tilelang.machine import load_profile
+from tilelang.targets import local_target
+
+KNOWN = {"cycle_ns": 0.5}
+INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False}
+
+
+@pytest.mark.parametrize("name", ASPECTS)
+@pytest.mark.parametrize("profile, dialect", [("hopper", "cuda"), ("cdna3", "hip"), ("volta", "opencl"), ("pocl", "opencl")])
+def test_probes_compile_for_devices_that_are_not_here(
+    name: str, profile: str, dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bandwidth, "sizes", lambda bench, per_octave: [1 << 16, 1 << 20])
+    monkeypatch.setattr(latency, "LARGEST_BYTES", 1 << 17)
+    monkeypatch.setattr(arithmetic, "ROWS", (4,))
+    monkeypatch.setattr(arithmetic, "VECTORS", (1, 2))
+    bench = Compiling(load_profile(profile), dialect, INSTALLED[dialect])
+    found = Findings(KNOWN, repeats=2)
+    ASPECTS[name].ask(bench, found)
+    assert bool(found.rows) == bool(bench.sources) == (name != "moves" or profile == "pocl")
+    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages)", rate) for rate in found.rates)
+
+
+def test_no_probe_does_nothing() -> None:
+    """On the device here every round takes time: the compiler took no work away."""
+    target = local_target("pocl", "opencl")
+    assert target.device is not None
+    bench = Bench(target.device, target.profile)
+    for name in ("clock", "moves", "functions"):
+        found = Findings(KNOWN, repeats=2)
+        ASPECTS[name].ask(bench, found)
+        assert found.rows and all(row.seconds > 0 and row.repeats == 2 for row in found.rows)
+    assert found.rates["exp_cycles"][0] > 0 and found.rates["integer_divide_cycles"][0] > found.rates["from_int32_cycles"][0]
+
+
+def test_a_walk_visits_every_place_once() -> None:
+    places = [0, 16, 32, 48, 64, 80]
+    next = latency.walk(places, 81)
+    seen, at = [], 0
+    for _ in places:
+        seen.append(at)
+        at = int(next[at])
+    assert sorted(seen) == places and at == 0
+
+
+def test_levels_are_named_as_the_profile_names_them() -> None:
+    points = [(2 ** (k / 4), 600.0 if k <= 62 else 350.0 if k <= 84 else 56.0 if k <= 106 else 30.0) for k in range(54, 116)]
+    target = local_target("pocl", "opencl")
+    assert target.device is not None
+    found = Findings({"cycle_ns": 0.25})
+    bench = Bench(target.device, load_profile("pocl"))
+    bandwidth.levels(bench, found, points)
+    assert {fact.memory: fact.value for fact in found.facts} == {"l1": 49152, "l2": 2 << 20}
+    assert {name: value for name, (value, _) in found.rates.items()} == pytest.approx(
+        {"l1_bytes_per_cycle": 75, "l2_bytes_per_cycle": 43.75, "global_gb_per_s": 56, "distant_gb_per_s": 30,
+         "near_global_bytes": 2 * 2**26.6}, rel=0.05
+    )  # fmt: skip
+
+
+def test_pages_are_found_at_once_up_to_a_number() -> None:
+    """A second table of pages costs little; a search costs much, and is what counts."""
+    points = [(2 ** (k / 3), 0.0 if k <= 19 else 1.7 if k <= 33 else 16.0 + k % 3 * 4) for k in range(12, 43)]
+    found = Findings({})
+    latency.pages_found(found, points)
+    assert found.rates["found_pages"][0] == 2048 and 16 <= found.rates["page_search_ns"][0] <= 24
+    found = Findings({})
+    latency.pages_found(found, [(x, min(y, 1.7)) for x, y in points])
+    assert not found.rates

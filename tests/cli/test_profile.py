@@ -1,0 +1,55 @@
+"""`tilelang profile` on the device here: files, JSON, what was asked wrongly."""
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from tests.cli.commands import of_json, tilelang
+from tilelang import load_profile, targets
+from tilelang.targets import local_target, measured_path, target
+
+
+def test_an_aspect_is_measured_into_files(tmp_path: Path) -> None:
+    path = tmp_path / "here.toml"
+    result = tilelang("profile", "--aspect", "clock", "--output", str(path))
+    assert result.exit_code == 0, result.output
+    assert "cycle_ns" in result.stdout and "clock: the time of a cycle" in result.stderr
+    profile = load_profile(path)
+    assert profile.rate("cycle_ns") and path.with_suffix(".csv").exists()
+    assert str(target("opencl", profile=str(path))) == f"opencl for {profile.name}"
+    found = of_json(tilelang("profile", "-a", "clock", "-o", str(path), "--json", "--plot", str(tmp_path / "plots")))
+    assert found["measured"] == ["clock"] and found["profile"] == str(path) and found["rates"]["cycle_ns"] > 0
+
+
+def test_aspects_are_listed() -> None:
+    assert "multiply-add" in tilelang("profile", "--list").stdout
+    assert "latency" in of_json(tilelang("profile", "--list", "--json"))["aspects"]
+
+
+def test_an_aspect_that_is_not_there(tmp_path: Path) -> None:
+    result = tilelang("profile", "--aspect", "clokc", "--output", str(tmp_path / "x.toml"))
+    assert result.exit_code == 2 and "error[unknown-aspect]" in result.stderr
+
+
+def test_a_profile_of_another_device_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "volta.toml"
+    text = Path("tilelang/profiles/volta.toml").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    result = tilelang("profile", "-a", "clock", "-o", str(path))
+    assert result.exit_code == 1 and "error[other-device]" in result.stderr and path.read_text(encoding="utf-8") == text
+
+
+def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
+    targets._local_target.cache_clear()
+    try:
+        device = local_target(dialect="opencl").device
+        assert device is not None and measured_path(device).parent == tmp_path / "profiles"
+        assert tilelang("profile", "-a", "clock", "--target", "opencl").exit_code == 0
+        targets._local_target.cache_clear()
+        measured = load_profile(measured_path(device))
+        here = local_target(dialect="opencl").profile
+        assert here.rate("cycle_ns") == measured.rate("cycle_ns") and here.max_block_threads == device.max_threads
+    finally:
+        targets._local_target.cache_clear()

@@ -1,0 +1,103 @@
+"""`tilelang profile`: measures the device here, into a profile that schedules are chosen by."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilelang.cli.common import completed, reporting, target_option
+from tilelang.cli.output import emit, is_json, show, table
+from tilelang.errors import DeviceError
+
+
+def _aspects() -> list[str]:
+    from tilelang.autoschedule.profile.aspects import ASPECTS
+
+    return list(ASPECTS)
+
+
+@click.command("profile")
+@click.option(
+    "--aspect", "-a", "asked", multiple=True, metavar="NAME", shell_complete=completed(lambda ctx: _aspects()),
+    help="Measure this aspect, again if it was before. Repeatable. Default: all that are missing.",
+)  # fmt: skip
+@click.option("--output", "-o", metavar="FILE.toml", help="Where the profile is; its raw times stand beside it as FILE.csv.")
+@click.option("--plot", "directory", metavar="DIR", help="Draw every curve with the plateaus found; needs matplotlib.")
+@click.option("--list", "listed", is_flag=True, help="List the aspects, and measure nothing.")
+@target_option(None, "opencl, cuda or hip. Default: that of the best device.")
+@reporting
+def command(asked: tuple[str, ...], output: str | None, directory: str | None, listed: bool, dialect: str | None) -> None:
+    """Measure the device found here: what schedules are chosen by, in a few minutes. What breaks off goes on where it stopped.
+
+    Without --output the profile goes where it is found again: kernels for this device are compiled for it from then on.
+    """
+    from tilelang.autoschedule.profile.aspects import ASPECTS
+
+    if listed:
+        rows = [(name, aspect.about) for name, aspect in ASPECTS.items()]
+        emit({"aspects": dict(rows)}) if is_json() else show(table(("aspect", "what is measured"), rows))
+        return
+    from tilelang.autoschedule.profile.bench import Bench
+    from tilelang.autoschedule.profile.measure import measure
+    from tilelang.targets import local_target, measured_path, shipped_target
+
+    device = local_target(dialect=dialect).device
+    assert device is not None
+    path = Path(output) if output is not None else measured_path(device)
+    with _progress() as progress:
+        outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)
+    drawn = _drawn(outcome.profile, directory)
+    if is_json():
+        emit(
+            {
+                "device": str(device), "profile": str(path), "measured": list(outcome.measured), "plots": drawn,
+                "rates": dict(outcome.profile.rates), "warnings": list(outcome.warnings),
+            }
+        )  # fmt: skip
+        return
+    rates = [(name, f"{value:.4g}", outcome.profile.source(f"rates.{name}") or "") for name, value in outcome.profile.rates]
+    click.echo("".join(f"warning: {warning}\n" for warning in outcome.warnings), err=True, nl=False)
+    show(table(("rate", "value", "source"), rates))
+    show(f"{len(outcome.measured)} aspects measured; {path}" + "".join(f"\n{picture}" for picture in drawn))
+
+
+def _drawn(profile: Any, directory: str | None) -> list[str]:
+    """The pictures that were asked for; a line where they cannot be drawn."""
+    from tilelang.autoschedule.profile.plot import plot
+
+    try:
+        return [str(path) for path in plot(profile, Path(directory))] if directory is not None else []
+    except DeviceError as error:
+        click.echo(error.render(), err=True)
+        return []
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Any]:
+    """A bar on a terminal, a line for each aspect elsewhere, nothing with JSON."""
+    from tilelang.autoschedule.profile.aspects import ASPECTS
+    from tilelang.autoschedule.profile.measure import Progress
+
+    if is_json():
+        yield Progress()
+        return
+    if not sys.stderr.isatty():
+        yield Progress(aspect=lambda name, about: click.echo(f"{name}: {about}", err=True))
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import TextColumn, TimeElapsedColumn
+
+    with Bar(
+        TextColumn("{task.description}"), TextColumn("{task.fields[series]}"), TimeElapsedColumn(), console=Console(stderr=True)
+    ) as bar:
+        task = bar.add_task("", total=len(ASPECTS), series="")
+        yield Progress(
+            aspect=lambda name, about: bar.update(task, advance=1, description=f"{name}: {about}", series=""),
+            sample=lambda series: bar.update(task, series=series),
+        )
