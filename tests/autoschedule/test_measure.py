@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tilelang as tl
+from tilelang import reference
 from tilelang.autoschedule import measure as module
 from tilelang.autoschedule.measure import LIMIT_S, Measured, Trial, measure
 from tilelang.autoschedule.measure_worker import Program
@@ -52,7 +53,7 @@ def test_every_candidate_is_checked_and_timed_in_turns() -> None:
     found = measured()
     assert [t.schedule for t in found.trials] == CANDIDATES and not any(t.code for t in found.trials)
     for trial in found.trials:
-        assert 3 <= len(trial.seconds) <= 4 and trial.median_s > 0 <= trial.iqr_s
+        assert len(trial.seconds) == 4 and trial.median_s > 0 <= trial.iqr_s
         assert trial.error_ratio is not None and 0 <= trial.error_ratio <= 1
     assert found.best is not None and found.best.median_s == min(t.median_s for t in found.trials)
 
@@ -114,6 +115,31 @@ def test_a_candidate_is_not_blamed_for_what_another_did(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module._Process, "ask", ask)
     assert not any(t.code for t in measured().trials) and died == [1]
+
+
+def test_the_reference_is_known_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, order = reference.evaluate_and_bound, list[str]()
+
+    def evaluated(*given: Any) -> Any:
+        order.append("reference")
+        return real(*given)
+
+    def began(self: Any, setting: Any) -> None:
+        order.append("process")
+        start(self, setting)
+
+    start = module._Process.__init__
+    monkeypatch.setattr(reference, "evaluate_and_bound", evaluated)
+    monkeypatch.setattr(module._Process, "__init__", began)
+    measured()
+    assert order == ["reference", "reference", "process"]
+
+
+def test_only_what_is_outclassed_gets_fewer_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {0: 2.0, 1: 1.0, 2: 1.4}
+    monkeypatch.setattr(module._Bench, "sample_s", lambda self, number: times[number])
+    found = measure(PLAIN.computation, CANDIDATES, tl.target("opencl"))
+    assert [len(t.seconds) for t in found.trials] == [5, 11, 11]
 
 
 def test_medians_and_quartiles() -> None:
