@@ -133,12 +133,15 @@ def measure(
         Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else Trial(s)
         for s, p in zip(candidates, made, strict=True)
     ]
-    with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
-        checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s in candidates})
-        setting = Setting(target.device, options.cache_dir, checks.inputs, checks.outputs)
-        with contextlib.closing(_Bench(setting, made, limit_s)) as bench:
-            _first(trials, bench, checks, bound_s, tell)
-            _rounds(trials, bench, samples, tell)
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
+            checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s in candidates})
+            setting = Setting(target.device, options.cache_dir, checks.inputs, checks.outputs)
+            with contextlib.closing(_Bench(setting, made, limit_s)) as bench:
+                _first(trials, bench, checks, bound_s, tell)
+                _rounds(trials, bench, samples, tell)
+    except OSError as error:  # no room for the inputs, or no other process
+        raise DeviceError("no-measurement", f"nothing can be measured: {error}", mend="trials=0 measures nothing") from None
     return Measured(tuple(trials), bound_s)
 
 

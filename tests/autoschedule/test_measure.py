@@ -4,7 +4,9 @@ import dataclasses
 import math
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +103,13 @@ def test_a_process_that_cannot_begin_is_told(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(DeviceError) as caught:
         measured()
     assert caught.value.code == "no-measurement" and "exit code 1" in caught.value.message
+
+
+def test_no_room_for_the_inputs_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(DeviceError) as caught:
+        measured()
+    assert caught.value.code == "no-measurement" and "No such file" in caught.value.message
 
 
 def test_a_candidate_is_not_blamed_for_what_another_did(monkeypatch: pytest.MonkeyPatch) -> None:
