@@ -31,26 +31,28 @@ def product(operator: Operator) -> tl.Schedule:
     return matmul_schedule(m, n, k)
 
 
+def even(extent: int, most: int, piece: int = 1) -> int:
+    """The extent of equal parts of at most `most` elements, in whole pieces."""
+    return -(-extent // -(-extent // most) // piece) * piece
+
+
 def convolution(operator: Operator) -> tl.Schedule | None:
     """The panels of a product; images and filters are packed, pixels that follow each other are one axis."""
-    r, stride, _, side = operator.facts
+    _, stride, _, side = operator.facts
     if stride != 1:
         return None
-    pixels, filters, terms = side * side, operator.extents[3], operator.terms
-    part = -(-terms // -(-terms // 256))
-    block = min(336, -(-pixels // 48) * 48)
-    wide = tl.move().vectorize(pq=16)
-    load = {"steps": tl.move().vectorize(w=16)} if r == 1 and side % 16 == 0 else {}
+    pixels, filters, wide = side * side, operator.extents[3], tl.move().vectorize(pq=16)
+    columns, rows = min(((48, 8), (64, 6), (32, 12)), key=lambda shape: -(-pixels // shape[0]) * shape[0])
     return (
         tl.schedule(operator.computation())
         .fuse(pq=("p", "q"))
         .fuse(k=("c", "r", "s"))
-        .tile(n=1, f=min(filters, 128), pq=block).to(tl.block)
+        .tile(n=1, f=even(filters, 336, rows), pq=even(pixels, 480, columns)).to(tl.block)
         .accumulate(tl.shared, steps=wide)
-        .split(k=part)
-        .load("X", tl.shared, layout=tl.layout(lambda pq, k: (pq // 48, k, pq % 48)), **load)
-        .load("W", tl.shared, layout=tl.layout(lambda f, k: (f // 8, k, f % 8)))
-        .split(pq=48, f=8)
+        .split(k=even(operator.terms, 128))
+        .load("X", tl.shared, layout=tl.layout(lambda pq, k: (pq // columns, k, pq % columns)))
+        .load("W", tl.shared, layout=tl.layout(lambda f, k: (f // rows, k, f % rows)))
+        .split(pq=columns, f=rows)
         .accumulate(tl.register)
         .split(k=4, peel=True).split(k=1, unroll=True)
         .load("X", tl.register, steps=wide)
