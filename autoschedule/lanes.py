@@ -52,10 +52,17 @@ def of_task(task: Task, device: Lanes) -> list[Made]:
     found: dict[LaneTile, Made] = {}
     for fusions, nest in fused(root):
         for tile in (*shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
-            made = judged(nest, tile, device)
-            if made is not None:
-                found[tile] = made
+            made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
+            if made is not None and (kind not in found or made.estimate.seconds < found[kind].estimate.seconds):
+                found[kind] = made
     return sorted(found.values(), key=lambda m: m.estimate.seconds)[:KEPT]
+
+
+def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
+    """What tiles have in common that differ in nothing but how much of a reduction a round brings: the best of them stands for all."""
+    parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
+    block = tuple((a, parts.get(a, n)) for a, n in tile.block)
+    return dataclasses.replace(tile, block=block, chunk=(), staged=())
 
 
 def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
@@ -149,7 +156,7 @@ def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], dev
 
 
 def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
-    """Warps of a block along both axes: those that growth ends with, then smaller ones while blocks are fewer than cores."""
+    """Warps of a block along both axes: those that growth ends with, the first of them turned, then what leaves cores least idle."""
     whole = {a.name: a.extent for a in nest.reduced}
     start = dict(zip(axes, shape.tile, strict=True))
     most = MOST_THREADS // device.warp
@@ -164,8 +171,26 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
     balance = device.flops_rate(nest.reads[0].tensor.dtype.name) / device.global_rate
     found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
     order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
-    every = [*found.tiles, *(t for t in order if t not in found.tiles)]
+    turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
+    turned = [t for t in turned if t not in found.tiles and not any(t[a] % start[a] for a in axes) and fits(t)]
+    every = [*found.tiles, *turned[:1], *(t for t in order if t not in found.tiles and t not in turned[:1])]
     return [{**single, **t} for t in every]
+
+
+def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) -> Growth:
+    """Blocks grown from one unit's tile as far as sums fit in registers and two rounds of operands in shared memory."""
+    inner = innermost_reduction(nest)
+    whole = {a.name: a.extent for a in nest.reduced}
+    once = {a.name: min(chunk, a.extent) if a.name == inner else 1 for a in nest.reduced}
+    single = {a.name: 1 for a in nest.spatial}
+    sums = device.rate("core_registers") * 3 / 4
+
+    def fits(tile: dict[str, int]) -> bool:
+        held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.reads)
+        return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
+
+    balance = device.flops_rate(nest.reads[0].tensor.dtype.name, matrix=True) / device.global_rate
+    return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
 
 
 def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:

@@ -24,6 +24,7 @@ DOCUMENTED = {
     "ampere": "sm_80",
     "ada": "sm_89",
     "hopper": "sm_90a",
+    "h200": "sm_90a",
     "blackwell": "sm_100",
     "blackwell_rtx": "sm_120",
     "cdna2": "gfx90a",

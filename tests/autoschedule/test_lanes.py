@@ -1,12 +1,21 @@
 """Constructed schedules for devices whose warps run in lockstep: accepted, within the device, right."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
 from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.lanes import construct
+from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.lanes import block_front, construct, register_tiles
+from tilelang.autoschedule.lanes_banks import layout_phases, phases
+from tilelang.autoschedule.lanes_threads import threads_of
+from tilelang.autoschedule.lanes_tile import layout_over
+from tilelang.autoschedule.loops import loops_of
+from tilelang.autoschedule.nest import nest_of
+from tilelang.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
 SIMULATED = tl.load_profile("simulated")
@@ -49,3 +58,64 @@ def test_estimates_add_up_and_are_those_of_the_schedule() -> None:
             found = candidate.estimate
             assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
             assert estimate_schedule(candidate.schedule, SIMULATED).seconds == pytest.approx(found.seconds)
+
+
+# ---------------------------------------------------------------- what published numbers of devices lead to
+
+
+def product(n: int, type: tl.DType) -> tl.Computation:
+    m, n_, k = tl.axes(m=n, n=n, k=n)
+    A, B = tl.input("A", type, m, k), tl.input("B", type, k, n_)
+    return tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n_], over=k), m, n_)).computation
+
+
+def tiles_of(profile: tl.Profile, count: int = 10) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The register tile and the block of the first candidates of a large product."""
+    found: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for candidate in construct(product(4096, tl.float32), profile)[:count]:
+        loops = loops_of(candidate.schedule, profile)[-1]
+        threads = threads_of(loops, profile)
+        share = threads.share(loops, {}, 0)
+        found.append(((share["m"], share["n"]), (loops.tiles[1]["m"], loops.tiles[1]["n"])))
+    return found
+
+
+def scaled(profile: tl.Profile, name: str, factor: float) -> tl.Profile:
+    return dataclasses.replace(profile, rates=tuple((k, v * factor if k == name else v) for k, v in profile.rates))
+
+
+def test_tiles_on_numbers_of_a_published_artifact() -> None:
+    volta = tl.load_profile("volta")
+    whole = tiles_of(volta)
+    assert ((8, 4), (128, 64)) in whole
+    slower = tiles_of(scaled(volta, "shared_gb_per_s", 0.5))
+    fewer = tiles_of(dataclasses.replace(scaled(volta, "core_registers", 0.5), registers_per_thread=127))
+    assert ((8, 4), (128, 64)) not in slower and ((8, 4), (128, 64)) not in fewer
+
+
+def test_growth_says_where_no_tile_hides_memory() -> None:
+    device = Lanes(tl.load_profile("h200"))
+    nest = nest_of(plan(product(8192, tl.float16), set())[-1])
+    found = block_front(nest, device, {"m": 64, "n": 64}, 64)
+    assert not found.reached and {"m": 128, "n": 256} in found.tiles
+    volta = Lanes(tl.load_profile("volta"))
+    assert register_tiles(nest_of(plan(product(4096, tl.float32), set())[-1]), volta).reached
+
+
+@pytest.mark.parametrize("name", ["product", "strided windows", "row sum"])
+def test_more_bandwidth_or_cores_take_no_more_time(name: str) -> None:
+    computation, volta = tl.parse(COMPUTATIONS[name]).computation(), tl.load_profile("volta")
+    for rate in ("global_gb_per_s", "shared_gb_per_s", "float32_gflops"):
+        for candidate in construct(computation, volta)[:3]:
+            better = estimate_schedule(candidate.schedule, scaled(volta, rate, 2)).seconds
+            assert better <= candidate.estimate.seconds * 1.001
+
+
+def test_phases_are_those_of_the_simulator() -> None:
+    at = [128 * (lane % 8) + 16 * (lane // 8) for lane in range(32)]
+    assert phases(at, 16, 32, 4) == 32 and phases([16 * lane for lane in range(32)], 16, 32, 4) == 4
+    assert phases([0] * 32, 4, 32, 4) == 1 and phases([8 * lane for lane in range(32)], 4, 32, 4) == 2
+    padded = layout_over(["k", "m"], 4)
+    extents = (("k", 8), ("m", 128))
+    assert layout_phases(padded, extents, (("m", 16, 1), ("k", 2, 4)), 32, (4, 1, 32, 4)) == 1
+    assert layout_phases(layout_over(["k", "m"], 0), extents, (("m", 16, 1), ("k", 2, 4)), 32, (4, 1, 32, 4)) == 2
