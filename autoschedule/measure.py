@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,7 +32,9 @@ from tilelang.arguments import array_type
 from tilelang.autoschedule.measure_worker import Launch, Program, Setting
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, TileLangError
+from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.descriptors import tensor_maps
+from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit, kernel_names
@@ -65,8 +68,8 @@ class Trial:
     """What became of a candidate.
 
     seconds: its samples, of one call each (none: it was not timed). error_ratio: its greatest difference from the reference, as a
-    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `not-tried`, or
-    the code of the error that building or launching it raised; why: the same in words.
+    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `spills`,
+    `not-tried`, or the code of the error that building or launching it raised; why: the same in words.
     """
 
     schedule: Schedule
@@ -102,6 +105,11 @@ class Measured:
     bound_s: float = 0.0
 
     @property
+    def given_up(self) -> Mapping[str, int]:
+        """How many trials were given up, by code."""
+        return Counter(t.code for t in self.trials if t.code)
+
+    @property
     def best(self) -> Trial | None:
         """The fastest right one; None where none is."""
         return min((t for t in self.trials if not t.code), key=lambda t: t.median_s, default=None)
@@ -115,15 +123,17 @@ def measure(
     bound_s: float = 0.0,
     samples: int = SAMPLES,
     limit_s: float = LIMIT_S,
+    spillers: bool = False,
     seed: int = 0,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Measured:
     """Checks and times candidates for a computation on the target's device.
 
-    bound_s: a lower bound of the time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a candidate:
-    to be built, to run once, one sample. seed: of the inputs. progress: called with a stage ("check", "time"), the number of candidates
-    or rounds that are done, and of all. Raises DeviceError where there is no device, or no process that can use it.
+    bound_s: a lower bound of the time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
+    candidate: to be built, to run once, one sample. spillers: candidates of which the compiler reports registers in memory are tried
+    even if others have none there. seed: of the inputs. progress: called with a stage ("check", "time"), the number of candidates or
+    rounds that are done, and of all. Raises DeviceError where there is no device, or no process that can use it.
     """
     if target.device is None:
         raise DeviceError("no-device", f"{target} is a profile without a device", mend="the target of a device here")
@@ -133,6 +143,8 @@ def measure(
         Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else Trial(s)
         for s, p in zip(candidates, made, strict=True)
     ]
+    if not spillers:
+        _leave_out_spillers(trials, made, target, options)
     try:
         with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
             checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s in candidates})
@@ -159,6 +171,33 @@ def _program(schedule: Schedule, target: OnDevice, options: Options) -> Program 
         return Program(emit(program, dialect), launches, {b.name: b.bytes for b in program.buffers if b.role == "workspace"})
     except TileLangError as error:
         return error
+
+
+def _leave_out_spillers(
+    trials: list[Trial], programs: Sequence[Program | TileLangError], target: OnDevice, options: Options
+) -> None:
+    """Gives up the candidates that spill registers, unless all do."""
+    spilled = [_spilled_bytes(p, target, options) if isinstance(p, Program) else 0 for p in programs]
+    if not any(not t.code and not count for t, count in zip(trials, spilled, strict=True)):
+        return
+    for number, count in enumerate(spilled):
+        if count:
+            why = f"the compiler reports {count} bytes of registers in memory, of other candidates none"
+            trials[number] = dataclasses.replace(trials[number], code="spills", why=why)
+
+
+def _spilled_bytes(program: Program, target: OnDevice, options: Options) -> int:
+    """What the compiler reports of registers in memory: a thread's stack, stores and loads of spills; 0 where none can tell."""
+    architecture = target.profile.architecture
+    if target.dialect not in compilers.COMPILERS or architecture is None:
+        return 0
+    try:
+        cache = BinaryCache(options.cache_dir)
+        compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
+    except DeviceError:  # no compiler, or no program: whoever builds it is told
+        return 0
+    kernels = [compiled.kernel(k.name) for k in program.launches]
+    return sum(k.stack_bytes + k.spill_store_bytes + k.spill_load_bytes for k in kernels)
 
 
 # ---------------------------------------------------------------- rounds

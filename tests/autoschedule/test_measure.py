@@ -17,6 +17,7 @@ from tilelang.autoschedule import measure as module
 from tilelang.autoschedule.measure import LIMIT_S, Measured, Trial, measure
 from tilelang.autoschedule.measure_worker import Program
 from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import nvrtc
 from tilelang.schedule import Schedule
 
 i, j = tl.axes(i=40, j=24)
@@ -149,6 +150,31 @@ def test_only_what_is_outclassed_gets_fewer_samples(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module._Bench, "sample_s", lambda self, number: times[number])
     found = measure(PLAIN.computation, CANDIDATES, tl.target("opencl"))
     assert [len(t.seconds) for t in found.trials] == [5, 11, 11]
+
+
+@pytest.mark.parametrize(
+    ("spilled", "spillers", "codes"),
+    [((0, 96, 0), False, ["", "spills", ""]), ((0, 96, 0), True, ["", "", ""]), ((8, 96, 4), False, ["", "", ""])],
+)
+def test_spillers_are_left_out_where_others_spill_nothing(
+    monkeypatch: pytest.MonkeyPatch, spilled: tuple[int, ...], spillers: bool, codes: list[str]
+) -> None:
+    reports = iter(spilled)
+    monkeypatch.setattr(module, "_spilled_bytes", lambda *given: next(reports))
+    found = measured(spillers=spillers)
+    assert [t.code for t in found.trials] == codes and found.given_up == {c: codes.count(c) for c in codes if c}
+
+
+@pytest.mark.skipif(not nvrtc.libraries(), reason="NVRTC is not installed")
+@pytest.mark.parametrize(("size", "spills"), [(1, False), (300, True)])
+def test_the_compiler_tells_what_is_spilled(size: int, spills: bool) -> None:
+    a, b = tl.axes(a=1024, b=1024)
+    z = tl.define("Z", tl.sum(tl.input("X", tl.float32, a, b)[a, b], over=b), a)
+    target = tl.target("cuda", profile="hopper")
+    program = module._program(tl.schedule(z).tile(a=size).to(tl.thread).split(b=1).accumulate(tl.register), target, tl.Options())
+    assert isinstance(program, Program)
+    assert (module._spilled_bytes(program, target, tl.Options(cache_dir="")) > 0) == spills
+    assert module._spilled_bytes(program, tl.target("opencl", profile="simulated"), tl.Options()) == 0
 
 
 def test_medians_and_quartiles() -> None:
