@@ -44,10 +44,11 @@ Row = dict[str, Any]
 Contestants = dict[str, tuple[Call, Callable[[], Any]]]  # each with what gives its result
 
 
-def times(operator: Operator, target: tl.Target, rounds: int, trials: int = 0) -> Row:
+def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | None = None, trials: int = 0) -> Row:
     """All contestants on one operator: microseconds of a call alone and in a row, what was wrong, and our schedule.
 
-    trials: how many candidates `compile` may time, and then takes the best of.
+    earlier: a row of before, the best of whose peers are measured again and the others' times kept. trials: how many candidates
+    `compile` may time, and then takes the best of.
     """
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     out = np.full(operator.shapes[name], np.nan, np.float32)
@@ -60,12 +61,16 @@ def times(operator: Operator, target: tl.Target, rounds: int, trials: int = 0) -
     found, schedule_s = candidates(operator, target.profile)
     contestants = {"ours": (ours, lambda: out), **hand_written(operator, target, arrays)}
     for who, (side, call) in operators_peers.peers(operator, arrays, os.cpu_count() or 1).items():
-        contestants[who] = Call(who, side, call), call
+        if earlier is None or who in {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}:
+            contestants[who] = Call(who, side, call), call
     wrong, failed = check(operator, arrays, contestants)
     alone_and_in_a_row = compare([c for who, (c, _) in contestants.items() if who not in {*wrong, *failed}], rounds)
+    alone = {who: round(a * 1e6, 2) for who, (a, _) in alone_and_in_a_row.items()}
+    in_a_row = {who: round(b * 1e6, 2) for who, (_, b) in alone_and_in_a_row.items()}
     return {
-        "alone_us": {who: round(a * 1e6, 2) for who, (a, _) in alone_and_in_a_row.items()},
-        "row_us": {who: round(b * 1e6, 2) for who, (_, b) in alone_and_in_a_row.items()},
+        "alone_us": {**kept(earlier, "alone_us"), **alone},
+        "row_us": {**kept(earlier, "row_us"), **in_a_row},
+        "others_measured_at": earlier.get("revision", "unknown") if earlier is not None else "",
         "wrong": wrong,
         "failed": failed,
         "absent": operators_peers.absent(),
@@ -77,6 +82,11 @@ def times(operator: Operator, target: tl.Target, rounds: int, trials: int = 0) -
         "schedule_ms": round(schedule_s * 1e3, 2),
         "kernel_ms": round(kernel_s * 1e3, 2),
     }
+
+
+def kept(earlier: Row | None, how: str) -> dict[str, float]:
+    """The times of before that are not ours."""
+    return {who: us for who, us in earlier[how].items() if who not in operators_table.OURS} if earlier is not None else {}
 
 
 def described(schedule: tl.Schedule) -> str:
@@ -112,7 +122,7 @@ def check(operator: Operator, arrays: Arrays, contestants: Contestants) -> tuple
     return wrong, failed
 
 
-def ranking(operator: Operator, target: tl.Target, rounds: int) -> Row:
+def ranking(operator: Operator, target: tl.Target, rounds: int, earlier: Row | None = None) -> Row:
     """The first sixteen schedules by the model, each with its estimated and measured microseconds of calls in a row."""
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     expected, bound = operators_peers.expected_and_bound(operator, arrays)
@@ -142,7 +152,7 @@ def ranking(operator: Operator, target: tl.Target, rounds: int) -> Row:
     }
 
 
-MEASURED: dict[str, Callable[[Operator, tl.Target, int], Row]] = {
+MEASURED: dict[str, Callable[[Operator, tl.Target, int, Row | None], Row]] = {
     "times": times,
     "trials": functools.partial(times, trials=TRIALS),
     "ranking": ranking,
@@ -179,6 +189,8 @@ def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
     """A worker: measures until the time is over; an exit code."""
     end = time.monotonic() + given.limit_s
     target = tl.target("opencl")
+    rows = read(given.beside) if given.beside is not None else {}
+    earlier = {name: row for (what, name), row in rows.items() if what == "times" and operators_table.complete(row)}
     todo, longest = left(operators, given), 0.0
     if not todo:
         return 0
@@ -192,7 +204,7 @@ def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
         begun = read(given.results).get((given.what, operator.id), {}).get("begun", 0)
         head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents, **made_by}
         keep(given.results, {**head, "begun": begun + 1}, target)
-        row = MEASURED[given.what](operator, target, given.rounds)
+        row = MEASURED[given.what](operator, target, given.rounds, earlier.get(operator.id))
         keep(given.results, {**head, "flops": operator.flops, "bytes": operator.bytes, **machine, **row}, target)
         longest = max(longest, time.monotonic() - start)
         print(f"[{number + 1}/{len(todo)}] {operators_table.line({**head, **machine, **row})}", flush=True)
@@ -226,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit-s", type=float, default=3600, help="when to stop; the next run goes on")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--beside", type=Path, help="results of before: only the best peer there is measured again")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the table of what is there")
     parser.add_argument("--plot", type=Path, help="a picture of the ratios, by matplotlib")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)

@@ -164,3 +164,11 @@ def test_a_turn_waits_once_for_calls_in_a_row(monkeypatch: pytest.MonkeyPatch) -
     done: list[str] = []
     operators_ours.turn(operators_ours.Call("one", "here", lambda: done.append("begin"), lambda: done.append("finish")))
     assert done == ["begin", "finish"] * 4
+
+
+def test_a_later_run_measures_the_best_peer_again_and_keeps_the_others(quick: tl.Target) -> None:
+    before = {"NumPy": 1e-3, "PyTorch": 5.0, "elsewhere": 9.0, "hand": 7.0}
+    earlier = {"alone_us": before, "row_us": before, "revision": "before"}
+    row = operators.times(operators_cases.tiny(OPERATORS[0]), quick, 1, earlier)
+    assert row["row_us"]["NumPy"] > 1e-3 and row["row_us"]["PyTorch"] == 5.0 and row["row_us"]["elsewhere"] == 9.0
+    assert row["others_measured_at"] == "before" and row["row_us"].get("hand") != 7.0
