@@ -11,6 +11,9 @@ from tilelang.autoschedule.measure import _program
 from tilelang.autoschedule.measure_worker import Bench, Program, Setting
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.options import Options
+from tilelang.testing import emulation
+
+pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
 
 i, j = tl.axes(i=6, j=256)
 X = tl.input("X", tl.float32, i, j)
