@@ -31,11 +31,13 @@ DOCUMENTED = {
     "cdna3": "gfx942",
     "rdna3": "gfx1100",
 }
+PROCESSORS = ("avx2", "avx512", "pocl")
+OTHERS = ("adreno640", "mali_g76", "opencl_gpu")  # which have no name that a compiler knows
 POCL = (ROOT / "tilelang/profiles/pocl.toml").read_text(encoding="utf-8").split("[rates]")[0]
 
 
 def test_shipped_profiles() -> None:
-    assert shipped_profiles() == tuple(sorted((*DOCUMENTED, "pocl", "simulated")))
+    assert shipped_profiles() == tuple(sorted((*DOCUMENTED, *PROCESSORS, *OTHERS, "simulated")))
 
 
 @pytest.mark.parametrize("name", shipped_profiles())
@@ -64,6 +66,37 @@ def test_waves_and_dialects_of_documented_profiles() -> None:
     for name, architecture in DOCUMENTED.items():
         assert load_profile(name).dialects == ("hip" if architecture.startswith("gfx") else "cuda", "opencl")
     assert load_profile("pocl").architecture is None
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_every_rate_has_a_source(name: str) -> None:
+    profile = load_profile(name)
+    kinds = {"datasheet", "artifact", "derived", "assumed", "measured", "measured by others"}
+    for path in [*(f"rates.{rate}" for rate, _ in profile.rates), *(f"curves.{curve.name}.points" for curve in profile.curves)]:
+        assert (profile.source(path) or "").split(":")[0] in kinds, path
+    assert len({rate for rate, _ in profile.rates}) == len(profile.rates)
+
+
+@pytest.mark.parametrize("name", ["volta", "ampere", "hopper", "h200", "cdna2", "cdna3"])
+def test_rates_of_documented_profiles_fit_together(name: str) -> None:
+    """The peak is what the lanes do at the clock; a compute unit has what its blocks may have."""
+    profile = load_profile(name)
+    rates = dict(profile.rates)
+    lanes = rates["float32_gflops"] / (rates["clock_ghz"] * (profile.compute_units or 1) * 2)
+    assert lanes == pytest.approx({"cdna2": 64, "cdna3": 128}.get(name, 64 if name in ("volta", "ampere") else 128), rel=0.15)
+    assert rates["matrix_float16_gflops"] > 4 * rates["float32_gflops"]
+    shared = profile.memory("shared").capacity_bytes or 0
+    assert shared <= rates["core_shared_bytes"] <= shared + 2048
+
+
+def test_general_profiles_are_the_least_of_the_others() -> None:
+    general = load_profile("opencl_gpu")
+    for name in (*DOCUMENTED, "adreno640", "mali_g76"):
+        other = load_profile(name)
+        assert general.max_block_threads <= other.max_block_threads and general.registers_per_thread <= other.registers_per_thread
+        assert (general.memory("shared").capacity_bytes or 0) <= (other.memory("shared").capacity_bytes or 0)
+    assert [load_profile(name).vector_bytes[-1] for name in PROCESSORS] == [32, 64, 64]
+    assert not any(level.lockstep for name in PROCESSORS for level in load_profile(name).levels)
 
 
 def test_facts() -> None:
@@ -164,6 +197,14 @@ def test_an_architecture_that_no_profile_describes(architecture: str) -> None:
     with pytest.raises(DeviceError, match=f"no shipped profile describes {architecture}") as caught:
         profile_for(architecture)
     assert caught.value.code == "profile-not-found"
+
+
+def test_of_one_architecture_the_device_s_name_decides() -> None:
+    assert [profile_for("sm_90a", name).name for name in ("", "NVIDIA H100 80GB HBM3", "NVIDIA H200")] == [
+        "hopper",
+        "hopper",
+        "h200",
+    ]
 
 
 def test_missing_profiles() -> None:

@@ -318,15 +318,18 @@ def _load(name: str) -> Profile:
     return parse_profile(text, f"profiles/{name}.toml")
 
 
-def profile_for(architecture: str) -> Profile:
-    """The shipped profile for a device of an architecture: of CUDA's the newest that is not newer, of others the same one.
+def profile_for(architecture: str, device: str = "") -> Profile:
+    """The shipped profile for a device of an architecture: of CUDA's the newest that is not newer, of others the same one; where
+    several devices have it, the one whose description has most words in common with the device's name, else the last by name.
 
     Raises DeviceError `profile-not-found` where there is none.
 
     >>> profile_for("sm_86").name
     'ampere'
     """
-    known = {p.architecture: p for p in map(load_profile, shipped_profiles()) if p.architecture is not None}
+    words = set(device.casefold().split())
+    every = sorted(map(load_profile, shipped_profiles()), key=lambda p: len(words & set(p.description.casefold().split())))
+    known = {p.architecture: p for p in every if p.architecture is not None}  # of one architecture the last one
     numbers = {int(name.strip("sm_af")): name for name in known if name.startswith("sm_")}
     if architecture in known:
         return known[architecture]

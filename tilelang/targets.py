@@ -119,8 +119,8 @@ def _local_target(device: Device) -> Target:
 def shipped_target(device: Device) -> Target:
     """A device with the nearest profile that comes with the package, and what its driver says."""
     if device.architecture:
-        return _queried(profile_for(device.architecture), device)
-    return _queried(load_profile("pocl"), device)
+        return _queried(profile_for(device.architecture, device.name), device)
+    return _queried(load_profile("pocl" if device.kind == "cpu" else "opencl_gpu"), device)
 
 
 def measured_path(device: Device) -> Path:

@@ -87,7 +87,7 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
             highest = max(highest, 1e-9 / best.best)
         how = f"products by tiles of so many rows x {vectors} vectors, operands in the nearest cache"
         found.curve(f"multiply_add_of_{vectors}_vectors", "rows", "gflop_per_s", points, how)
-    found.rate("peak_gflop_per_s", highest, "float32, the most of any repeat of any multiply-add probe")
+    found.rate("float32_gflops", highest, "multiply-adds, the most of any repeat of any multiply-add probe")
 
 
 def _rounds(rows: int, columns: int) -> int:

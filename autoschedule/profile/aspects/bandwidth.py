@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tilelang.autoschedule.profile.aspects.shapes import across, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
-from tilelang.autoschedule.profile.fits import capacity, plateaus
+from tilelang.autoschedule.profile.fits import Plateau, capacity, plateaus
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.computation import axes, define, input
 from tilelang.dtype import float32
@@ -78,6 +78,9 @@ def footprints(bench: Bench, found: Findings) -> None:
 def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]]) -> None:
     """Names the plateaus of reads: the caches that a block has, then what all share, near first."""
     steps = plateaus(points, tolerance=0.06)
+    if bench.lockstep:
+        shared_levels(bench, found, points, steps)
+        return
     caches = [m for m in bench.profile.memories if m.cache and m.owner == "block"]
     caches.sort(key=lambda m: m.capacity_bytes or 0)
     own = steps[: len(caches)]
@@ -93,6 +96,19 @@ def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]])
     if len(shared) > 1:
         near = capacity(shared[0], shared[1], points) * bench.cores
         found.rate("near_global_bytes", near, "how much of global memory is read at global_gb_per_s; beyond it, less")
+
+
+def shared_levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]], steps: Sequence[Plateau]) -> None:
+    """The plateaus where threads run together: the last is memory, the one before the cache of all, the first one a block's own."""
+    if steps:
+        found.rate("global_gb_per_s", steps[-1].level, "reads of all blocks over the largest footprints")
+    if len(steps) > 1:
+        found.rate("l2_gb_per_s", steps[-2].level, "reads of all blocks that hit there")
+        held = capacity(steps[-2], steps[-1], points) * bench.cores
+        found.rate("l2_bytes", rounded(held), "where reads of all blocks together fall to those of memory")
+    if len(steps) > 2:
+        found.rate("l1_gb_per_s", steps[0].level, "reads of all blocks that hit there")
+        found.rate("l1_bytes", rounded(capacity(steps[0], steps[1], points)), "where reads of a block fall to the next plateau")
 
 
 def rounded(size: float) -> int:

@@ -29,7 +29,7 @@ def test_probes_compile_for_devices_that_are_not_here(
     found = Findings(KNOWN, repeats=2)
     ASPECTS[name].ask(bench, found)
     assert bool(found.rows) == bool(bench.sources) == (name != "moves" or profile == "pocl")
-    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages)", rate) for rate in found.rates)
+    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops)", rate) for rate in found.rates)
 
 
 def test_no_probe_does_nothing() -> None:
@@ -66,6 +66,18 @@ def test_levels_are_named_as_the_profile_names_them() -> None:
         {"l1_bytes_per_cycle": 75, "l2_bytes_per_cycle": 43.75, "global_gb_per_s": 56, "distant_gb_per_s": 30,
          "near_global_bytes": 2 * 2**26.6}, rel=0.05
     )  # fmt: skip
+
+
+def test_levels_that_all_blocks_share() -> None:
+    points = [(2 ** (k / 4), 9000.0 if k <= 68 else 4000.0 if k <= 84 else 1500.0) for k in range(54, 116)]
+    found = Findings({})
+    bandwidth.levels(Compiling(load_profile("volta"), "cuda", False), found, points)
+    assert {name: value for name, (value, _) in found.rates.items()} == pytest.approx(
+        {"global_gb_per_s": 1500, "l2_gb_per_s": 4000, "l2_bytes": 80 * 2**21, "l1_gb_per_s": 9000, "l1_bytes": 2**17}, rel=0.1
+    )
+    found = Findings({})
+    bandwidth.levels(Compiling(load_profile("volta"), "cuda", False), found, [(x, 1500.0) for x, _ in points])
+    assert list(found.rates) == ["global_gb_per_s"]
 
 
 def test_pages_are_found_at_once_up_to_a_number() -> None:
