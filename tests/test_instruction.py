@@ -158,7 +158,7 @@ def test_moves_hand_on_every_element_of_every_type(made: Instruction) -> None:
         values = np.arange(int(np.prod(made.operands[0].shape))).reshape(made.operands[0].shape).astype(type.numpy)
         moved = run(made, {made.reads[0]: values})
         assert moved.dtype == values.dtype
-        assert np.array_equal(moved, values)
+        assert moved.tobytes() == values.tobytes()  # also of what is no number
 
 
 @pytest.mark.parametrize("made", [i for i in SHIPPED if i.name.startswith("shuffle_from")], ids=lambda i: i.name)

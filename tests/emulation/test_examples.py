@@ -72,8 +72,8 @@ def test_the_product_by_matrix_instructions_is_right(sizes: tuple[int, ...]) -> 
 
 
 def hopper(*sizes: int, type: tl.DType = tl.bfloat16) -> Kernel:
-    example = load("01_matmul")
-    return tl.compile(example.gemm_hopper(example.transposed(*sizes, type)), tl.target("cuda", profile="hopper"))
+    product = load("15_matrix_units").transposed(*sizes, type)
+    return tl.compile(load("01_matmul").gemm_hopper(product), tl.target("cuda", profile="hopper"))
 
 
 @pytest.mark.parametrize(("sizes", "type"), [((128, 256, 320), tl.float16), ((200, 264, 136), tl.bfloat16)], ids=str)
@@ -136,10 +136,11 @@ WAITS = re.compile(
     ],
 )
 def test_every_barrier_and_wait_of_a_text_is_missed(kernel: Any) -> None:
-    """A text without one of them is told to race, or gives a wrong result."""
+    """A text without one of them is told to race, or gives a wrong result; but for a wait behind the ring's last round, which awaits
+    copies that the round's own conditions left out."""
     whole = kernel()
     arrays = random_arrays(whole.computation)
-    places = list(WAITS.finditer(whole.source))
+    places = [place for place in WAITS.finditer(whole.source) if place[0].strip("\n") != "    async_wait<0>();"]
     assert places
     for place in places:
         source = whole.source[: place.start()] + whole.source[place.end() :]
