@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.cost_cores import Cores, estimate
-from tilelang.autoschedule.growth import form, fused, in_parts, reused, seeds
+from tilelang.autoschedule.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.rtile import RTile, shared_bytes, steps
@@ -76,12 +76,14 @@ class _Search:
         self, nest: Nest, device: Cores, visits: int, found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]]
     ) -> None:
         self.nest, self.device, self.left, self.found = nest, device, visits, found
+        self.passes = passes(nest, device)
 
     def estimate(self, tile: RTile) -> Estimate | None:
         """The time of a tile; None where it does not fit, or nothing may be visited any more."""
         if tile.key in self.found:
             return self.found[tile.key][2]
-        if self.left <= 0 or shared_bytes(self.nest, tile) > self.device.cache_bytes:
+        room = nearest_bytes(self.device) if self.passes and not alone(self.nest, tile) else self.device.cache_bytes
+        if self.left <= 0 or not sound(self.nest, tile) or shared_bytes(self.nest, tile) > room:
             return None
         self.left -= 1
         unfused = dataclasses.replace(tile, fusions=())
@@ -110,17 +112,37 @@ def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:
             if size != now:
                 yield dataclasses.replace(tile, block={**tile.block, a.name: size})
     for a in nest.reduced:
-        now = tile.chunk[a.name]
-        parts = -(-a.extent // now)
-        for other in sorted({parts * 2, parts - 1, parts // 2}):
-            size = -(-a.extent // other) if other >= 1 else now
-            size = min(a.extent, -(-size // 4) * 4)
-            if size != now and size >= min(16, a.extent) and a.name != tile.axis:
+        sizes, now = rounds_of(a.extent), tile.chunk[a.name]
+        for size in {max((n for n in sizes if n <= now // 2), default=now), *_beside(sizes, now)} if a.name != tile.axis else ():
+            if size != now:
                 yield dataclasses.replace(tile, chunk={**tile.chunk, a.name: size})
     if nest.reduced and tile.axis not in {a.name for a in nest.reduced}:
         for access in {r.name: r for r in nest.reads}.values():
             kind = form(nest, access, tile.axis)
-            if access.name in tile.staged:
+            if access.name in tile.staged and not needed(nest, access, tile.axis):
                 yield dataclasses.replace(tile, staged={n: f for n, f in tile.staged.items() if n != access.name})
-            elif kind is not None and reused(nest, access):
+            elif access.name not in tile.staged and kind is not None and reused(nest, access):
                 yield dataclasses.replace(tile, staged={**tile.staged, access.name: kind})
+
+
+def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
+    """The next smaller and the next larger of some sizes."""
+    return {max((n for n in sizes if n < now), default=now), min((n for n in sizes if n > now), default=now)}
+
+
+def alone(nest: Nest, tile: RTile) -> bool:
+    """Whether a block is one piece."""
+    return all(tile.block[a.name] <= tile.piece[a.name] for a in nest.spatial)
+
+
+def sound(nest: Nest, tile: RTile) -> bool:
+    """Whether all is staged whose reads would test, or compute, too much at every point: through a walk with a tail, or through an
+    axis of several that a walk cuts."""
+    fusions = {name for name, _ in tile.fusions}
+    for a in nest.reduced:
+        cut = tile.chunk[a.name]
+        if cut < a.extent and (a.extent % cut or a.name in fusions) and a.name != tile.axis:
+            for access in nest.reads:
+                if a.name in access.axes and access.name not in tile.staged and form(nest, access, tile.axis) is not None:
+                    return False
+    return True

@@ -6,13 +6,16 @@ the numbers of the device. What comes out are seeds: the search looks around the
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.cost_cores import Cores, leaf_cycles
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_points, overlaps, steps
+from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_points, overlaps, shared_bytes, steps, walked
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
@@ -74,8 +77,10 @@ def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
     direct = any(r.stride(a) == 1 for a in found for r in nest.reads)
     if not direct:
-        found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent > 1}
-    if nest.reduced and all(nest.extents[a] < 2 * device.lanes or not direct for a in found):
+        least = 2 if not found else device.lanes
+        found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}
+    copied = any(needed(nest, r, a) for a in found for r in nest.reads if a in r.axes)
+    if nest.reduced and (copied or not direct or all(nest.extents[a] < 2 * device.lanes for a in found)):
         found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _apart(nest, a.name)}
     widest = max(a.element_bytes for a in nest.accesses)
     lanes = max(1, device.lanes * 4 // max(4, widest))
@@ -97,14 +102,17 @@ def _apart(nest: Nest, axis: str) -> bool:
 
 def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
     """The register tiles that take the fewest cycles for a point."""
-    found: list[tuple[float, int, dict[str, int]]] = []
+    found: list[tuple[float, int, int, int, dict[str, int]]] = []
     reduced = {a.name: a.extent for a in nest.reduced}
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
         loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
         points = math.prod(min(piece[a.name], a.extent) / a.extent * -(-a.extent // piece[a.name]) for a in nest.spatial)
-        found.append((leaf_cycles(loops, device) * points, len(found), piece))
-    return [p for _, _, p in sorted(found, key=lambda f: f[:2])[:KEPT_PIECES]]
+        cut = sum(1 < piece[a.name] for a in nest.spatial)
+        found.append(
+            (round(leaf_cycles(loops, device) * points / nest.points, 3), cut, -math.prod(piece.values()), len(found), piece)
+        )
+    return [f[-1] for f in sorted(found, key=lambda f: f[:-1])[:KEPT_PIECES]]
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
@@ -112,18 +120,24 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
     room = device.registers - 4
     others = [a for a in nest.spatial if a.name != axis and a.extent > 1 and any(a.name not in r.axes for r in nest.reads)]
     others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
-    seen = set()
+    choices = [_rounds(a.extent, most) for a, most in zip(others, (16, 3), strict=False)]
     for columns in (1, 2, 3, 4):
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
-        for rows in (1, 2, 3, 4, 6, 7, 8, 12, 16):
-            for more in (1, 2, 3):
-                sizes = {a.name: min(n, a.extent) for a, n in zip(others, (rows, more), strict=False)}
-                count = math.prod(sizes.values()) * columns
-                if count > room or (columns, *sizes.values()) in seen or (sizes and count < 4):
-                    continue
-                seen.add((columns, *sizes.values()))
+        for rounds in itertools.product(*choices):
+            if math.prod(rounds) * columns <= room:
+                sizes = {a.name: n for a, n in zip(others, rounds, strict=False)}
                 yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}
+
+
+def _rounds(extent: int, most: int) -> list[int]:
+    """How many points of an axis a piece may have: divisors, for a tail is tested at every point; others where there are none.
+
+    >>> _rounds(42, 16), _rounds(83, 16)
+    ([1, 2, 3, 6, 7, 14], [1, 4, 8])
+    """
+    found = [n for n in range(1, most + 1) if extent % n == 0]
+    return found if len(found) > 1 or extent < 8 or most < 8 else [1, 4, 8]
 
 
 # ---------------------------------------------------------------- what is staged
@@ -142,15 +156,25 @@ def reused(nest: Nest, access: Access) -> bool:
     return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
 
 
+def needed(nest: Nest, access: Access, axis: str) -> bool:
+    """Whether an operand must be staged: its reads are padded; or not side by side along the vectors, or along the innermost walk where
+    vectors share them; or they leave a line within an axis."""
+    if not nest.reduced:
+        return False
+    turned = axis in access.axes and access.stride(axis) != 1
+    steps = [abs(n) for a in access.axes if nest.extents[a] > 1 and (n := access.stride(a))]
+    sparse = min(steps, default=1) > 1
+    last = walked(nest)[-1]
+    scattered = axis not in access.axes and last in access.axes and abs(access.stride(last) or 0) != 1
+    fused = any(access.regular(a.name, a.extent) < a.extent for a in nest.axes if a.name in access.axes)
+    return access.padded or turned or sparse or scattered or fused
+
+
 def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
-    """What is staged: only what must be, because its reads are padded or not side by side; all that is reused."""
+    """What is staged: only what must be; and all that is reused."""
     every = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None and reused(nest, r)}
-    needed = {
-        r.name: every[r.name]
-        for r in nest.reads
-        if r.name in every and axis in r.axes and (r.padded or r.stride(axis) != 1 or r.regular(axis, 2) < 2)
-    }
-    return [needed, every] if needed != every else [every]
+    least = {r.name: every[r.name] for r in nest.reads if r.name in every and needed(nest, r, axis)}
+    return [least, every] if least != every else [every]
 
 
 # ---------------------------------------------------------------- blocks
@@ -173,6 +197,17 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
 def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
     """Tiles whose results lie in registers while a reduction passes."""
     whole = {a.name: a.extent for a in nest.reduced}
+    if passes(nest, device):
+        staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
+        for width in dict.fromkeys((most, lanes)):
+            piece = {a.name: width if a.name == axis else 1 for a in nest.spatial}
+            vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
+            tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
+            for share in (4, 16, 64):
+                yield dataclasses.replace(tile, block=shared_out(nest, device, piece, share))
+            if staged:
+                yield _near(nest, device, tile)
+        return
     for piece in pieces(nest, device, axis, lanes):
         for staged in stagings(nest, axis):
             for chunk in _chunks(nest, device, piece, staged):
@@ -181,17 +216,52 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
                 yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes), staged)
 
 
+def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
+    """A tile with its staged operands in the nearest cache: its block as large as it can be, from the innermost axis outward."""
+    for a in reversed(nest.spatial):
+        for size in sorted(
+            {in_parts(a.extent, parts, tile.piece[a.name]) for parts in (1, 2, 3, 4, 8, 16, 32, 64)}, reverse=True
+        ):
+            wider = dataclasses.replace(tile, block={**tile.block, a.name: max(size, tile.block[a.name])})
+            if shared_bytes(nest, wider) <= nearest_bytes(device):
+                tile = wider
+                break
+    return tile
+
+
+def nearest_bytes(device: Cores) -> int:
+    """What the nearest cache holds."""
+    return device.caches[0].bytes if device.caches else device.cache_bytes
+
+
+def passes(nest: Nest, device: Cores) -> bool:
+    """Whether moving a nest's data once takes far longer than its work, so that no tile of registers saves anything."""
+    work = nest.flops / 4 / device.lanes
+    return nest.compulsory_bytes / (device.caches[-1].beyond if device.caches else math.inf) > 4 * work
+
+
 def _chunks(nest: Nest, device: Cores, piece: dict[str, int], staged: dict[str, str]) -> Iterator[dict[str, int]]:
     """The whole reduction; and, of its longest axis, so much that the largest operand of a piece fits the nearest cache."""
     whole = {a.name: a.extent for a in nest.reduced}
     yield whole
-    longest = max(nest.reduced, key=lambda a: a.extent)
+    longest = nest.axis(walked(nest)[-1])
     per_point = max(r.footprint_bytes({**piece, **whole}) for r in nest.reads) / max(1, longest.extent)
     fitting = int(device.caches[0].bytes / max(1.0, per_point)) if device.caches else longest.extent
     if 16 <= fitting < longest.extent:
-        parts = -(-longest.extent // fitting)
-        size = -(-longest.extent // parts)
-        yield {**whole, longest.name: -(-size // 4) * 4}
+        yield {**whole, longest.name: max(n for n in rounds_of(longest.extent) if n <= fitting)}
+
+
+@functools.cache
+def rounds_of(extent: int) -> tuple[int, ...]:
+    """Extents of a walk's rounds, in order: divisors, for a tail is tested at every point; where there are few, others, too.
+
+    >>> rounds_of(96), rounds_of(67)
+    ((16, 24, 32, 48, 96), (16, 32, 64, 67))
+    """
+    found = [n for n in range(16, extent + 1) if extent % n == 0]
+    if len(found) < 1 + extent.bit_length() // 3:
+        found = sorted({*found, extent, *(n for p in range(4, 12) if (n := 1 << p) < extent)})
+    return tuple(found)
 
 
 def grown(nest: Nest, device: Cores, piece: dict[str, int], chunk: dict[str, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.nest import Access, Nest
+from tilelang.autoschedule.nest import Access, Nest, span
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
@@ -19,6 +19,7 @@ from tilelang.tensor import Layout
 
 Fusions = tuple[tuple[str, tuple[str, ...]], ...]
 PANELS, BOX = "panels", "box"
+FEW_RESULTS = 8  # vectors of results that leave registers for operands that several of them read
 UNROLLED = 8  # points of a reduction that are written out at once, at most
 
 
@@ -28,9 +29,9 @@ class RTile:
 
     fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that several blocks share. chunk: of
     reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
-    copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. sums: the memory in which
-    results wait from one chunk to the next. stream: results go past the caches. ahead: rounds that the vectors' operands are fetched
-    before.
+    copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
+    the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
+    go past the caches. ahead: rounds that the vectors' operands are fetched before.
     """
 
     fusions: Fusions
@@ -39,7 +40,7 @@ class RTile:
     piece: Mapping[str, int]
     vector: tuple[str, int] | None
     staged: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    sums: str = "shared"
+    panels_first: bool = True
     stream: bool = False
     ahead: int = 0
 
@@ -47,7 +48,7 @@ class RTile:
     def key(self) -> tuple[object, ...]:
         """Equal for equal tiles."""
         levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
-        return (self.fusions, *levels, self.vector, self.sums, self.stream, self.ahead)
+        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead)
 
     @property
     def axis(self) -> str:
@@ -76,21 +77,20 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         left.update(blocks)
     chunks = tuple((a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a])
     pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
-    pieces.sort(key=lambda p: p[0] != tile.axis)  # the panel of the vectors' axis stays near while the others pass
+    if tile.panels_first:
+        pieces.sort(key=lambda p: p[0] != tile.axis)
     if tile.stream:
         yield Place("via", None, "register", stream=True)
     if chunks:
-        if not pieces:
-            yield Place("accumulate", None, "register")
-        elif tile.sums == "shared":
-            yield Place("accumulate", None, "shared", steps=_moved(tile.axis, tile.lanes) if tile.axis not in reduced else None)
+        yield _sums(nest, tile) if pieces else Place("accumulate", None, "register")
         yield Split(chunks)
         left.update(chunks)
     for access in _staged(nest, tile):
         layout = staged_layout(nest, access, tile, left)
         yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile))
     if pieces:
-        yield Split(tuple(pieces))
+        tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
+        yield Split(tuple(pieces), peel=tails)
         left.update(pieces)
     if reduced and (pieces or not chunks):
         yield Place("accumulate", None, "register")
@@ -102,7 +102,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
 def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     """The walks inside a piece: over its reduction, some points of it written out, then over its results."""
     axis, lanes = tile.axis, tile.lanes
-    reduced = [a.name for a in nest.reduced if left[a.name] > 1 and a.name != axis]
+    reduced = [a for a in walked(nest) if left[a] > 1 and a != axis]
     inside = [a.name for a in nest.spatial if left[a.name] > 1 and a.name != axis]
     if any(a.name == axis for a in nest.reduced):
         for a in reduced:
@@ -114,7 +114,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             last = number == len(reduced) - 1
             if last and left[a] > UNROLLED:
                 yield Split(((a, written_out(left[a])),))
-            yield Split(((a, 1),), unroll=last)
+            yield Split(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
                 if (
@@ -127,6 +127,30 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             yield from _fetches(nest, tile)
     if inside:
         yield Split(tuple((a, 1) for a in inside), unroll=True)
+
+
+def _sums(nest: Nest, tile: RTile) -> Place:
+    """Where results wait from one chunk to the next, so that vectors of them lie side by side."""
+    if tile.axis not in {a.name for a in nest.spatial}:
+        return Place("accumulate", None, "shared")
+    names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
+    beside = all(w.stride(tile.axis) == 1 for w in nest.writes)
+    layout = None if beside else Layout(tuple(Var(a, INDEX) for a in names))
+    return Place("accumulate", None, "shared", layout, steps=_moved(tile.axis, tile.lanes))
+
+
+def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
+    """Whether points of a walk, written out, would read again what other results of a large piece read: they are kept, in registers
+    that the results need."""
+    if math.prod(tile.piece.values()) // tile.lanes <= FEW_RESULTS:
+        return False
+    names = [{n for n, _ in _factors(i)} for a in nest.reads for i in a.indices]
+    return any(reduced in found and found & set(inside) for found in names)
+
+
+def walked(nest: Nest) -> list[str]:
+    """The reduction's axes in the order of their walks: the longest is the innermost, whose rounds are written out."""
+    return [a.name for a in sorted(nest.reduced, key=lambda a: a.extent)]
 
 
 def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
@@ -171,7 +195,9 @@ def plain_dims(access: Access) -> dict[str, str] | None:
 
 def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
     """The layout of a staged operand; None: as the tensor has it."""
-    return _panels(nest, access, tile, left) if tile.staged[access.name] == PANELS else box_layout(access, tile.axis)
+    if tile.staged[access.name] == PANELS:
+        return _panels(nest, access, tile, left)
+    return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else walked(nest)[-1])
 
 
 def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
@@ -203,7 +229,7 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
 
 
 def box_layout(access: Access, axis: str) -> Layout | None:
-    """The box with the dimension of the vectors' axis last, cut into as many phases as its stride, so that vectors lie side by side.
+    """The box with an axis' dimension last, cut into as many phases as its stride, so that what follows along it lies side by side.
 
     >>> import tilelang as tl
     >>> c, q, s = tl.axes(c=8, q=5, s=3)
@@ -254,6 +280,15 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile) -> tuple[Ste
     return _moved(dims[tile.axis], tile.lanes)
 
 
+def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
+    """What a staged box takes, with what it holds outside the tensor, in whole phases."""
+    layout = staged_layout(nest, access, tile, left)
+    spans = [span(i, left) or 1 for i in access.indices] if access.padded else access.box(left)
+    box = {d.name: n for d, n in zip(access.tensor.dims, spans, strict=True)}
+    held = layout.place(box, access.element_bytes).shape if layout is not None else spans
+    return math.prod(held) * access.element_bytes
+
+
 def shared_bytes(nest: Nest, tile: RTile) -> int:
     """What a block keeps in shared memory: operands, in whole panels, and the sums that wait there; each begins on a line."""
     left = {a.name: min(tile.block.get(a.name, a.extent), a.extent) for a in nest.axes}
@@ -268,10 +303,10 @@ def shared_bytes(nest: Nest, tile: RTile) -> int:
             ]
             held = math.prod(extents) * access.element_bytes
         else:
-            held = access.footprint_bytes({**whole, **chunk}) * (2 if box_layout(access, tile.axis) is not None else 1)
+            held = _box_bytes(nest, access, tile, {**whole, **chunk})
         total += -(-held // 64) * 64
     waits = any(chunk[a] < left[a] for a in chunk) and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
-    if waits and tile.sums == "shared":
+    if waits:
         members = [v.dtype.bytes for s in nest.task.states for v in s.reduce.combiner.left]
         total += sum(-(-math.prod(whole[a.name] for a in nest.spatial) * b // 64) * 64 for b in members)
     return total
