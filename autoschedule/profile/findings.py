@@ -52,6 +52,10 @@ class Findings:
         self._tick(series)
         return sample
 
+    def note(self, series: str, points: Sequence[tuple[float, float]], rounds: int) -> None:
+        """Notes single times that are no repeats of each other, as seconds against x."""
+        self.rows += [Row(series, x, y, 0.0, y, 1, rounds) for x, y in points]
+
     def warnings(self) -> list[str]:
         """What is kept although its repeats differ, in a line."""
         loose = [row for row in self.rows if row.spread > MOST_SPREAD]

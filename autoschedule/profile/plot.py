@@ -30,7 +30,8 @@ def _picture(curve: Curve, profile: Profile, directory: Path) -> Path:
     axes.plot(*zip(*curve.points, strict=True), marker=".")
     for step in steps(curve):
         axes.plot((step[0], step[1]), (step[2], step[2]), linewidth=6, alpha=0.35)
-    axes.set(xlabel=curve.x, ylabel=curve.y, xscale="log", title=f"{curve.name} of {profile.description}")
+    axes.set(xlabel=curve.x, ylabel=curve.y, xscale="log")
+    axes.set_title(f"{curve.name} of {profile.description}", fontsize=9)
     axes.set_ylim(bottom=0)
     path = directory / f"{curve.name}.png"
     figure.savefig(path, dpi=120)

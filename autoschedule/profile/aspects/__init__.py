@@ -34,6 +34,7 @@ ASPECTS = {
         "lines that one set of a cache holds, and pages that can be found at once", latency.conflicts, needs=("clock",)
     ),
     "multiply-add": Aspect("multiply-add rate against register tile", arithmetic.multiply_adds, needs=("clock",)),
+    "sustained": Aspect("multiply-adds for some seconds: the clock under load", arithmetic.sustained),
     "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("clock",)),
     "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("clock",)),
 }

@@ -5,13 +5,14 @@ Cycles are those of one core, for a vector of all its lanes, or for a warp where
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 import tilelang.functions as f
 from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
-from tilelang.autoschedule.profile.sampling import Run
+from tilelang.autoschedule.profile.sampling import LEAST_SECONDS, Run, enough
 from tilelang.computation import Tensor, axes, define, input
 from tilelang.dtype import DType, float16, float32, int32
 from tilelang.expr import Expr
@@ -51,6 +52,7 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
   out[BLOCK * %(threads)d + THREAD] = all;
 }"""
 ROWS, VECTORS = (1, 2, 4, 6, 8, 10, 12, 14), (1, 2, 3, 4)
+SUSTAINED_SECONDS = 4.0
 STEPS = 256  # of a product's reduction, whose operands stay in the nearest cache
 
 
@@ -88,6 +90,27 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
         how = f"products by tiles of so many rows x {vectors} vectors, operands in the nearest cache"
         found.curve(f"multiply_add_of_{vectors}_vectors", "rows", "gflop_per_s", points, how)
     found.rate("float32_gflops", highest, "multiply-adds, the most of any repeat of any multiply-add probe")
+
+
+def sustained(bench: Bench, found: Findings) -> None:
+    """The same chains for some seconds: what the clock falls to."""
+    threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
+    made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
+    run = bench.of_text(PEAK % made, blocks, threads, [blocks * threads * bench.text_lanes * 4])
+    operations = 2.0 * UNROLLED * ACCUMULATORS * threads * bench.text_lanes * blocks
+    rounds = max(1, int(0.2 * enough(run) / LEAST_SECONDS))  # a fifth of a second
+    times, passed = list[tuple[float, float]](), 0.0
+    while passed < SUSTAINED_SECONDS:
+        seconds = run(rounds)
+        passed += seconds
+        times.append((passed, seconds / rounds))
+    found.note("sustained", times, rounds)
+    points = [(x, operations / seconds * 1e-9) for x, seconds in times]
+    found.curve(
+        "multiply_add_over_time", "seconds", "gflop_per_s", points, "chains of multiply-adds on all cores, one after another"
+    )
+    late = statistics.median(y for _, y in points[len(points) // 2 :])
+    found.rate("sustained_gflops", late, "chains of multiply-adds after some seconds")
 
 
 def _rounds(rows: int, columns: int) -> int:

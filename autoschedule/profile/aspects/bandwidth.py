@@ -6,11 +6,10 @@ copies again and again to the same place, which no schedule says, are texts.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
-from tilelang.autoschedule.profile.aspects.shapes import across, in_blocks, lanes_of
+from tilelang.autoschedule.profile.aspects.shapes import QUAD, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.fits import Plateau, capacity, plateaus
@@ -18,7 +17,7 @@ from tilelang.autoschedule.profile.sampling import Run
 from tilelang.computation import axes, define, input
 from tilelang.dtype import float32
 from tilelang.functions import sum
-from tilelang.machine import register
+from tilelang.machine import register, thread
 from tilelang.schedule import schedule
 
 LARGEST_BYTES = 512 << 20  # of all blocks together
@@ -44,16 +43,18 @@ def sizes(bench: Bench, per_octave: int) -> Sequence[int]:
     return [int(least * 2 ** (k / per_octave)) for k in range(steps + 1)]
 
 
-def reading(bench: Bench, footprint: int, blocks: int, vectors: int = 8, lanes: int | None = None) -> tuple[Run, float]:
-    """A kernel of blocks that each read a footprint over and over, and the bytes that it reads."""
-    width = lanes or lanes_of(bench, 1 if bench.lockstep else vectors)
+def reading(bench: Bench, footprint: int, blocks: int, lanes: int | None = None) -> tuple[Run, float]:
+    """A kernel of blocks that each read a footprint over and over, and the bytes that it reads. lanes: of one access of a thread; None:
+    as many as are fast, which on cores is eight vectors at once."""
+    lanes = lanes or (QUAD if bench.lockstep else 8 * bench.lanes)
+    width = lanes * bench.threads
     rows = max(1, footprint // 4 // width)
     rounds = max(1, int(2e-3 * NOMINAL_BYTES_PER_S / footprint))
     b, r, i, j = axes(b=blocks, r=rounds, i=rows, j=width)
     X = input("X", float32, b, i, j)
     start = in_blocks(schedule(define("S", sum(X[b, i, j], over=i), b, r, j)), b=1).split(r=1).accumulate(register).split(i=1)
-    plan = across(bench, start, "j", 1 if bench.lockstep else vectors) if lanes is None else start.vectorize(j=lanes)
-    return bench.of_schedule(plan), 4.0 * blocks * rounds * rows * width
+    owned = start.tile(j=lanes).to(thread) if bench.lockstep else start
+    return bench.of_schedule(owned.vectorize(j=lanes) if lanes > 1 else owned), 4.0 * blocks * rounds * rows * width
 
 
 def footprints(bench: Bench, found: Findings) -> None:
@@ -118,15 +119,12 @@ def rounded(size: float) -> int:
 
 
 def widths(bench: Bench, found: Findings) -> None:
-    """Reads of the same bytes by accesses of 4 bytes, 8, and so on."""
+    """Reads of the same bytes by accesses of 4 bytes, 8, and so on; as wide as one thread's access may be."""
     points = []
-    for lanes in itertools.takewhile(lambda n: n <= bench.lanes, (1, 2, 4, 8, 16)):
-        if bench.lockstep:
-            run, read = reading(bench, STREAM_BYTES // 8, bench.cores)
-        else:
-            run, read = reading(bench, STREAM_BYTES, bench.cores, lanes=lanes)
+    for lanes in (n for n in (1, 2, 4, 8, 16) if n <= (QUAD if bench.lockstep else bench.lanes)):
+        run, read = reading(bench, STREAM_BYTES // (8 if bench.lockstep else 1), bench.cores, lanes=lanes)
         points.append((4.0 * lanes, read / found.time("width", 4 * lanes, run).seconds * 1e-9))
-    found.curve("read_bandwidth_of_width", "access_bytes", "gb_per_s", points, "sums over 8 MB a core")
+    found.curve("read_bandwidth_of_width", "access_bytes", "gb_per_s", points, "sums over some megabytes a core")
 
 
 def blocks(bench: Bench, found: Findings) -> None:

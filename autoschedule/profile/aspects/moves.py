@@ -36,6 +36,8 @@ def moves(bench: Bench, found: Findings) -> None:
     columns = _start(define("S", sum(X[b, i, j], over=j), b, r, i))
     turned = layout(lambda b, i, j: (i // lanes, j, i % lanes))
     moved = _cycles(bench, found, "columns by elements", _finish(columns.load("X", shared, layout=turned), "i", "j", lanes))
+    gathered = _cycles(bench, found, "columns in place", _finish(columns, "i", "j", lanes))
+    found.rate("gathered_element_cycles", gathered, "an element of a vector whose elements lie a row apart, read in place")
     found.rate("element_move_cycles", moved - plain, "an element moved to a panel, rows and columns changing places")
     by_elements, vectors = _windows(bench, found, 1), _windows(bench, found, lanes)
     found.rate("padded_move_cycles", by_elements, "an element of a window of an image with its border, moved to a panel")

@@ -25,6 +25,7 @@ def test_probes_compile_for_devices_that_are_not_here(
     monkeypatch.setattr(latency, "LARGEST_BYTES", 1 << 17)
     monkeypatch.setattr(arithmetic, "ROWS", (4,))
     monkeypatch.setattr(arithmetic, "VECTORS", (1, 2))
+    monkeypatch.setattr(arithmetic, "SUSTAINED_SECONDS", 0.5)
     bench = Compiling(load_profile(profile), dialect, INSTALLED[dialect])
     found = Findings(KNOWN, repeats=2)
     ASPECTS[name].ask(bench, found)

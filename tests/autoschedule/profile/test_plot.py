@@ -23,3 +23,11 @@ def test_curves_along_a_footprint_have_plateaus() -> None:
     near, far = steps(Curve("reads", "footprint_bytes", "gb_per_s", points))
     assert near == pytest.approx((1024, 32768, 300)) and far == pytest.approx((65536, 2**23, 100))
     assert steps(Curve("tiles", "rows", "gflop_per_s", points)) == ()
+
+
+def test_every_curve_is_a_picture(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    profile = load_profile("pocl")
+    found = plot(profile, tmp_path / "plots")
+    assert [path.stem for path in found] == [curve.name for curve in profile.curves]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)
