@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule import lanes_streams
+from tilelang.autoschedule import lanes_streams, lanes_units
 from tilelang.autoschedule.construct import Candidate
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks
@@ -22,7 +22,7 @@ from tilelang.autoschedule.lanes_staging import stage, vector_lanes
 from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
 from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, steps
 from tilelang.autoschedule.loops import read_steps
-from tilelang.autoschedule.nest import Nest, nest_of
+from tilelang.autoschedule.nest import Nest, nest_of, span
 from tilelang.autoschedule.rtile import Fusions
 from tilelang.autoschedule.stages import Made, apart
 from tilelang.computation import Computation
@@ -51,7 +51,8 @@ def of_task(task: Task, device: Lanes) -> list[Made]:
         return [Made((), Estimate(0.0, (), 0.0))]
     found: dict[LaneTile, Made] = {}
     for fusions, nest in fused(root):
-        for tile in (*shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
+        families = (shared_tiles, lanes_streams.tiles, lanes_units.tiles)
+        for tile in (t for family in families for t in family(nest, fusions, device)):
             made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
             if made is not None and (kind not in found or made.estimate.seconds < found[kind].estimate.seconds):
                 found[kind] = made
@@ -82,7 +83,8 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
     total = 0
     for staged in tile.staged:
         if staged.layout is None:
-            held = staged.access.footprint_bytes(sizes)
+            reach = (span(i, sizes) or n for i, n in zip(staged.access.indices, staged.access.tensor.shape, strict=True))
+            held = math.prod(reach) * staged.access.element_bytes
         else:
             rows = math.prod(sizes[a] for a in staged.access.axes)
             held = rows * staged.access.element_bytes

@@ -62,16 +62,20 @@ def layout_phases(
 
 def places(layout: Layout, extents: Mapping[str, int], spread: Spread, lanes: int) -> list[int]:
     """The place, in elements, where each lane's access begins; a dimension that the layout leaves out has one value."""
+    at = coordinates(spread, lanes)
+    return places_at(layout, extents, {d: at.get(d, [0] * lanes) for d in layout.dims or ("",)})
+
+
+def places_at(layout: Layout, extents: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> list[int]:
+    """The same of coordinates that are given, a list for each dimension."""
     import numpy as np
 
-    at = coordinates(spread, lanes)
-    zero = np.zeros(lanes, dtype=np.int64)
-    values = {Var(d, INDEX): np.asarray(at[d]) if d in at else zero for d in layout.dims}
+    values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at.items()}
     bound = {Var(d, INDEX): Var(d, INDEX, 0, max(0, extents.get(d, 1) - 1)) for d in layout.dims}
     terms = layout.terms or (index(0),)
     sizes = [_size(simplify(substitute(t, bound))) for t in terms]
     sizes[-1] += layout.padding
-    place = zero
+    place = np.zeros_like(next(iter(values.values())))
     for term, size in zip(terms, sizes, strict=True):
         place = place * size + evaluate(term, values)
     found: list[int] = place.tolist()

@@ -101,6 +101,8 @@ def _steps(tile: LaneTile) -> Iterator[Step]:
         if staged.kept is not None or staged.kept_by is not None:
             how: Step = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by or "")
             yield Place("load", staged.access.name, "register", steps=(how,))
+        elif tile.instruction is not None:
+            yield Place("load", staged.access.name, "register")
     if tile.interleave:
         yield Split(tile.interleave)
     if tile.piece:

@@ -119,3 +119,38 @@ def test_phases_are_those_of_the_simulator() -> None:
     extents = (("k", 8), ("m", 128))
     assert layout_phases(padded, extents, (("m", 16, 1), ("k", 2, 4)), 32, (4, 1, 32, 4)) == 1
     assert layout_phases(layout_over(["k", "m"], 0), extents, (("m", 16, 1), ("k", 2, 4)), 32, (4, 1, 32, 4)) == 2
+
+
+# ---------------------------------------------------------------- instructions
+
+
+def small_product(type: tl.DType, turned: bool) -> tl.Computation:
+    m, n, k = tl.axes(m=72, n=80, k=96)
+    A = tl.input("A", type, m, k)
+    B = tl.input("B", type, n, k) if turned else tl.input("B", type, k, n)
+    factor = B[n, k] if turned else B[k, n]
+    value = tl.sum(tl.cast(A[m, k], tl.float32) * tl.cast(factor, tl.float32), over=k)
+    return tl.schedule(tl.define("C", value, m, n)).computation
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("device", "type", "instruction"),
+    [("ampere", tl.float16, "mma_m16n8k16"), ("hopper", tl.bfloat16, "mma_m16n8k16_bfloat16"), ("cdna3", tl.float16, "mfma_"),
+     ("rdna3", tl.float16, "wmma_16x16x16")],
+)  # fmt: skip
+def test_products_take_the_instructions_of_a_profile(device: str, type: tl.DType, instruction: str, turned: bool) -> None:
+    computation, profile = small_product(type, turned), tl.load_profile(device)
+    found = [c for c in construct(computation, profile) if f"do {instruction}" in str(c.schedule)]
+    assert found
+    faults = check_schedule(found[0].schedule, arrays(computation), profile=profile)
+    assert not faults, f"{found[0].schedule}\n" + "\n".join(faults)
+
+
+def test_the_swizzle_of_an_operand_is_the_one_that_keeps_its_rows_apart() -> None:
+    large = product(1024, tl.float16)
+    text = next(
+        t for c in construct(large, tl.load_profile("ampere")) if "mma_m16n8k16" in (t := str(c.schedule)) and "k=32" in t
+    )
+    assert "layout (m, k / 8 ^ m / 2 % 4, k % 8) ahead 3" in text and "layout (k, n / 8 ^ k % 8, n % 8) ahead 3" in text
+    assert "do ldmatrix_x4 }" in text and "do ldmatrix_x4_trans }" in text
