@@ -56,6 +56,8 @@ def of_task(task: Task, device: Lanes) -> list[Made]:
             made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
             if made is not None and (kind not in found or made.estimate.seconds < found[kind].estimate.seconds):
                 found[kind] = made
+    if not found:  # too small for threads to share
+        return [Made((), estimate((read_steps(root, ()),), device))]
     return sorted(found.values(), key=lambda m: m.estimate.seconds)[:KEPT]
 
 

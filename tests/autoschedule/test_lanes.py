@@ -52,6 +52,13 @@ def test_any_computation_gets_schedules_that_are_accepted_and_right(recipe: Reci
         assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
 
 
+def test_what_is_too_small_for_threads_gets_a_schedule_too() -> None:
+    text = "computation Y(M = 1, N = 4) { input X: float32[i: M, j: N] output Y[i] = sum[j] X[i, j] }"
+    computation = tl.parse(text).computation()
+    (only,) = construct(computation, SIMULATED)
+    assert not check_schedule(only.schedule, arrays(computation), profile=SIMULATED)
+
+
 def test_estimates_add_up_and_are_those_of_the_schedule() -> None:
     for text in COMPUTATIONS.values():
         for candidate in construct(tl.parse(text).computation(), SIMULATED)[:4]:
