@@ -1,17 +1,37 @@
-"""What stands in place of a schedule that is not given: constructed candidates, for any device, the best first."""
+"""What stands in place of a schedule, or of those parts of it, that are not given: candidates for any device, the best first.
+
+A whole schedule is constructed. In one with holes, numbers are chosen among aligned extents and steps among constructed ones, one hole
+after another and each again until the model sees nothing better. What was given is never changed.
+"""
 
 from __future__ import annotations
 
-from tilelang.autoschedule import lanes
+import math
+from collections.abc import Iterator, Mapping
+
+from tilelang import dtype as dt
+from tilelang.autoschedule import holes, lanes
 from tilelang.autoschedule.construct import Candidate, construct
+from tilelang.autoschedule.cost import estimate_loops
 from tilelang.autoschedule.cost_cores import cores_of
+from tilelang.autoschedule.growth import in_parts
+from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
+from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
+from tilelang.errors import TileLangError
 from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.steps import Split, Step, Tile, Vectorize
+
+MOST_SIZES = 16  # that are looked at for one hole
+VISITS = 1500  # estimates for one schedule
+STARTS = (0.4, 0.7, 1.0)  # where among the sizes of each hole the search begins
+KEPT = 16  # candidates that are handed on
 
 
 def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
-    """Schedules of a computation for a device, the best first; none where construction has none for such a device, or there is
-    nothing to compute.
+    """Schedules of a computation for a device, the best first; none where there is nothing to compute.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1 << 20)
@@ -24,3 +44,225 @@ def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
     if any(level.lockstep for level in profile.levels):
         return lanes.construct(computation, profile)
     return construct(computation, cores_of(profile))
+
+
+def fill(schedule: Schedule, profile: Profile) -> list[Schedule]:
+    """A schedule with its holes filled, the best first; last the one that asks least of the device, with every size the smallest.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=640, j=1000)
+    >>> Y = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j))
+    >>> print(fill(Y.tile(i=64, j=1000).to(tl.block).split(i=1).vectorize(j=tl.hole), tl.load_profile("pocl"))[-1].steps[-1])
+    vectorize j=1
+    """
+    return _Filling(schedule, profile).run()
+
+
+class _Filling:
+    """Looks for the values of a schedule's holes."""
+
+    def __init__(self, schedule: Schedule, profile: Profile) -> None:
+        self.computation, self.steps, self.profile = schedule.computation, schedule.steps, profile
+        self.lanes = max(profile.vector_lanes(dt.float32))
+        self.slots = holes.slots(self.computation, self.steps, profile)
+        self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
+        self._seconds: dict[tuple[Step, ...], float] = {}
+        self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
+
+    def run(self) -> list[Schedule]:
+        """The filled schedules."""
+        for start in STARTS:
+            values: dict[int, Value] = {}
+            for slot in self.slots:
+                values[slot.number] = self._start(slot, values, start)
+            self._descend(values)
+        fitting = (s for s in self.found if self._seconds[s] < math.inf)
+        best = [self.found[s] for s in sorted(fitting, key=lambda s: self._seconds[s])[:KEPT]]
+        least: dict[int, Value] = {}
+        for slot in self.slots:
+            least[slot.number] = () if slot.kind in (STEPS, MOVE) else self.options(slot, least)[0]
+        found = [self._filled(values) for values in (*map(self._plain, best), least)]
+        return [Schedule(self.computation, s) for s in dict.fromkeys(found)]
+
+    def _start(self, slot: Slot, values: Mapping[int, Value], start: float) -> Value:
+        found = self.options(slot, values)
+        if slot.kind in (STEPS, MOVE):
+            return min(found, key=lambda v: self.seconds({**values, slot.number: v}))
+        return found[round(start * (len(found) - 1))]
+
+    def _descend(self, values: dict[int, Value]) -> None:
+        """Takes for each hole what is best beside the others, until that changes nothing."""
+        best = self.seconds(values)
+        while len(self._seconds) < VISITS:
+            begun = best
+            for slot in self.slots:
+                for value in self.options(slot, values):
+                    changed = self._with(values, slot, value)
+                    if (seconds := self.seconds(changed)) < best * 0.999:
+                        best, values = seconds, changed
+            if best >= begun * 0.999:
+                return
+
+    def _with(self, values: Mapping[int, Value], slot: Slot, value: Value) -> dict[int, Value]:
+        """The values with another one for a hole; steps that stand open below it are chosen anew where those cannot be."""
+        changed = {**values, slot.number: value}
+        for later in self.slots:
+            if later.number > slot.number and later.kind == STEPS and self.seconds(changed) == math.inf:
+                changed[later.number] = self._start(later, changed, 0.0)
+        return changed
+
+    def _plain(self, values: Mapping[int, Value]) -> dict[int, Value]:
+        """The same values, but no number larger than what there is where it stands."""
+        made: dict[int, Value] = {}
+        for slot in self.slots:
+            value = values[slot.number]
+            if isinstance(value, int):
+                value = min(value, max(n for n in self.options(slot, made) if isinstance(n, int)))
+            made[slot.number] = value
+        return made
+
+    def _filled(self, values: Mapping[int, Value]) -> tuple[Step, ...]:
+        return holes.filled(self.computation, self.steps, values, self.profile)
+
+    def seconds(self, values: Mapping[int, Value]) -> float:
+        """The estimate of a filling, infinite where it cannot be; holes without a value are no steps."""
+        made = self._filled(values)
+        if made not in self._seconds:
+            self._seconds[made] = self._estimate(made)
+        if len(values) == len(self.slots):
+            self.found.setdefault(made, dict(values))
+        return self._seconds[made]
+
+    def _estimate(self, made: tuple[Step, ...]) -> float:
+        try:
+            loops = loops_of(Schedule(self.computation, made), self.profile)
+        except TileLangError:
+            return math.inf
+        if not all(fits(one, self.profile) for one in loops):
+            return math.inf
+        return estimate_loops(loops, self.profile).seconds
+
+    # ------------------------------------------------------------ what may stand in a hole
+
+    def options(self, slot: Slot, values: Mapping[int, Value]) -> list[Value]:
+        """The values that are tried for a hole below others; numbers ascend."""
+        above = holes.before(self.computation, self.steps, values, slot.number, self.profile)
+        key = (slot.number, above)
+        if key not in self._options:
+            self._options[key] = self._found(slot, Schedule(self.computation, above)) or [1]
+        return self._options[key]
+
+    def _found(self, slot: Slot, above: Schedule) -> list[Value]:
+        if slot.kind == STEPS and not slot.of:
+            return list(tails(above, slot.after, self.profile))
+        loops = loops_of(above, self.profile)[-1]
+        left = _extents(loops, slot)
+        if slot.kind in (MOVE, STEPS):
+            return [*self._vectors(left), ()]
+        if slot.kind == COUNT:
+            return [(self.profile.compute_units or 1) * n for n in (1, 2, 4, 8, 16)]
+        extent = left.get(slot.axis, 1)
+        if slot.kind == LANES:
+            return [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= min(max(1, extent), 4 * self.lanes)]
+        return list(sizes(extent, _granule(slot, self.lanes, extent)))
+
+    def _vectors(self, left: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:
+        """Moves by vectors along each axis or dimension, the last one's first."""
+        for axis in reversed([*left]):
+            lanes = min(self.lanes, 1 << (left[axis].bit_length() - 1)) if left[axis] > 1 else 1
+            if lanes > 1:
+                yield (Vectorize(axis, lanes),)
+
+
+def _extents(loops: Loops, slot: Slot) -> dict[str, int]:
+    """What is left of each axis where a hole stands; in braces, of the dimensions of what moves there."""
+    tile = {a.name: min(a.extent, loops.tiles[-1][a.name]) for a in loops.nest.axes}
+    if not slot.of:
+        return tile
+    place = slot.of[-1]
+    if place.verb in ("accumulate", "via"):
+        return {a.name: tile[a.name] for a in loops.nest.spatial}
+    access = next((a for a in loops.nest.reads if a.name == place.tensor_name), None)
+    if access is None:
+        return {}
+    if place.layout is not None and set(place.layout.dims) - {d.name for d in access.tensor.dims}:
+        return {d: tile.get(d, 1) for d in place.layout.dims}
+    return {d.name: n for d, n in zip(access.tensor.dims, access.box(tile), strict=True)}
+
+
+def _granule(slot: Slot, lanes: int, extent: int) -> int:
+    """What a size should be a multiple of: the size that is given below it for the same axis, or the lanes of vectors along it."""
+    for step in slot.after:
+        match step:
+            case Tile(sizes=given) | Split(sizes=given):
+                number = dict(given).get(slot.axis)
+                if isinstance(number, int):
+                    return number
+            case Vectorize(axis, number) if axis == slot.axis:
+                return number if isinstance(number, int) else min(lanes, extent)
+            case _:
+                pass
+    return 1
+
+
+def sizes(extent: int, granule: int = 1) -> list[int]:
+    """Aligned sizes up to an extent, ascending: those of equal parts of it, and round ones, in whole granules.
+
+    >>> sizes(100, 16)
+    [16, 32, 48, 64, 96, 112]
+    >>> sizes(7)
+    [1, 2, 3, 4, 6, 7]
+    """
+    granule = min(granule, max(1, extent))
+    whole = in_parts(max(1, extent), 1, granule)
+    found = {in_parts(extent, parts, granule) for parts in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)} if extent else {granule}
+    size = granule
+    while size < whole:
+        found |= {size, *([size * 3 // 2] if size % 2 == 0 and size * 3 // 2 % granule == 0 else [])}
+        size *= 2
+    every = sorted(n for n in found if n <= whole)
+    if len(every) <= MOST_SIZES:
+        return every
+    step = (len(every) - 1) / (MOST_SIZES - 1)
+    return [every[round(k * step)] for k in range(MOST_SIZES)]
+
+
+# ---------------------------------------------------------------- what a device can hold
+
+
+def fits(loops: Loops, profile: Profile) -> bool:
+    """Whether what a kernel keeps on chip, and its threads, are within the device."""
+    shared, registers = (
+        profile.memory(name).capacity_bytes if profile.has_memory(name) else None for name in ("shared", "register")
+    )
+    threads = math.prod(
+        loop.units * (profile.level(loop.level).threads or 1)
+        for loop in loops.loops
+        if profile.has_level(loop.level) and loop.level not in ("cluster", "block")
+    )
+    return (
+        held_bytes(loops, "shared") <= (shared if shared is not None else math.inf)
+        and held_bytes(loops, "register") <= (registers if registers is not None else math.inf)
+        and threads <= max(profile.max_block_threads, 1)
+    )
+
+
+def held_bytes(loops: Loops, memory: str) -> int:
+    """What a block keeps in shared memory, or a thread in registers."""
+    total = 0
+    for place in loops.places:
+        if place.memory != memory or place.verb == "via":
+            continue
+        if place.access is not None:
+            held = place.box_bytes * (place.ahead + 1)
+        else:
+            held = sum(t.dtype.bytes for s in loops.nest.task.states for t in s.tensors) * math.prod(
+                min(a.extent, place.tile[a.name]) for a in loops.nest.spatial
+            )
+        total += held // _owners(loops, place.depth) if memory == "register" else held
+    return total
+
+
+def _owners(loops: Loops, depth: int) -> int:
+    """The threads among which what is placed inside the first loops is shared out."""
+    return max(1, math.prod(loop.units for loop in loops.loops[depth:]))

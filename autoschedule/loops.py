@@ -228,5 +228,6 @@ class _Reading:
         tensor = self.computation.tensor(step.tensor_name)
         assert tensor.definition is not None
         group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
-        task = make_task(group, lambda t: t not in group and t.name in self.placed)
+        made = {t for task in plan(self.computation, self.placed) for t in task.outputs}
+        task = make_task(group, lambda t: t not in group and (t.name in self.placed or t in made))
         return _Reading(task, self.computation, self.placed, self.caches).read(step.steps or ())

@@ -29,8 +29,9 @@ def test_what_is_constructed_is_a_schedule_of_the_language() -> None:
     assert again.schedule is kernel.schedule and again.source == kernel.source
 
 
-def test_the_estimate_adds_up() -> None:
-    found = tl.compile(PRODUCT).estimate
+@pytest.mark.parametrize("profile", ["pocl", "simulated"])
+def test_the_estimate_adds_up(profile: str) -> None:
+    found = tl.compile(PRODUCT, tl.target("opencl", profile=profile)).estimate
     assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
 
 

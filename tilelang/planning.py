@@ -1,4 +1,4 @@
-"""Which schedule a kernel is made from: the one that is given; else one that was timed; else the likeliest of the constructed ones.
+"""Which schedule a kernel is made from: the one that is given, its holes filled; else one that was timed; else a constructed one.
 
 Construction, the database and timing are imported when they are asked for. Where construction has no schedule that the device takes,
 a plain one stands in.
@@ -20,6 +20,7 @@ from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
+from tilelang.steps import Step, has_holes
 from tilelang.targets import Target
 
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, or timed
@@ -48,55 +49,85 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
     """The schedule for what is given, and its program.
 
     trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. Raises Refusal for a schedule
-    that cannot be, DeviceError where trials are asked for and none can be made.
+    that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can be made.
     """
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
-    if isinstance(given, Schedule):
+    if isinstance(given, Schedule) and not has_holes(given.steps):
         return given, lower(given.computation, given.steps, here, options)
     if target.device is not None:
         _say_what_is_not_measured(str(target.device), target.profile)
+    return accepted(_chosen(given, target, here, trials, options), here, options)
+
+
+def check(given: Schedule, profile: Profile) -> None:
+    """Lowers a schedule, its holes filled, for the refusal that it may give."""
+    plans = constructed(given, profile) if has_holes(given.steps) else iter((given,))
+    accepted(plans, profile, Options())
+
+
+def accepted(plans: Iterator[Schedule], profile: Profile, options: Options) -> tuple[Schedule, ir.Program]:
+    """The first of several schedules that can be lowered, with its program. Raises Refusal where none can."""
     refused: list[Refusal] = []
-    for plan in _chosen(given, target, here, trials, options):
+    for plan in plans:
         try:
-            return plan, lower(given, plan.steps, here, options)
+            return plan, lower(plan.computation, plan.steps, profile, options)
         except Refusal as refusal:
             refused.append(refusal)
-    raise refused[-1]
+    raise _cannot_be_filled(refused)
 
 
-def _chosen(computation: Computation, target: Target, profile: Profile, trials: int, options: Options) -> Iterator[Schedule]:
+def _chosen(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Iterator[Schedule]:
     """The schedule that was found by timing, then, or if none was, those that construction gives."""
     if trials:
-        yield _timed(computation, target, profile, trials, options)
-    elif target.device is not None and (kept := remembered(computation, target, options)) is not None:
+        yield _timed(given, target, profile, trials, options)
+    elif target.device is not None and (kept := remembered(given, target, options)) is not None:
         yield kept
-    yield from constructed(computation, profile)
+    yield from constructed(given, profile)
 
 
-def remembered(computation: Computation, target: Target, options: Options) -> Schedule | None:
-    """The schedule that was found by timing this computation on this device, before; None where there is none."""
+def remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:
+    """The schedule that was found by timing on this device, before, for what is given; None where there is none."""
     from tilelang.autoschedule.best import recall
 
-    found = recall(computation, target, options=options, nearest=False)
+    computation, steps = _parts(given)
+    found = recall(computation, target, steps, options, nearest=False)
     return found.schedule if found is not None else None
 
 
-def _timed(computation: Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
+def _timed(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
     """The fastest of the first candidates, or of what was timed before. Raises DeviceError where none can be timed."""
     from tilelang.autoschedule.best import best
     from tilelang.autoschedule.cost import estimate_schedule
 
-    plans = list(constructed(computation, profile))
+    computation, steps = _parts(given)
+    plans = list(constructed(given, profile))
     bound_s = estimate_schedule(plans[0], profile).bound if len(plans) > 1 else 0.0
-    return best(computation, plans, target, trials, bound_s=bound_s, options=options).schedule
+    return best(computation, plans, target, trials, given=steps, bound_s=bound_s, options=options).schedule
 
 
-def constructed(computation: Computation, profile: Profile) -> Iterator[Schedule]:
-    """The first of the schedules that construction gives, and a plain one."""
-    from tilelang.autoschedule.fill import candidates
+def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:
+    return (given.computation, given.steps) if isinstance(given, Schedule) else (given, ())
 
-    yield from (candidate.schedule for candidate in candidates(computation, profile)[:MOST_TRIED])
-    yield Schedule(computation, default_steps(main_task(computation, ()), profile))
+
+def constructed(given: Schedule | Computation, profile: Profile) -> Iterator[Schedule]:
+    """The first of the schedules that construction gives: a whole one, and last a plain one; or what is given, filled."""
+    from tilelang.autoschedule import fill
+
+    if isinstance(given, Schedule):
+        yield from fill.fill(given, profile)
+        return
+    yield from (candidate.schedule for candidate in fill.candidates(given, profile)[:MOST_TRIED])
+    yield Schedule(given, default_steps(main_task(given, ()), profile))
+
+
+def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
+    """The error where no filling is accepted: what stands in the way of the one that asks least of the device."""
+    last = refused[-1]
+    if len(refused) == 1:
+        return last
+    note = f"{len(refused)} ways to fill the schedule were tried; this is the one that asks least of the device"
+    return Refusal(last.code, last.message, span=last.span, counterexample=last.counterexample, mend=last.mend,
+                   proven=last.proven, notes=(*last.notes, note))  # fmt: skip
 
 
 @functools.cache

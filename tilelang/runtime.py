@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilelang import arguments
+from tilelang import arguments, planning
 from tilelang.arguments import array_type, as_array, bind
 from tilelang.call import Placing, given_outputs
 from tilelang.computation import Computation, Tensor, computation, input
@@ -29,11 +29,9 @@ from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit, kernel_names
 from tilelang.machine import Profile, load_profile
 from tilelang.options import Options
-from tilelang.planning import asked, planned
 from tilelang.schedule import Builder, Schedule
 from tilelang.targets import DIALECTS, Target, devices, target
 
@@ -73,7 +71,7 @@ def compile(
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
-    plan, program = planned(asked(what, schedule), chosen, trials, options)
+    plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options)
     return Kernel(plan, chosen, program, options)
 
 
@@ -85,8 +83,7 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
     >>> y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
     >>> check_schedule(tl.schedule(y).tile(i=8).to(tl.block), "simulated")
     """
-    found = profile if isinstance(profile, Profile) else load_profile(profile or "pocl")
-    lower(schedule.computation, schedule.steps, found)
+    planning.check(schedule, profile if isinstance(profile, Profile) else load_profile(profile or "pocl"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,9 +196,6 @@ class Kernel:
         schedule can go."""
         from tilelang.autoschedule.cost import estimate_schedule
 
-        if any(level.lockstep for level in self.target.profile.levels):
-            message = f"there is no model yet of devices like `{self.target.profile.name}`, whose threads run together in warps"
-            raise DeviceError("no-estimate", message, mend="kernel.benchmark()")
         return estimate_schedule(self.schedule, self.target.profile)
 
     @functools.cached_property

@@ -233,3 +233,24 @@ class When(Step):
 def sizes_text(sizes: Sizes) -> str:
     """The sizes of a cut as they are written: `m=64 n=32`."""
     return " ".join(f"{spelled(axis)}={size}" for axis, size in sizes)
+
+
+def has_holes(steps: tuple[Step, ...]) -> bool:
+    """Whether a number or steps are missing anywhere.
+
+    >>> has_holes((Tile((("m", hole),), "block"),)), has_holes((Vectorize("n", 4),))
+    (True, False)
+    """
+    for step in steps:
+        match step:
+            case Open() | Place(open=True) | Vectorize(lanes=Hole()) | Tile(count=Hole()):
+                return True
+            case Tile(sizes=sizes) | Split(sizes=sizes) if any(isinstance(n, Hole) for _, n in sizes):
+                return True
+            case Place(steps=tuple() as inner) if has_holes(inner):
+                return True
+            case When(then=then, otherwise=otherwise) if has_holes(then) or has_holes(otherwise):
+                return True
+            case _:
+                pass
+    return False

@@ -94,8 +94,7 @@ def _check_cluster(step: Units, profile: Profile) -> None:
 
 
 def _hole(step: Step, mend: str) -> Refusal:
-    return refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills; it is accepted by the language, not lowered yet",
-                  mend)  # fmt: skip
+    return refuse(step, "hole", f"`{step}` has a hole that nobody filled", f"compile the schedule, which fills it; or {mend}")
 
 
 def _all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -1,7 +1,8 @@
 """OpenCL through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Knows no IR.
 
 On devices that compute in the host's memory, NumPy arrays are used in place: a buffer over their memory is made for each launch and
-never kept, because the memory behind an address may change hands between two launches. On other devices they are copied.
+never kept, because the memory behind an address may change hands between two launches. On other devices they are copied. PoCL works
+in the array itself, so that its work only needs to be finished; elsewhere a buffer is mapped first, which PoCL would wake threads for.
 `pyopencl.array.Array` arguments are used as they are, in order with their queue's other work when that queue is the one launched on.
 """
 
@@ -357,8 +358,10 @@ class HostArray:
         """Waits until the array holds what kernels enqueued before have written."""
         if not self._written or self._array.nbytes == 0:
             return
-        cl, queue = _cl(), queue or self._connection.queue
-        if self._connection.device.host_memory:  # mapping is what makes the host's memory current
+        cl, queue, device = _cl(), queue or self._connection.queue, self._connection.device
+        if device.host_memory and device.platform == POCL:
+            queue.finish()
+        elif device.host_memory:  # mapping is what makes the host's memory current
             import numpy as np
 
             mapped, _ = cl.enqueue_map_buffer(queue, self._buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)

@@ -31,10 +31,6 @@ def assembly() -> None:
     tl.compile(copy(4, 4), target=tl.target(profile="simulated")).assembly  # noqa: B018
 
 
-def estimate() -> None:
-    tl.compile(copy(4, 4), target=tl.target(profile="simulated")).estimate  # noqa: B018
-
-
 def instruction_of_another_device() -> None:
     tl.schedule(matmul()).tile(m=16, n=8).to(tl.block).do("mma_m16n8k16").check("pocl")
 

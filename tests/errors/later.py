@@ -1,4 +1,4 @@
-"""What the language has and no target lowers yet, and holes that nobody filled."""
+"""What the language has and no target lowers yet."""
 
 import tilelang as tl
 from tests.errors._computations import copy, linear, matmul, row_sum
@@ -54,30 +54,6 @@ def int4() -> None:
 def stage_ahead_of_a_load_that_it_reads() -> None:
     made = tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(m=8).load("A", tl.shared)
     made.compute("C_sum", tl.shared, ahead=1).check()
-
-
-def size_hole() -> None:
-    tl.schedule(matmul()).tile(m=tl.hole, n=16).to(tl.block).check()
-
-
-def lanes_hole() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).vectorize(n=tl.hole).check()
-
-
-def count_hole() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block, tl.hole).check()
-
-
-def steps_hole() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).rest().check()
-
-
-def steps_of_a_move_hole() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, steps=...).check()
-
-
-def steps_of_a_store_hole() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register, steps=...).check()
 
 
 def stop_in_registers_that_runs_ahead() -> None:

@@ -97,6 +97,18 @@ def test_unaligned_arrays(connection: driver.Connection, offset: int) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
+def test_results_in_numpy_arrays_enqueue_nothing_more_on_pocl(
+    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads sleep, and a command of any kind wakes them: a launch that lands is one command."""
+    if connection.device.platform != driver.POCL:
+        pytest.skip("a device that may keep a copy")
+    monkeypatch.setattr(driver._cl(), "enqueue_map_buffer", None)
+    a, b, c = (np.random.default_rng(i).random(1000, np.float32) for i in range(3))
+    add(connection, a, b, c)
+    np.testing.assert_array_equal(c, a + b)
+
+
 def test_the_same_memory_again_with_other_contents(connection: driver.Connection) -> None:
     """Nothing is remembered by address: values changed between launches are seen, and so are other arrays in the same place."""
     storage = np.zeros(3000, np.float32)

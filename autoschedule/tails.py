@@ -1,0 +1,120 @@
+"""The steps that may stand where a schedule leaves them open: what construction would do with what the steps above have left.
+
+The loops above are read as the model reads them; what is left of each axis is a nest of its own, for which tiles are grown as for a
+whole one. Of the steps of such a tile those are dropped which the schedule has already: the blocks, an accumulator, what is loaded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from tilelang.autoschedule import lanes, lanes_streams, lanes_tile
+from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.cost_cores import Cores, cores_of
+from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.growth import fused, seeds
+from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.nest import Nest, NestAxis
+from tilelang.autoschedule.rtile import Fusions, RTile, steps
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+
+CONSTRUCTED = 16  # whole schedules that are looked at where nothing is given
+
+
+def tails(above: Schedule, after: tuple[Step, ...], profile: Profile) -> list[tuple[Step, ...]]:
+    """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below them."""
+    found: dict[tuple[Step, ...], None] = {(): None}
+    for made in _whole(above, profile):
+        for end in [k for k in range(len(made)) if _alike(made[k], after[0])] if after else [len(made)]:
+            found[made[:end]] = None
+    return list(found)
+
+
+def _alike(step: Step, given: Step) -> bool:
+    """Whether a given step can stand where a constructed one would: it cuts, or places, the same."""
+    match step, given:
+        case (Tile(sizes=sizes), Tile(sizes=others)) | (Split(sizes=sizes), Split(sizes=others)):
+            return dict(sizes).keys() == dict(others).keys()
+        case Place(), Place():
+            return (step.verb, step.what, step.memory) == (given.verb, given.what, given.memory)
+        case Vectorize(axis), Vectorize(other):
+            return axis == other
+        case Vectorize(), Do():
+            return True
+        case _:
+            return False
+
+
+def _whole(above: Schedule, profile: Profile) -> Iterator[tuple[Step, ...]]:
+    """The steps down to the leaf."""
+    together = any(level.lockstep for level in profile.levels)
+    if not above.steps:
+        found = lanes.construct(above.computation, profile) if together else construct(above.computation, cores_of(profile))
+        yield from (c.steps for c in found[:CONSTRUCTED])
+        return
+    loops = loops_of(above, profile)[-1]
+    if loops.nest.points == 0 or any(isinstance(s, (Vectorize, Do)) for s in above.steps):
+        return
+    uncut = all(isinstance(s, (Units, Inline, Fuse, Unfuse)) for s in above.steps)
+    for fusions, nest in fused(loops.nest) if uncut else [((), left(loops))]:
+        for made in _of_lanes(nest, fusions, loops, profile) if together else _of_cores(nest, fusions, loops, cores_of(profile)):
+            yield _without(made, loops, above)
+
+
+def _of_cores(nest: Nest, fusions: Fusions, loops: Loops, device: Cores) -> Iterator[tuple[Step, ...]]:
+    for tile in seeds(nest, fusions, device):
+        yield steps(nest, _within(tile, loops, nest))
+
+
+def _of_lanes(nest: Nest, fusions: Fusions, loops: Loops, profile: Profile) -> Iterator[tuple[Step, ...]]:
+    """The steps of tiles whose block, where there is one already, is all of the nest."""
+    device = Lanes(profile)
+    for tile in (*lanes.shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
+        if not _spread(loops) or all(n >= nest.extents[a] for a, n in tile.block):
+            yield lanes_tile.steps(tile)
+
+
+def _spread(loops: Loops) -> bool:
+    return any(loop.level == "block" for loop in loops.loops)
+
+
+def left(loops: Loops) -> Nest:
+    """What the loops leave of a nest for one round of them all."""
+    axes = tuple(NestAxis(a.name, min(a.extent, loops.tiles[-1][a.name]), a.reduction) for a in loops.nest.axes)
+    return dataclasses.replace(loops.nest, axes=axes)
+
+
+def _within(tile: RTile, loops: Loops, nest: Nest) -> RTile:
+    """The tile without the levels above the loops' innermost: one block, and one piece where the state is in registers."""
+    spatial, reduced = ({a.name: a.extent for a in axes} for axes in (nest.spatial, nest.reduced))
+    states = {p.memory for p in loops.places if p.verb == "accumulate"}
+    if _spread(loops):
+        tile = dataclasses.replace(tile, block=spatial | reduced, chunk={a: min(n, reduced[a]) for a, n in tile.chunk.items()})
+    if "register" in states:
+        tile = dataclasses.replace(tile, piece=spatial)
+    return tile
+
+
+def _without(made: tuple[Step, ...], loops: Loops, above: Schedule) -> tuple[Step, ...]:
+    """The steps but for those of which the schedule above has one."""
+    placed = {(p.access.name, p.memory) for p in loops.places if p.access is not None}
+    states = {p.memory for p in loops.places if p.verb == "accumulate"}
+    vias = any(isinstance(s, Place) and s.verb == "via" for s in above.steps)
+
+    def is_there(step: Step) -> bool:
+        match step:
+            case Tile(level="block"):
+                return _spread(loops)
+            case Place(verb="accumulate", memory=memory):
+                return memory in states or "register" in states
+            case Place(verb="via"):
+                return vias
+            case Place(verb="load", memory=memory):
+                return {(step.tensor_name, memory), (step.tensor_name, "register")} & placed != set()
+            case _:
+                return False
+
+    return tuple(s for s in made if not is_there(s))

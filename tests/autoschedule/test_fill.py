@@ -1,0 +1,138 @@
+"""Holes are filled beside what was given, which stays as it is; what comes out is a schedule that runs and is right."""
+
+import math
+import re
+
+import hypothesis
+import pytest
+from hypothesis import given
+
+import tilelang as tl
+from tests.errors._computations import linear, matmul, softmax
+from tilelang import testing
+from tilelang.autoschedule.fill import fill, sizes
+from tilelang.errors import Refusal
+from tilelang.lowering.pipeline import lower
+from tilelang.schedule import Schedule
+from tilelang.steps import Open, Place, Split, Step, Tile, Vectorize, has_holes, hole
+from tilelang.testing import Source
+
+POCL = tl.load_profile("pocl")
+PANELS = tl.layout(lambda k, n: (n // 16, k, n % 16))
+START = tl.schedule(matmul(70, 90, 50))
+CASES = {
+    "everything": START.rest(),
+    "below a block": START.tile(m=24, n=32).to(tl.block).rest(),
+    "sizes and the rest": START.tile(m=tl.hole, n=tl.hole).to(tl.block).rest(),
+    "sizes": START.tile(m=tl.hole, n=tl.hole)
+    .to(tl.block)
+    .split(n=tl.hole, m=tl.hole)
+    .accumulate(tl.register)
+    .split(k=1)
+    .load("B", tl.register, steps=...)
+    .split(m=1, unroll=True)
+    .vectorize(n=tl.hole),
+    "the middle": START.tile(m=16, n=64).to(tl.block).rest().vectorize(n=16),
+    "below an accumulator": START.tile(m=4, n=32).to(tl.block).accumulate(tl.register).rest(),
+    "below a pack": START.tile(m=tl.hole, n=64)
+    .to(tl.block)
+    .accumulate(tl.shared, steps=...)
+    .split(k=tl.hole)
+    .load("B", tl.shared, layout=PANELS, steps=...)
+    .split(n=16, m=4)
+    .rest(),
+    "blocks in rounds": START.tile(m=8, n=16).to(tl.block, tl.hole).rest(),
+    "an epilogue": tl.schedule(linear(33, 40, 20)).tile(m=tl.hole).to(tl.block).rest(),
+    "several reductions": tl.schedule(softmax(20, 70)).rest(),
+    "a condition": START.when(
+        tl.extent("m") > 64, tl.move().tile(m=tl.hole).to(tl.block), tl.move().tile(n=tl.hole).to(tl.block)
+    ),
+}
+
+
+def text_of(steps: tuple[Step, ...]) -> str:
+    return "; ".join(str(s) for s in steps)
+
+
+def is_filling(made: Schedule, given: Schedule) -> bool:
+    """Whether one text is the other with something in place of its holes, and nothing else changed."""
+    pattern = re.escape(text_of(given.steps)).replace(r"\ \{\ \.\.\.\ \}", r"(\ \{.*?\ \})?")
+    pattern = (
+        pattern.replace(r"\.\.\.;\ ", ".*?").replace(r";\ \.\.\.", ".*").replace(r"\.\.\.", ".*").replace(r"\?", r"(\d+|\?)")
+    )
+    return re.fullmatch(pattern, text_of(made.steps)) is not None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_holes_are_filled_and_nothing_else_is_changed(name: str) -> None:
+    kernel = tl.compile(CASES[name])
+    assert is_filling(kernel.schedule, CASES[name]), kernel.schedule
+    assert name == "a condition" or not has_holes(kernel.schedule.steps)
+    assert kernel.check().ok, kernel.schedule
+    found = fill(CASES[name], POCL)
+    assert all(is_filling(s, CASES[name]) for s in found) and len({s.text for s in found}) == len(found)
+
+
+def test_only_the_branch_that_holds_is_filled() -> None:
+    filled = tl.compile(CASES["a condition"]).schedule.steps[0]
+    assert str(filled).count("?") == 1 and "else { tile n=? -> block }" in str(filled)
+
+
+def test_sizes_are_whole_pieces_of_what_is_given_below_them() -> None:
+    kernel = tl.compile(START.tile(n=tl.hole).to(tl.block).split(n=tl.hole).split(n=12).rest())
+    block, piece = (dict(s.sizes)["n"] for s in kernel.schedule.steps[:2] if isinstance(s, (Tile, Split)))
+    assert isinstance(block, int) and isinstance(piece, int) and block % 12 == 0 and piece % 12 == 0 and piece <= block
+
+
+@pytest.mark.parametrize(("extent", "granule"), [(0, 1), (1, 16), (7, 1), (100, 16), (4096, 48), (1 << 20, 1)])
+def test_sizes_ascend_to_the_whole(extent: int, granule: int) -> None:
+    found = sizes(extent, granule)
+    assert found == sorted(set(found)) and 1 <= len(found) <= 16
+    assert found[-1] >= extent and all(n % min(granule, max(1, extent)) == 0 for n in found)
+
+
+def test_lowering_refuses_a_hole() -> None:
+    for case in CASES.values():
+        with pytest.raises(Refusal, match="hole"):
+            lower(case.computation, case.steps, POCL)
+
+
+def punched(source: Source, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with some sizes left open, and sometimes the steps from somewhere on."""
+    out: list[Step] = []
+    for step in steps:
+        if source.integer(0, 9) == 0:
+            return (*out, Open())
+        match step:
+            case Tile(sizes=given) | Split(sizes=given):
+                out.append(step.replace(sizes=tuple((a, hole if source.integer(0, 2) == 0 else n) for a, n in given)))
+            case Vectorize() if source.integer(0, 2) == 0:
+                out.append(step.replace(lanes=hole))
+            case Place(verb="load") if source.integer(0, 2) == 0:
+                out.append(step.replace(steps=None, open=True))
+            case _:
+                out.append(step)
+    return tuple(out)
+
+
+@given(testing.cases(), hypothesis.strategies.integers(0, 1 << 30))
+def test_whatever_is_left_open_of_a_schedule_is_filled(case: testing.Case, seed: int) -> None:
+    steps = punched(testing.Seeded(seed), case.schedule.steps)
+    left_open = Schedule(case.computation, steps)
+    try:
+        kernel = tl.compile(left_open)
+    except Refusal:
+        hypothesis.assume(False)
+    assert kernel.check().ok, kernel.schedule
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n != "several reductions"])
+def test_devices_with_warps_get_their_holes_filled_too(name: str) -> None:
+    kernel = tl.compile(CASES[name], tl.target("opencl", profile="simulated"))
+    assert is_filling(kernel.schedule, CASES[name]), kernel.schedule
+    assert not tl.simulate(kernel, limit_statements=math.inf).findings
+
+
+def test_a_stage_may_read_what_a_kernel_of_its_own_makes() -> None:
+    given = tl.schedule(softmax(3, 40)).tile(i=1, j=8).to(tl.block).compute("total", tl.register).vectorize(j=tl.hole)
+    assert tl.compile(given).check().ok
