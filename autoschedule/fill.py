@@ -6,7 +6,9 @@ after another and each again until the model sees nothing better. What was given
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tilelang import dtype as dt
@@ -46,6 +48,25 @@ def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
     return construct(computation, cores_of(profile))
 
 
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """What a search for schedules came to: those that are handed on, the best first; how many were looked at; how many of them were
+    dropped, by the rule that they break."""
+
+    schedules: tuple[Schedule, ...]
+    tried: int
+    dropped: Mapping[str, int]
+
+
+def search(given: Schedule | Computation, profile: Profile) -> Search:
+    """Schedules for what is given: a computation, or a schedule with holes."""
+    if isinstance(given, Schedule):
+        filling = _Filling(given, profile)
+        return Search(tuple(filling.run()), filling.tried, filling.dropped)
+    found = candidates(given, profile)
+    return Search(tuple(c.schedule for c in found[:KEPT]), len(found), {})
+
+
 def fill(schedule: Schedule, profile: Profile) -> list[Schedule]:
     """A schedule with its holes filled, the best first; last the one that asks least of the device, with every size the smallest.
 
@@ -67,6 +88,7 @@ class _Filling:
         self.slots = holes.slots(self.computation, self.steps, profile)
         self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
         self._seconds: dict[tuple[Step, ...], float] = {}
+        self.dropped = Counter[str]()
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
     def run(self) -> list[Schedule]:
@@ -133,12 +155,20 @@ class _Filling:
             self.found.setdefault(made, dict(values))
         return self._seconds[made]
 
+    @property
+    def tried(self) -> int:
+        """How many schedules were looked at."""
+        return len(self._seconds)
+
     def _estimate(self, made: tuple[Step, ...]) -> float:
         try:
             loops = loops_of(Schedule(self.computation, made), self.profile)
-        except TileLangError:
+        except TileLangError as error:
+            self.dropped[error.code] += 1
             return math.inf
-        if not all(fits(one, self.profile) for one in loops):
+        over = next((rule for one in loops if (rule := beyond(one, self.profile))), "")
+        if over:
+            self.dropped[over] += 1
             return math.inf
         return estimate_loops(loops, self.profile).seconds
 
@@ -230,21 +260,20 @@ def sizes(extent: int, granule: int = 1) -> list[int]:
 # ---------------------------------------------------------------- what a device can hold
 
 
-def fits(loops: Loops, profile: Profile) -> bool:
-    """Whether what a kernel keeps on chip, and its threads, are within the device."""
-    shared, registers = (
-        profile.memory(name).capacity_bytes if profile.has_memory(name) else None for name in ("shared", "register")
-    )
+def beyond(loops: Loops, profile: Profile) -> str:
+    """What of a device a kernel asks too much of, by the code of the refusal that it would meet; empty where all of it fits."""
     threads = math.prod(
         loop.units * (profile.level(loop.level).threads or 1)
         for loop in loops.loops
         if profile.has_level(loop.level) and loop.level not in ("cluster", "block")
     )
-    return (
-        held_bytes(loops, "shared") <= (shared if shared is not None else math.inf)
-        and held_bytes(loops, "register") <= (registers if registers is not None else math.inf)
-        and threads <= max(profile.max_block_threads, 1)
-    )
+    if threads > max(profile.max_block_threads, 1):
+        return "too-many-threads"
+    for name, code in (("shared", "memory-over-capacity"), ("register", "registers-too-many")):
+        capacity = profile.memory(name).capacity_bytes if profile.has_memory(name) else None
+        if capacity is not None and held_bytes(loops, name) > capacity:
+            return code
+    return ""
 
 
 def held_bytes(loops: Loops, memory: str) -> int:

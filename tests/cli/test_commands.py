@@ -399,3 +399,57 @@ def test_what_a_file_lacks_has_no_line_of_it(gemm: str) -> None:
     for arguments in (("run", gemm), ("run", gemm, "-s", "smt"), ("run", gemm, "-s", "simt", "-S", "Q=3")):
         text = tilelang(*arguments).stderr
         assert f"--> {gemm}\n  = help: " in text
+
+
+HALF = """computation product(M, N, K) {
+  input A: float32[m: M, k: K]
+  input B: float32[k: K, n: N]
+  output C[m, n] = sum[k] A[m, k] * B[k, n]
+}
+"""
+SIZES = ("-S", "M=40", "-S", "N=48", "-S", "K=20")
+
+
+def test_a_file_without_a_schedule_has_one_constructed(tmp_path: Path) -> None:
+    path = tmp_path / "product.tile"
+    path.write_text(HALF)
+    result = tilelang("run", str(path), *SIZES, "--check")
+    assert result.exit_code == 0 and "product: right" in result.stdout, result.output
+    steps = of_json(tilelang("explain", str(path), *SIZES, "--json"))["steps"]
+    assert any("accumulate" in (s["step"] or "") for s in steps)
+    assert of_json(tilelang("explain", str(path), *SIZES, "--until", "0", "--json"))["schedule"] == "schedule for product { }"
+
+
+def test_fill_writes_a_file_that_runs(tmp_path: Path) -> None:
+    path, made = tmp_path / "half.tile", tmp_path / "filled.tile"
+    path.write_text(HALF + "schedule half for product {\n  tile m=? n=16 -> block\n  ...\n}\n")
+    result = tilelang("fill", str(path), *SIZES, "-s", "half", "-o", str(made))
+    assert result.exit_code == 0 and not result.stdout, result.output
+    text = made.read_text()
+    assert "schedule half for product" in text and "n=16 -> block" in text and "?" not in text and "..." not in text
+    assert tilelang("fmt", "--check", str(made)).exit_code == 0
+    assert tilelang("run", str(made), "--check").exit_code == 0
+    assert tilelang("fill", str(path), *SIZES, "-s", "half").stdout == text
+    found = of_json(tilelang("fill", str(path), *SIZES, "-s", "half", "--json", "--profile", "simulated"))
+    assert found["profile"] == "simulated" and found["seconds"] >= found["bound"] > 0 and "n=16 -> block" in found["text"]
+
+
+def test_fill_says_what_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "half.tile"
+    path.write_text(HALF + "schedule half for product {\n  tile m=? n=8192 -> block\n  tile m=1 n=1 -> thread\n}\n")
+    result = tilelang("fill", str(path), "-S", "M=8", "-S", "N=8192", "-S", "K=4")
+    assert result.exit_code == 1 and "error[too-many-threads]" in result.stderr and f"{path}:8:3" in result.stderr, result.stderr
+
+
+def test_explain_shows_the_search(tmp_path: Path) -> None:
+    path = tmp_path / "half.tile"
+    path.write_text(HALF + "schedule half for product {\n  tile m=? n=? -> block\n  load A in shared\n  ...\n}\n")
+    result = tilelang("explain", "--search", str(path), "-S", "M=64", "-S", "N=64", "-S", "K=40000")
+    assert result.exit_code == 0, result.output
+    assert "is taken" in result.stdout and "no less than" in result.stdout and "by memory-over-capacity" in result.stdout
+    found = of_json(tilelang("explain", "--search", str(path), *SIZES, "--json"))
+    first = found["candidates"][found["taken"]]
+    assert first["seconds"] == pytest.approx(sum(first["parts"].values())) and first["refused"] is None
+    assert found["tried"] >= len(found["candidates"]) > 1
+    seconds = [c["seconds"] for c in found["candidates"][:-1]]
+    assert seconds == sorted(seconds)

@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "Run a schedule of a file on the device found, check and time it.",
     "check": "Check a file without a device: syntax, meaning, and whether the schedules can be lowered.",
     "fmt": "Lay a file out in the one form; words and comments stay.",
+    "fill": "Construct a schedule, or fill the holes of one, and print it as text.",
     "source": "Print the source that a schedule lowers to.",
     "explain": "Show what a schedule does: specs, buffers, threads, barriers, memory transactions.",
     "simulate": "Run a schedule for every thread in NumPy and report faults.",

@@ -21,7 +21,7 @@ from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
 from tilelang.machine import Profile, load_profile, shipped_profiles
 from tilelang.schedule import Schedule
-from tilelang.steps import Step
+from tilelang.steps import Step, has_holes
 
 if TYPE_CHECKING:
     from tilelang.runtime import Kernel
@@ -127,13 +127,20 @@ class Asked:
             raise
 
     def schedule(self, target: Target) -> Schedule:
-        """The schedule that is asked for, or constructed for the target where the file has none. Raises Refusal."""
+        """The schedule that is asked for, its holes filled, or constructed for the target where the file has none. Raises Refusal."""
         from tilelang.runtime import compile
 
-        computation, steps = self.steps(target.profile)
-        if self.document.has_schedule(self.schedule_name, profile=target.profile, **self.sizes):
+        given = self.given(target.profile)
+        if isinstance(given, Schedule) and not has_holes(given.steps):
+            return given
+        return compile(given, target).schedule
+
+    def given(self, profile: Profile) -> Schedule | Computation:
+        """The schedule that is asked for, or the computation where the file has none."""
+        computation, steps = self.steps(profile)
+        if self.document.has_schedule(self.schedule_name, profile=profile, **self.sizes):
             return Schedule(computation, steps)
-        return compile(computation, target).schedule
+        return computation
 
     def steps(self, profile: Profile) -> tuple[Computation, tuple[Step, ...]]:
         """The schedule that is asked for, before its steps are checked against each other. profile: decides conditions."""
