@@ -319,3 +319,22 @@ def test_a_forked_child_runs_kernels_or_says_why_not(when: str, said: str) -> No
     command = [sys.executable, "-c", FORKED, when]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.stdout.splitlines() == [said, said], done.stderr
+
+
+def test_a_function_looks_up_its_kernel_by_what_the_arrays_say() -> None:
+    made: list[tl.Tensor] = []
+
+    @tl.kernel
+    def tripled(x: tl.Tensor) -> tl.Tensor:
+        made.append(x)
+        i = tl.axes(i=x.shape[0])
+        return tl.define("y", x[i] * 3, i)
+
+    for dtype, size in ((np.float32, 4), (np.int32, 4), (np.float32, 7)):
+        for _ in range(3):
+            x = np.arange(size, dtype=dtype)
+            assert tripled(x).dtype == dtype and (tripled(x) == 3 * x).all() and (tripled(x=x) == 3 * x).all()
+    assert [(t.shape, str(t.dtype)) for t in made] == [((4,), "float32"), ((4,), "int32"), ((7,), "float32")]
+    assert tripled([1, 2]).tolist() == [3, 6] and len(made) == 4
+    with pytest.raises(ComputationError):
+        tripled(x, x)

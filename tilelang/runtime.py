@@ -395,9 +395,14 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         raise ComputationError("not-a-function", f"{brief(function)} is no function", mend="@tl.kernel above a def")
     names = list(inspect.signature(function).parameters)
     kernels: dict[Any, Kernel] = {}
+    called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
 
     @functools.wraps(function)
     def call(*arrays: Any, out: Any = None, **named: Any) -> Any:
+        alike = _alike(arrays) if not named else None
+        found = called.get(alike)
+        if found is not None:
+            return found(*arrays, out=out)
         every = dict(zip(names, arrays, strict=False)) | named
         if len(arrays) + len(named) != len(names) or set(every) != set(names):
             raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays"
@@ -417,6 +422,18 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = computation(function.__name__.strip("<>"), made)
             found = kernels[key] = compile(made, dialect)
+        if alike is not None:
+            called[alike] = found
         return found(*given, out=out)
 
     return call
+
+
+def _alike(arrays: tuple[Any, ...]) -> Any:
+    """What is equal for arrays of one kind, shape, type and device; None where one of them does not say."""
+    try:
+        alike = tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
+        hash(alike)
+    except (AttributeError, TypeError):
+        return None
+    return alike
