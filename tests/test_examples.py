@@ -26,7 +26,8 @@ from tilelang.targets import DIALECTS
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-NAMES = sorted(path.stem for path in (ROOT / "examples").glob("[0-9]*.py"))
+WITHOUT_SCHEDULE = ("17_no_schedule",)  # whose schedules are the model's
+NAMES = sorted({path.stem for path in (ROOT / "examples").glob("[0-9]*.py")} - {*WITHOUT_SCHEDULE})
 
 # Sizes at which every example runs, in the order of its parameters: one that divides its tiny tiles, odd ones, ones below a tile.
 SIZES: dict[str, list[tuple[int, ...]]] = {
@@ -163,3 +164,10 @@ def test_gpu_schedules_are_refused_with_a_reason() -> None:
     assert sorted(texts) == ["gemm_ampere", "gemm_hopper"]
     for text in texts.values():
         assert text.startswith("error[") and "= help:" in text
+
+
+@pytest.mark.parametrize("name", WITHOUT_SCHEDULE)
+def test_examples_without_a_schedule_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    example = load(name)
+    example.main()
+    assert "schedule for" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tilelang as tl
-from tests.test_examples import NAMES, ROOT, SIZES, load
+from tests.test_examples import NAMES, ROOT, SIZES, WITHOUT_SCHEDULE, load
 from tilelang.cli import main
 
 # The tiles that each Python example takes with small=True, in the order of the parameters.
@@ -60,7 +60,8 @@ def tilelang(*arguments: str) -> Result:
 
 
 def test_every_example_is_there_as_text() -> None:
-    assert sorted(p.stem for p in (ROOT / "examples").glob("*.tile")) == NAMES == sorted(SMALL)
+    assert sorted(p.stem for p in (ROOT / "examples").glob("*.tile")) == sorted([*NAMES, *WITHOUT_SCHEDULE])
+    assert NAMES == sorted(SMALL)
 
 
 def test_layout() -> None:
@@ -131,3 +132,10 @@ def test_the_command_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     result = tilelang(*command.split()[1:])
     assert result.exit_code == 0 and "500 x 555" in result.stdout and "C: right" in result.stdout
+
+
+@pytest.mark.parametrize("name", WITHOUT_SCHEDULE)
+def test_examples_without_a_schedule_run_as_text(name: str) -> None:
+    for arguments in (("fmt", "--check"), ("run", "--check"), ("fill",)):
+        result = tilelang(arguments[0], path(name), *arguments[1:])
+        assert result.exit_code == 0, result.output
