@@ -29,8 +29,12 @@ def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
     free, made = _fuse_all(nest, free_only=True)
     yield free, made
     every, whole = _fuse_all(nest, free_only=False)
-    if len(whole.axes) < len(made.axes):
+    if _walks(whole) < _walks(made):
         yield every, whole
+
+
+def _walks(nest: Nest) -> int:
+    return sum(a.extent > 1 for a in nest.axes)
 
 
 def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
@@ -76,7 +80,7 @@ def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
     """Axes along which some access goes from one element to the next, the result's own first, with the lanes along each."""
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
     direct = any(r.stride(a) == 1 for a in found for r in nest.reads)
-    if not direct:
+    if not found or (not direct and nest.reduced):
         least = 2 if not found else device.lanes
         found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}
     copied = any(needed(nest, r, a) for a in found for r in nest.reads if a in r.axes)
@@ -101,18 +105,18 @@ def _apart(nest: Nest, axis: str) -> bool:
 
 
 def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
-    """The register tiles that take the fewest cycles for a point."""
-    found: list[tuple[float, int, int, int, dict[str, int]]] = []
+    """The register tiles that take the fewest cycles for a point; loads beside the multiply-adds take half a cycle."""
+    found: list[tuple[float, int, int, dict[str, int]]] = []
     reduced = {a.name: a.extent for a in nest.reduced}
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
+        vectors = {a: -(-n // lanes) if a == axis else n for a, n in piece.items()}
+        loads = sum(math.prod(vectors.get(a, 1) for a in r.axes) for r in nest.reads) / math.prod(vectors.values())
         loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
-        points = math.prod(min(piece[a.name], a.extent) / a.extent * -(-a.extent // piece[a.name]) for a in nest.spatial)
-        cut = sum(1 < piece[a.name] for a in nest.spatial)
-        found.append(
-            (round(leaf_cycles(loops, device) * points / nest.points, 3), cut, -math.prod(piece.values()), len(found), piece)
-        )
-    return [f[-1] for f in sorted(found, key=lambda f: f[:-1])[:KEPT_PIECES]]
+        cycles = leaf_cycles(loops, device) / nest.points * (1 + loads / 2)
+        found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
+    found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
+    return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.04]
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:

@@ -58,7 +58,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
     )
     if width > device.cache_bytes // 2:
         return []
-    lanes = 4 * device.lanes
+    lanes = 8 * device.lanes
     found = []
     for share in ROWS_FOR_A_CORE:
         sizes = _rows_of_a_block(last, rows, device.cores * share)
@@ -66,11 +66,14 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
         if any(n > 1 for _, n in sizes):
             head.append(Split(tuple((a, 1) for a, _ in sizes)))
         if not last.reduced:
-            head.append(Place("via", None, "register", stream=True))
-        head += [
-            Place("compute", t.name, _memory(stages[t.name], rows), steps=_row_steps(stages[t.name], rows, lanes)) for t in order
-        ]
-        body = _last_steps(last, rows, lanes)
+            behind = int(any(n > 1 for _, n in sizes))
+            head.append(Place("via", None, "register", stream=True, behind=behind))
+        fetched = _last_reader(last, [stages[t.name] for t in order], {t.name for t in computation.inputs})
+        for t in order:
+            stage = stages[t.name]
+            made = _row_steps(stage, rows, lanes, fetched if fetched is not None and fetched[0] is stage else None)
+            head.append(Place("compute", t.name, _memory(stage, rows), steps=made))
+        body = _last_steps(last, rows, lanes, fetched if fetched is not None and fetched[0] is last else None)
         found.append(
             Made((*head, *body), _estimate([*stages.values(), last], math.prod(n for _, n in sizes), last, rows, device))
         )
@@ -142,24 +145,38 @@ def _memory(stage: Nest, rows: list[str]) -> str:
     return "register" if all(a.name in rows or a.extent == 1 for a in stage.spatial) else "shared"
 
 
-def _row_steps(stage: Nest, rows: list[str], lanes: int) -> tuple[Step, ...] | None:
+def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> tuple[Nest, str] | None:
+    """The last of the stages, or what follows them, that reads an input over all its axes, and that input: the next row of it is
+    fetched there."""
+    for nest in (last, *reversed(stages)):
+        for access in nest.reads:
+            if access.name in inputs and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
+                return nest, access.name
+    return None
+
+
+def _row_steps(stage: Nest, rows: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...] | None:
     """The vectors of a stage: along what it reduces, or along the rest of its row."""
     inner = stage.reduced or tuple(a for a in stage.spatial if a.name not in rows)
-    return _vectors(stage, [a.name for a in inner], lanes) or None
+    return _vectors(stage, [a.name for a in inner], lanes, fetched) or None
 
 
-def _vectors(nest: Nest, names: list[str], lanes: int) -> tuple[Step, ...]:
+def _vectors(nest: Nest, names: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...]:
     for name in reversed(names):
         extent = nest.extents[name]
         if extent > 1 and any(a.stride(name) == 1 for a in nest.accesses):
-            return (Vectorize(name, min(lanes, 1 << (extent.bit_length() - 1))),)
+            width = min(lanes, 1 << (extent.bit_length() - 1))
+            if fetched is None or extent <= width:
+                return (Vectorize(name, width),)
+            fetch = Place("load", fetched[1], "l1", ahead=-(-extent // width))
+            return (Split(((name, width),)), fetch, Vectorize(name, width))
     return ()
 
 
-def _last_steps(last: Nest, rows: list[str], lanes: int) -> tuple[Step, ...]:
+def _last_steps(last: Nest, rows: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...]:
     names = [a.name for a in (last.reduced or last.spatial) if a.name not in rows]
     head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if last.reduced else ()
-    return (*head, *_vectors(last, names, lanes))
+    return (*head, *_vectors(last, names, lanes, fetched))
 
 
 def _estimate(nests: list[Nest], rows: int, last: Nest, named: list[str], device: Cores) -> Estimate:

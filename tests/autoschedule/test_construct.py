@@ -1,5 +1,6 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
+import math
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tilelang.autoschedule.growth import fused, seeds
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.rtile import shared_bytes, steps
 from tilelang.schedule import Schedule
+from tilelang.steps import Split
 from tilelang.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
@@ -103,6 +105,18 @@ def test_a_copy_in_shared_memory_turns_and_parts_what_vectors_read() -> None:
     assert any("w % 2, w / 2)" in t and "vectorize q" in t for t in texts) and any(
         "h, w, c)" in t and "vectorize c" in t for t in texts
     )
+
+
+def test_walks_of_chunks_have_no_tails_and_windows_are_not_written_out_beside_many_results() -> None:
+    text = """computation Z(N = 1, C = 48, H = 28, F = 64) { input X: float32[n: N, c: C, h: H, w: H]
+      input W: float32[f: F, c: C, r: 3, s: 3]
+      axis p: H - 2 axis q: H - 2 output Z[n, f, p, q] = sum[c, r, s] X[n, c, p + r, q + s] * W[f, c, r, s] }"""
+    for candidate in construct(tl.parse(text).computation(), cores_of(POCL)):
+        walks = [s for s in candidate.steps if isinstance(s, Split)]
+        cuts = {a: n for s in walks for a, n in s.sizes if a in ("c", "c_r_s") and isinstance(n, int)}
+        assert all({"c": 48, "c_r_s": 432}[a] % n == 0 for a, n in cuts.items()), candidate.steps
+        pieces = math.prod(n for s in walks[:-1] for a, n in s.sizes if a in ("f", "q", "p") and isinstance(n, int))
+        assert pieces <= 16 * 8 or not any(s.unroll for s in walks if dict(s.sizes).keys() == {"s"}), candidate.steps
 
 
 def test_no_operator_or_device_has_a_name_here() -> None:
