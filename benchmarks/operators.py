@@ -70,7 +70,7 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
     return {
         "alone_us": {**kept(earlier, "alone_us"), **alone},
         "row_us": {**kept(earlier, "row_us"), **in_a_row},
-        "others_measured_at": earlier.get("revision", "unknown") if earlier is not None else "",
+        "others_measured_at": since(earlier),
         "wrong": wrong,
         "failed": failed,
         "absent": operators_peers.absent(),
@@ -87,6 +87,11 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
 def kept(earlier: Row | None, how: str) -> dict[str, float]:
     """The times of before that are not ours."""
     return {who: us for who, us in earlier[how].items() if who not in operators_table.OURS} if earlier is not None else {}
+
+
+def since(earlier: Row | None) -> str:
+    """The commit at which the peers that are not measured again were measured."""
+    return "" if earlier is None else earlier.get("others_measured_at") or earlier.get("revision", "unknown")
 
 
 def described(schedule: tl.Schedule) -> str:
