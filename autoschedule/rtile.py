@@ -122,11 +122,20 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
                     and not set(inside) & access.axes
                     and (access.name in tile.staged or access.stride(axis) == 1)
                 ):
-                    yield Place("load", access.name, "register", steps=_moved(axis, lanes))
+                    yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
     if inside:
         yield Split(tuple((a, 1) for a in inside), unroll=True)
+
+
+def _along(access: Access, tile: RTile) -> str:
+    """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point."""
+    by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
+    fused = any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0])
+    if by_point or fused:
+        return tile.axis
+    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in dict(_factors(i)))
 
 
 def _sums(nest: Nest, tile: RTile) -> Place:

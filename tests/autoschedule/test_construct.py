@@ -119,6 +119,15 @@ def test_walks_of_chunks_have_no_tails_and_windows_are_not_written_out_beside_ma
         assert pieces <= 16 * 8 or not any(s.unroll for s in walks if dict(s.sizes).keys() == {"s"}), candidate.steps
 
 
+def test_dimensions_may_have_other_names_than_axes() -> None:
+    text = """computation C(M = 24, N = 96, K = 40) { axis m: M axis n: N axis k: K input A: float32[x: M, y: K]
+      input B: float32[u: K, v: N] output C[m, n] = sum[k] A[m, k] * B[k, n] }"""
+    candidates = construct(tl.parse(text).computation(), cores_of(POCL))
+    assert any("load B in register { vectorize v=16 }" in str(c.schedule) for c in candidates)
+    for candidate in candidates[:1] + candidates[-1:]:
+        assert not check_schedule(candidate.schedule, arrays(candidate.computation))
+
+
 def test_no_operator_or_device_has_a_name_here() -> None:
     words = (
         "matmul|gemm|conv|pool|depthwise|softmax|relu|attention|pocl|nvidia|amd|intel|v100|a100|h100|h200|mi210|mi300|adreno|mali"
