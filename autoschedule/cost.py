@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tilelang.machine import Profile
     from tilelang.schedule import Schedule
 
+# Rates that a calibration adds to a profile: by how much what a model counts takes longer than the other rates say.
+SCALES = ("operations_scale", "moves_scale", "waiting_scale", "launch_scale")
+
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:

@@ -241,7 +241,7 @@ def nearest_bytes(device: Cores) -> int:
 def passes(nest: Nest, device: Cores) -> bool:
     """Whether moving a nest's data once takes far longer than its work, so that no tile of registers saves anything."""
     work = nest.flops / 4 / device.lanes
-    return nest.compulsory_bytes / (device.caches[-1].beyond if device.caches else math.inf) > 4 * work
+    return nest.compulsory_bytes / ((device.caches[-1].beyond if device.caches else None) or math.inf) > 4 * work
 
 
 def _chunks(nest: Nest, device: Cores, piece: dict[str, int], staged: dict[str, str]) -> Iterator[dict[str, int]]:
@@ -272,7 +272,7 @@ def grown(nest: Nest, device: Cores, piece: dict[str, int], chunk: dict[str, int
     """A block around a piece: the axis whose doubling saves most traffic for the room that it takes, until what comes from beyond the
     last cache takes less time than the work, or there is no room, or cores would have nothing to do."""
     block = {a.name: piece[a.name] for a in nest.spatial}
-    beyond = device.caches[-1].beyond if device.caches else math.inf
+    beyond = (device.caches[-1].beyond if device.caches else None) or math.inf
     work = max(1, sum(nest.inner.values())) / 4 / device.lanes  # cycles for a point
     while True:
         held, points = _footprint(nest, block, chunk), math.prod(block.values()) * math.prod(chunk.values())

@@ -97,7 +97,7 @@ class Access:
     def name(self) -> str:
         return self.tensor.name
 
-    @property
+    @functools.cached_property
     def element_bytes(self) -> int:
         return self.tensor.dtype.bytes
 
@@ -194,19 +194,19 @@ class Nest:
     inner: Mapping[str, int]
     outer: Mapping[str, int]
 
-    @property
+    @functools.cached_property
     def reads(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if not a.store)
 
-    @property
+    @functools.cached_property
     def writes(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if a.store)
 
-    @property
+    @functools.cached_property
     def spatial(self) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.axes if not a.reduction)
 
-    @property
+    @functools.cached_property
     def reduced(self) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.axes if a.reduction)
 

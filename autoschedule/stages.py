@@ -11,11 +11,13 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.cost import Estimate
-from tilelang.autoschedule.cost_cores import Cores
+from tilelang.autoschedule.cost_cores import Cores, estimate
 from tilelang.autoschedule.growth import in_parts
+from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Axis, Call, Read
+from tilelang.schedule import Schedule
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task, make_task, plan
 
@@ -74,9 +76,8 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
             made = _row_steps(stage, rows, lanes, fetched if fetched is not None and fetched[0] is stage else None)
             head.append(Place("compute", t.name, _memory(stage, rows), steps=made))
         body = _last_steps(last, rows, lanes, fetched if fetched is not None and fetched[0] is last else None)
-        found.append(
-            Made((*head, *body), _estimate([*stages.values(), last], math.prod(n for _, n in sizes), last, rows, device))
-        )
+        whole = (*head, *body)
+        found.append(Made(whole, estimate(loops_of(Schedule(computation, whole)), device)))
     return sorted(found, key=lambda m: m.estimate.seconds)
 
 
@@ -177,23 +178,3 @@ def _last_steps(last: Nest, rows: list[str], lanes: int, fetched: tuple[Nest, st
     names = [a.name for a in (last.reduced or last.spatial) if a.name not in rows]
     head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if last.reduced else ()
     return (*head, *_vectors(last, names, lanes, fetched))
-
-
-def _estimate(nests: list[Nest], rows: int, last: Nest, named: list[str], device: Cores) -> Estimate:
-    """One pass over what is read and written, beside the work of all stages."""
-    cycle = device.rate("cycle_ns", 0.33) * 1e-9
-    stages = {n.task.outputs[0].name for n in nests[:-1]}
-    parts = [
-        (f"compute {n.task.name}", n.points * sum(n.inner.values() or (1,)) / device.lanes * cycle / device.cores) for n in nests
-    ]
-    moved: dict[tuple[str, bool], int] = {}
-    for nest in nests:
-        for a in nest.accesses:
-            if a.name not in stages:
-                moved[a.name, a.store] = max(moved.get((a.name, a.store), 0), a.footprint_bytes(nest.extents))
-    memory = sum(moved.values()) / (device.rate("global_gb_per_s", 44.0) * 1e9)
-    work = sum(s for _, s in parts)
-    blocks = math.prod(a.extent for a in last.spatial if a.name in named) / max(1, rows)
-    fixed = device.rate("launch_us", 50.0) * 1e-6 + blocks / device.cores * device.rate("block_us", 0.3) * 1e-6
-    parts += [("memory beyond the work", max(0.0, memory - work)), ("launch", fixed)]
-    return Estimate(sum(s for _, s in parts), tuple(parts), max(memory, 1e-9))

@@ -1,9 +1,15 @@
 """Estimates: one rule for every schedule, parts that add up, the bound beside them."""
 
+import dataclasses
+
 import pytest
 
 import tilelang as tl
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
+from tilelang.autoschedule.cost_cores import busiest_share, cores_of, stage_share
+from tilelang.autoschedule.loops import loops_of
+from tilelang.autoschedule.traffic import Cache, Traffic
+from tilelang.machine import Profile
 
 POCL = tl.load_profile("pocl")
 
@@ -31,3 +37,64 @@ def test_schedules_written_by_hand_are_estimated() -> None:
     assert narrow.seconds > wide.seconds >= wide.bound > 0
     for found in (wide, narrow):
         assert found.seconds == pytest.approx(sum(seconds for _, seconds in found.parts))
+
+
+def product(m: int = 64, n: int = 96, k: int = 256) -> tl.Schedule:
+    i, j, r = tl.axes(m=m, n=n, k=k)
+    A, B = tl.input("A", tl.float32, i, r), tl.input("B", tl.float32, r, j)
+    return tl.schedule(tl.define("C", tl.sum(A[i, r] * B[r, j], over=r), i, j))
+
+
+def tiled(whole: tl.Schedule, m: int = 32, n: int = 48, rows: int = 8, columns: int = 48) -> tl.Schedule:
+    piece = whole.tile(m=m, n=n).to(tl.block).split(m=rows, n=columns).accumulate(tl.register)
+    return piece.split(k=4).split(k=1, unroll=True).split(m=1, unroll=True).vectorize(n=16)
+
+
+def with_rates(**rates: float) -> Profile:
+    return dataclasses.replace(POCL, rates=tuple(rates.items()))
+
+
+def test_a_rate_that_is_not_known_takes_no_time() -> None:
+    schedule = tiled(product())
+    assert estimate_schedule(schedule, with_rates()).seconds == 0
+    only = estimate_schedule(schedule, with_rates(launch_us=50))
+    assert only.seconds == pytest.approx(50e-6) and only.bottleneck == "launch" and only.bound == 0
+
+
+def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
+    cores = cores_of(dataclasses.replace(POCL, compute_units=2))
+    (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
+    (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
+    (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
+    assert busiest_share(even, cores) == 0.5 and busiest_share(uneven, cores) == 0.75 and busiest_share(one, cores) == 1
+
+
+def test_rows_a_power_of_two_apart_do_not_stay_in_a_cache() -> None:
+    misses = {}
+    for n in (1000, 1024):
+        (loops,) = loops_of(tiled(product(m=1024, n=n, k=1024), m=64, n=192))
+        traffic = Traffic(loops, 2, 2)
+        small = Cache("l2", 1 << 20, 16, 64)
+        misses[n] = sum(size for stream, size in traffic.missed(small) if stream.access.name == "B")
+    assert misses[1024] > 4 * misses[1000]
+
+
+def test_what_a_round_leaves_in_a_cache_is_not_fetched_again() -> None:
+    (loops,) = loops_of(tiled(product(m=256, n=96, k=256), m=256, n=96))
+    traffic = Traffic(loops, 2, 2)
+    whole = {a.name: a.footprint_bytes(loops.nest.extents) for a in loops.nest.accesses}
+    large = {s.access.name: size / s.weight for s, size in traffic.missed(Cache("large", 1 << 30, None, 64))}
+    none = {s.access.name: size for s, size in traffic.missed(Cache("none", 0, None, 64))}
+    assert large == {name: float(size) for name, size in whole.items()}
+    assert none["B"] == 32 * whole["B"] and none["A"] == 2 * whole["A"]
+
+
+def test_a_stage_runs_as_often_as_its_place_is_come_to() -> None:
+    i, j = tl.axes(i=64, j=256)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    Y = tl.define("Y", X[i, j] - peak[i], i, j)
+    made = tl.schedule(Y).tile(i=16).to(tl.block).split(i=1).compute("peak", tl.register, steps=tl.move().vectorize(j=64))
+    (loops,) = loops_of(made.split(j=64).vectorize(j=64), POCL)
+    (place,) = [p for p in loops.places if p.stage is not None]
+    assert stage_share(place, loops) == 1.0
