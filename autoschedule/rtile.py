@@ -117,11 +117,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             yield Split(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
-                if (
-                    axis in access.axes
-                    and not set(inside) & access.axes
-                    and (access.name in tile.staged or access.stride(axis) == 1)
-                ):
+                if axis in access.axes and set(inside) - access.axes and (access.name in tile.staged or access.stride(axis) == 1):
                     yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
