@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 from pathlib import Path
 
 from tilelang.errors import DeviceError
@@ -113,7 +114,13 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
 @functools.cache
 def _local_target(device: Device) -> Target:
     path = measured_path(device)
-    return _queried(load_profile(path), device) if path.exists() else shipped_target(device)
+    if path.exists():
+        return _queried(load_profile(path), device)
+    found = shipped_target(device)
+    logging.getLogger("tilelang").info(
+        "%s was not measured: the shipped profile %s is taken; `tilelang profile` measures it", device, found.profile.name
+    )
+    return found
 
 
 def shipped_target(device: Device) -> Target:

@@ -1,12 +1,13 @@
 """`tilelang profile` on the device here: files, JSON, what was asked wrongly."""
 
+import dataclasses
 from pathlib import Path
 
 import platformdirs
 import pytest
 
 from tests.cli.commands import of_json, tilelang
-from tilelang import load_profile, targets
+from tilelang import load_profile, runtime, targets
 from tilelang.targets import local_target, measured_path, target
 
 
@@ -40,16 +41,31 @@ def test_a_profile_of_another_device_is_left_alone(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "error[other-device]" in result.stderr and path.read_text(encoding="utf-8") == text
 
 
-def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_measured_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
     targets._local_target.cache_clear()
+    caplog.set_level("INFO", "tilelang")
     try:
         device = local_target(dialect="opencl").device
         assert device is not None and measured_path(device).parent == tmp_path / "profiles"
+        assert "the shipped profile" in tilelang("devices").stdout
+        assert sum("was not measured" in record.message for record in caplog.records if str(device) in record.message) == 1
         assert tilelang("profile", "-a", "clock", "--target", "opencl").exit_code == 0
         targets._local_target.cache_clear()
+        assert f"measured: {measured_path(device)}" in tilelang("devices").stdout
         measured = load_profile(measured_path(device))
         here = local_target(dialect="opencl").profile
         assert here.rate("cycle_ns") == measured.rate("cycle_ns") and here.max_block_threads == device.max_threads
     finally:
         targets._local_target.cache_clear()
+
+
+def test_a_device_that_no_profile_describes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = local_target(dialect="opencl").device
+    assert device is not None
+    strange = dataclasses.replace(device, architecture="gfx1200")
+    monkeypatch.setattr(runtime, "devices", lambda: (strange,))
+    result = tilelang("devices")
+    assert result.exit_code == 0 and "no shipped profile describes gfx1200" in result.stdout

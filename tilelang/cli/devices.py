@@ -6,7 +6,7 @@ import dataclasses
 import importlib.util
 import shutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from tilelang.cli.common import NO_DEVICE, RIGHT, reporting
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.errors import DeviceError
 from tilelang.machine import shipped_profiles
+
+if TYPE_CHECKING:
+    from tilelang.lowering.drivers.interface import Device
 
 # Of each dialect: the Python module that drives its devices, and a program that a machine with their driver has.
 PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("pycuda", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
@@ -26,7 +29,7 @@ def command() -> None:
     """List the devices that kernels can run on here, the best first, and what is missing for other kinds. Exits with 3 without any."""
     from tilelang.lowering.compilers.interface import tools
     from tilelang.runtime import devices
-    from tilelang.targets import devices_of
+    from tilelang.targets import devices_of, measured_path
 
     found = devices()
     missing = [_missing(d, *devices_of(d)) for d in PARTS if d not in {device.driver for device in found}]
@@ -37,7 +40,7 @@ def command() -> None:
                 "devices": [
                     {"dialect": d.driver, "name": d.name, "platform": d.platform, "kind": d.kind, "architecture": d.architecture,
                      "driver_version": d.driver_version, "compute_units": d.compute_units, "max_threads": d.max_threads,
-                     "shared_bytes": d.shared_bytes, "global_bytes": d.global_bytes}
+                     "shared_bytes": d.shared_bytes, "global_bytes": d.global_bytes, "measured": measured_path(d).exists()}
                     for d in found
                 ],
                 "missing": missing,
@@ -53,6 +56,7 @@ def command() -> None:
     ]  # fmt: skip
     header = ("device", "target", "platform", "kind", "architecture", "units", "threads a block", "shared KiB", "memory GiB")
     lines = [table(header, rows) if rows else "no device", ""]
+    lines += [f"{d.name}: {_profile(d)}" for d in found]
     lines += [f"{m['dialect']}: {m['why']}; here is {_here(m)}; get {m['get']}" for m in missing]
     lines.append("")
     lines += [f"{t.found or 'not here'}: {t.use}{'' if t.found else f'; {t.get}'}" for t in tools()]
@@ -60,6 +64,19 @@ def command() -> None:
     lines.append(f"profiles for devices that are not here: {profiles}  (source, explain, simulate --profile NAME)")
     show("\n".join(lines))
     sys.exit(code)
+
+
+def _profile(device: Device) -> str:
+    """Which profile kernels for a device are compiled for, where none is named."""
+    from tilelang.targets import measured_path, shipped_target
+
+    path = measured_path(device)
+    try:
+        if path.exists():
+            return f"the profile that was measured: {path}"
+        return f"the shipped profile {shipped_target(device).profile.name}; `tilelang profile` measures the device"
+    except DeviceError as error:
+        return error.message
 
 
 def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
