@@ -116,12 +116,14 @@ def _apart(loops: Loops) -> Iterator[Loops]:
 
 
 def _inside(loops: Loops) -> list[tuple[Placed, Loops]]:
-    """The stages that run within a kernel."""
-    return [(p, p.stage) for p in loops.places if p.stage is not None and p.memory != "global"]
+    """The stages that run within a kernel, and have something to do."""
+    return [(p, p.stage) for p in loops.places if p.stage is not None and p.memory != "global" and p.stage.nest.points]
 
 
 def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
-    """What one kernel's time is made of, in seconds."""
+    """What one kernel's time is made of, in seconds; nothing where no axis has a point."""
+    if not loops.nest.points:
+        return []
     share = busiest_share(loops, device) * device.rate("cycle_ns") * 1e-9
     parts = [(what, cycles * share) for what, cycles in work(loops, device)]
     busy = sum(s for _, s in parts)

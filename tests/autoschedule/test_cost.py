@@ -61,6 +61,14 @@ def test_a_rate_that_is_not_known_takes_no_time() -> None:
     assert only.seconds == pytest.approx(50e-6) and only.bottleneck == "launch" and only.bound == 0
 
 
+def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
+    i, j = tl.axes(i=5, j=0)
+    X = tl.input("X", tl.float32, i, j)
+    for Y in (tl.define("Y", X[i, j] * 2, j, i), tl.define("Y", tl.sum(X[i, j], over=j), i)):
+        found = estimate_schedule(tl.schedule(Y).tile(i=2).to(tl.block), POCL)
+        assert found.bottleneck == "launch" and found.seconds == found.parts[-1][1] >= found.bound
+
+
 def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     cores = cores_of(dataclasses.replace(POCL, compute_units=2))
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
