@@ -43,6 +43,8 @@ class Candidate:
 def construct(computation: Computation, device: Cores) -> list[Candidate]:
     """Candidates for a computation, the best first; at least one."""
     *earlier, last = plan(computation, set())
+    if any(t in computation.outputs for task in earlier for t in task.outputs):  # no step says how another output is made
+        return [Candidate(computation, m.steps, m.estimate) for m in of_task(last, device)]
     found = apart([(task, of_task(task, device)[0]) for task in earlier], of_task(last, device))
     if earlier:
         found = sorted([*by_rows(computation, device), *found], key=lambda m: m.estimate.seconds)

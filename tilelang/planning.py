@@ -6,6 +6,7 @@ a plain one stands in.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -116,7 +117,9 @@ def constructed(given: Schedule | Computation, profile: Profile) -> Iterator[Sch
     if isinstance(given, Schedule):
         yield from fill.fill(given, profile)
         return
-    yield from (candidate.schedule for candidate in fill.candidates(given, profile)[:MOST_TRIED])
+    for candidate in fill.candidates(given, profile)[:MOST_TRIED]:
+        with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
+            yield candidate.schedule
     yield Schedule(given, default_steps(main_task(given, ()), profile))
 
 

@@ -136,3 +136,14 @@ def test_no_operator_or_device_has_a_name_here() -> None:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if ">>>" not in line]
         found = re.findall(rf"\b\w*(?:{words})\w*\b", "\n".join(lines), re.IGNORECASE)
         assert not found, f"{path.name}: {found}"
+
+
+def test_an_output_that_another_one_reads_has_a_kernel_of_its_own() -> None:
+    i, j = tl.axes(i=33, j=50)
+    x = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(x[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(x[i, j] - peak[i]), over=j), i)
+    both = tl.computation("both", (peak, tl.define("softmax", tl.exp(x[i, j] - peak[i]) / total[i], i, j)))
+    for candidate in construct(both, cores_of(POCL)):
+        candidate.schedule.check(POCL)
+    assert tl.compile(both).check()
