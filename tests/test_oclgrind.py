@@ -29,9 +29,10 @@ from tests.test_examples import SIZES, load
 from tilelang.reference import compare, random_arrays
 
 name, narrowing, old, new = sys.argv[1:]
+target = tl.target(profile="pocl", device=tl.target().device)  # the schedules for cores prefetch
 ran = []
 for schedule in load(name).schedules(*SIZES[name][1], small=True).values():
-    kernel = tl.compile(schedule)
+    kernel = tl.compile(schedule, target)
     assert kernel.target.device.platform == "Oclgrind", kernel.target.device
     if bool(re.search(r"[.]s[0-9a-f]{2}", kernel.source)) != bool(narrowing) or old not in kernel.source:
         continue

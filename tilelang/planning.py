@@ -57,7 +57,7 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
         return given, lower(given.computation, given.steps, here, options)
     if target.device is not None:
         _say_what_is_not_measured(str(target.device), target.profile)
-    return accepted(_chosen(given, target, here, trials, options), here, options)
+    return accepted(_chosen(given, target, here, trials, options), here, options, isinstance(given, Schedule))
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -66,15 +66,18 @@ def check(given: Schedule, profile: Profile) -> None:
     accepted(plans, profile, Options())
 
 
-def accepted(plans: Iterator[Schedule], profile: Profile, options: Options) -> tuple[Schedule, ir.Program]:
-    """The first of several schedules that can be lowered, with its program. Raises Refusal where none can."""
+def accepted(plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool = True) -> tuple[Schedule, ir.Program]:
+    """The first of several schedules that can be lowered, with its program. filling: they are one whose holes were filled.
+
+    Raises Refusal where none can: of the last, the plainest.
+    """
     refused: list[Refusal] = []
     for plan in plans:
         try:
             return plan, lower(plan.computation, plan.steps, profile, options)
         except Refusal as refusal:
             refused.append(refusal)
-    raise _cannot_be_filled(refused)
+    raise _cannot_be_filled(refused) if filling else refused[-1]
 
 
 def _chosen(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Iterator[Schedule]:
