@@ -229,7 +229,7 @@ def _granule(slot: Slot, lanes: int, extent: int) -> int:
                 if isinstance(number, int):
                     return number
             case Vectorize(axis, number) if axis == slot.axis:
-                return number if isinstance(number, int) else min(lanes, extent)
+                return number if isinstance(number, int) else min(lanes, max(1, extent))
             case _:
                 pass
     return 1

@@ -4,6 +4,7 @@ import math
 import re
 
 import hypothesis
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -136,3 +137,10 @@ def test_devices_with_warps_get_their_holes_filled_too(name: str) -> None:
 def test_a_stage_may_read_what_a_kernel_of_its_own_makes() -> None:
     given = tl.schedule(softmax(3, 40)).tile(i=1, j=8).to(tl.block).compute("total", tl.register).vectorize(j=tl.hole)
     assert tl.compile(given).check().ok
+
+
+def test_lanes_and_sizes_of_nothing_are_filled() -> None:
+    i, j = tl.axes(i=0, j=4)
+    empty = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    kernel = tl.compile(tl.schedule(empty).tile(i=tl.hole).to(tl.block).vectorize(i=tl.hole))
+    assert kernel(np.zeros((0, 4), np.float32)).shape == (0,)
