@@ -288,7 +288,7 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile) -> tuple[Ste
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
     """What a staged box takes, with what it holds outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    spans = [span(i, left) or 1 for i in access.indices] if access.padded else access.box(left)
+    spans = [span(i, left) or extent for i, extent in zip(access.indices, access.tensor.shape, strict=True)]
     box = {d.name: n for d, n in zip(access.tensor.dims, spans, strict=True)}
     held = layout.place(box, access.element_bytes).shape if layout is not None else spans
     return math.prod(held) * access.element_bytes
