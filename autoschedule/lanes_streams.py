@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.cost_lanes import Lanes
 
 UNROLLED = 16  # points of a reduction that are written out
+BLOCKS_OF_A_CORE = (1, 2, 4, 8)  # that share reductions
 
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
@@ -51,12 +52,16 @@ def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     x = contiguous_axis(nest)
     if x is None:
         return
-    for lanes in sorted({1, min(4, widest(nest, x, device)), widest(nest, x, device)}):
+    vectors = [(x, n) for n in sorted({1, min(4, widest(nest, x, device)), widest(nest, x, device)})]
+    if nest.reduced:
+        r = nest.reduced[-1].name
+        lanes = widest_of_reads(nest, r, device)
+        vectors += [(r, lanes)] if 1 < lanes <= nest.extents[r] else []
+    for vector in vectors:
         for second in seconds(nest, x):
             for threads in (128, 256, 512):
-                tile = _alone(nest, fusions, device, (x, lanes), second, threads)
-                if tile is not None:
-                    yield tile
+                if threads <= device.profile.max_block_threads:
+                    yield _alone(nest, fusions, x, vector, second, threads)
 
 
 def seconds(nest: Nest, x: str) -> list[tuple[str, int]]:
@@ -71,12 +76,10 @@ def seconds(nest: Nest, x: str) -> list[tuple[str, int]]:
 
 
 def _alone(
-    nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, int], second: tuple[str, int], threads: int
-) -> LaneTile | None:
-    x, lanes = vector
-    if threads > device.profile.max_block_threads:
-        return None
-    piece = {a.name: lanes if a.name == x else second[1] if a.name == second[0] else 1 for a in nest.spatial if a.extent > 1}
+    nest: Nest, fusions: Fusions, x: str, vector: tuple[str, int], second: tuple[str, int], threads: int
+) -> LaneTile:  # fmt: skip
+    own = dict((second, vector))
+    piece = {a.name: own.get(a.name, 1) for a in nest.spatial if a.extent > 1}
     block, left = {}, threads
     for a in sorted((a for a in nest.spatial if a.extent > 1), key=lambda a: (a.name != x, -nest.spatial.index(a))):
         units = min(left, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
@@ -89,31 +92,33 @@ def _alone(
         fusions,
         ordered,
         tuple((a, piece[a]) for a, _ in ordered),
-        inner=tuple(walks(nest)),
-        vector=(x, lanes) if lanes > 1 else None,
+        inner=tuple(walks(nest, *vector)),
+        vector=vector if vector[1] > 1 else None,
     )
 
 
-def walks(nest: Nest) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
-    """The walk over a whole reduction: its last points written out, as many as are worth it."""
+def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
+    """The walk over a whole reduction: its last points written out, as many as are worth it; by vectors where they go along it."""
     reduced = [a for a in nest.reduced if a.extent > 1]
     if not reduced and nest.reduced:
         reduced = [nest.reduced[-1]]
+    step = {a.name: lanes if a.name == axis else 1 for a in reduced}
     short, count = 0, 1
     for a in reversed(reduced):
-        if count * a.extent > UNROLLED:
+        if count * a.extent > UNROLLED * step[a.name]:
             break
-        count *= a.extent
+        count *= -(-a.extent // step[a.name])
         short += 1
     long, written = reduced[: len(reduced) - short], reduced[len(reduced) - short :]
     if long:
-        if not written and long[-1].extent > 8:
-            yield tuple((a.name, 1 if a is not long[-1] else 8) for a in long), False
-            yield ((long[-1].name, 1),), True
+        last = long[-1]
+        if not written and last.extent > 8 * step[last.name]:
+            yield tuple((a.name, 1 if a is not last else 8 * step[a.name]) for a in long), False
+            yield ((last.name, step[last.name]),), True
             return
-        yield tuple((a.name, 1) for a in long), False
+        yield tuple((a.name, step[a.name]) for a in long), False
     if written:
-        yield tuple((a.name, 1) for a in written), True
+        yield tuple((a.name, step[a.name]) for a in written), True
 
 
 def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
@@ -125,8 +130,8 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     wide = [a for a in nest.spatial if a.extent > 1]
     rows = math.prod(a.extent for a in wide)
     for lanes in sorted({1, min(widest_of_reads(nest, r, device), 4)}):
-        for parts in (1, 4, 16, 64, 256):
-            if parts > 1 and (rows * parts > 16 * device.cores or longest.extent // parts < 1024):
+        for parts in sorted({1, *(-(-device.cores * each // rows) for each in BLOCKS_OF_A_CORE)}):
+            if parts > 1 and longest.extent // parts < 1024:
                 continue
             shared = () if parts == 1 else ((r, -(-longest.extent // parts // (lanes * 256)) * lanes * 256),)
             for threads in (device.warp, 2 * device.warp, 128, 256, 512):
@@ -143,6 +148,23 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                     if wide[-1].extent >= 4:
                         yield LaneTile(fusions, several, ((r, lanes),), warp=tuple((a.name, 1) for a in wide), count=threads,
                                        vector=(r, lanes) if lanes > 1 else None)  # fmt: skip
+        yield from _short_rows(nest, fusions, device, (r, lanes))
+
+
+def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, int]) -> Iterator[LaneTile]:
+    """Rows so short that a warp has several of them, a vector of each for a lane."""
+    r, lanes = vector
+    across = nest.extents[r] // lanes
+    wide = [a for a in nest.spatial if a.extent > 1]
+    if not wide or nest.extents[r] % lanes or across & (across - 1) or not 2 <= across < device.warp:
+        return
+    if any(a.extent > 1 and a.name != r for a in nest.reduced):
+        return
+    for threads in (128, 256):
+        rows = threads // across
+        if threads <= device.profile.max_block_threads and rows <= wide[-1].extent:
+            block = tuple((a.name, rows if a is wide[-1] else 1) for a in wide)
+            yield LaneTile(fusions, block, (*((a.name, 1) for a in wide), (r, lanes)), vector=vector if lanes > 1 else None)
 
 
 def widest_of_reads(nest: Nest, axis: str, device: Lanes) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from tilelang.autoschedule.loops import WALK, Loops
+from tilelang.autoschedule.loops import WALK, Loop, Loops
 from tilelang.autoschedule.nest import Tile
 from tilelang.machine import Profile
 
@@ -62,9 +62,8 @@ class Threads:
         found = dict(loops.tiles[-1])
         for d in range(self.block_depth, len(loops.loops)):
             loop = loops.loops[d]
-            if loop.level != WALK or d >= depth:
-                for a, n in loop.rounds:
-                    found[a] = found[a] * n
+            for a, n in loop.rounds if d >= depth else _at_once(loop):
+                found[a] = found[a] * n
         return {a: min(n, loops.nest.extents[a]) for a, n in found.items()}
 
     def block_tile(self, loops: Loops) -> Tile:
@@ -87,6 +86,16 @@ class Threads:
         return loops.instruction is not None
 
 
+def _at_once(loop: Loop) -> list[tuple[str, int]]:
+    """How many units of a loop lie along each axis in one round of theirs; a walk is one."""
+    found, left = [], loop.units
+    for a, n in reversed(loop.rounds):
+        here = min(n, left)
+        left = -(-left // max(1, here))
+        found.append((a, here))
+    return found[::-1]
+
+
 def threads_of(loops: Loops, profile: Profile) -> Threads:
     """The threads of a block of a schedule."""
     block_depth = max((d + 1 for d, loop in enumerate(loops.loops) if loop.level in BLOCK_LEVELS), default=0)
@@ -97,15 +106,10 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
     every: list[tuple[str, int, int]] = []
     lanes: list[tuple[str, int, int]] = []
     for d, loop in inner:
-        tile, left = loops.tiles[d + 1], loop.units
-        taken = []
-        for a, n in reversed(loop.rounds):
-            here = min(n, left)
-            left = -(-left // max(1, here))
-            taken.append((a, here, tile[a]))
-        every += reversed(taken)
+        taken = [(a, n, loops.tiles[d + 1][a]) for a, n in _at_once(loop)]
+        every += taken
         if loop.level == "thread":
-            lanes += reversed(taken)
+            lanes += taken
     return Threads(units * width, units, block_depth, tuple(lanes), tuple(every))
 
 

@@ -1,0 +1,46 @@
+"""Reductions on shipped devices: by a thread, by lanes, by a block, by several blocks; the device is full, and memory decides."""
+
+import pytest
+
+import tilelang as tl
+from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.lanes import construct
+from tilelang.autoschedule.loops import loops_of
+from tilelang.computation import Computation
+from tilelang.testing import arrays, check_schedule
+
+DEVICES = [n for n in tl.machine.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
+SIMULATED = tl.load_profile("simulated")
+
+
+def row_sum(rows: int, columns: int) -> Computation:
+    i, j = tl.axes(i=rows, j=columns)
+    X = tl.input("X", tl.float32, i, j)
+    return tl.schedule(tl.define("Y", tl.sum(X[i, j], over=j), i)).computation
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4096, 1024), (16, 1_000_000), (1, 10_000_000), (1_000_000, 8)])
+@pytest.mark.parametrize("name", DEVICES)
+def test_sums_fill_the_device_and_wait_for_memory(name: str, rows: int, columns: int) -> None:
+    profile = tl.load_profile(name)
+    best = construct(row_sum(rows, columns), profile)[0]
+    loops = loops_of(best.schedule, profile)[-1]
+    moving = sum(seconds for what, seconds in best.estimate.parts if what not in ("launch", "latency", "partial results"))
+    assert loops.units("block") >= Lanes(profile).cores
+    assert moving <= 2 * best.estimate.bound
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(37, 8), (130, 16), (3, 40), (5, 1030)])
+def test_every_form_of_a_sum_is_right(rows: int, columns: int) -> None:
+    computation = row_sum(rows, columns)
+    for candidate in construct(computation, SIMULATED):
+        faults = check_schedule(candidate.schedule, arrays(computation), profile=SIMULATED)
+        assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
+
+
+def test_short_rows_are_read_in_vectors() -> None:
+    computation = row_sum(1_000_000, 8)
+    texts = [str(c.schedule) for c in construct(computation, tl.load_profile("volta"))]
+    assert "vectorize j=4" in texts[0]
+    assert any("tile i=1 j=4 -> thread" in t for t in texts)
+    assert len(set(texts)) == len(texts)
