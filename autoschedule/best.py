@@ -6,16 +6,18 @@ database that the options name, for the computation, the steps that were given, 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import itertools
 from collections.abc import Iterable, Sequence
 
+from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
 from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, TileLangError
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -56,7 +58,7 @@ def best(
     trials: int,
     *,
     given: Sequence[Step] = (),
-    bound_s: float = 0.0,
+    bound_s: float | None = None,
     limit_s: float = LIMIT_S,
     options: Options | None = None,
     progress: Progress | None = None,
@@ -64,8 +66,8 @@ def best(
     """The schedule that is remembered of as many trials, else the fastest of the first `trials` candidates, remembered from now on.
 
     candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried. One
-    that is remembered of fewer trials, or for another shape, is tried before them. given, options: as of `recall`; the others: as of
-    `measure`. Raises DeviceError where no candidate runs and is right, or none can be measured.
+    that is remembered of fewer trials, or for another shape, is tried before them. given, options: as of `recall`. bound_s: None: the
+    model's; it and the others: as of `measure`. Raises DeviceError where no candidate runs and is right, or none can be measured.
     """
     options = options or Options.from_environment()
     recalled = recall(computation, target, given, options)
@@ -73,6 +75,8 @@ def best(
         return Best(recalled.schedule, recalled=recalled)
     known = [recalled.schedule] if recalled is not None else []
     tried = list({s.text: s for s in (*known, *itertools.islice(candidates, trials))}.values())
+    if bound_s is None:
+        bound_s = _bound_s(tried, target.profile)
     measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)
     if measured.best is None:
         why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials)) or "there is none"
@@ -81,6 +85,14 @@ def best(
     if database is not None:
         database.record(_entries(key_of(computation, target, given), measured, trials))
     return Best(measured.best.schedule, measured=measured)
+
+
+def _bound_s(tried: Sequence[Schedule], profile: Profile) -> float:
+    """What no schedule of the computation can go below, by the first that the model can read; 0 where there is none."""
+    for schedule in tried:
+        with contextlib.suppress(TileLangError):
+            return estimate_schedule(schedule, profile).bound
+    return 0.0
 
 
 def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:

@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,21 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
     monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter(()))
     assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
     assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
+
+
+def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def constructed(computation: object, profile: object) -> Iterator[tl.Schedule]:
+        for size in (4, 8, 16):
+            asked.append(size)
+            yield tl.schedule(PRODUCT).tile(m=size, n=16).to(tl.block)
+
+    monkeypatch.setattr(planning, "constructed", constructed)
+    options = Options(database=str(tmp_path / "schedules.sqlite"))
+    for _ in range(2):  # what is remembered of as many needs none
+        tl.compile(PRODUCT, trials=2, options=options)
+        assert asked == [4, 8]
 
 
 def test_trials_need_a_device() -> None:

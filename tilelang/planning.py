@@ -101,12 +101,9 @@ def remembered(given: Schedule | Computation, target: Target, options: Options) 
 def _timed(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
     """The fastest of the first candidates, or of what was timed before. Raises DeviceError where none can be timed."""
     from tilelang.autoschedule.best import best
-    from tilelang.autoschedule.cost import estimate_schedule
 
     computation, steps = _parts(given)
-    plans = list(constructed(given, profile))
-    bound_s = estimate_schedule(plans[0], profile).bound if len(plans) > 1 else 0.0
-    return best(computation, plans, target, trials, given=steps, bound_s=bound_s, options=options).schedule
+    return best(computation, constructed(given, profile), target, trials, given=steps, options=options).schedule
 
 
 def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:
