@@ -61,6 +61,6 @@ def estimate_loops(kernels: tuple[Loops, ...], profile: Profile) -> Estimate:
     """The same of a program's kernels, one after another."""
     from tilelang.autoschedule import cost_cores, cost_lanes
 
-    if any(level.lockstep for level in profile.levels):
+    if profile.lockstep:
         return cost_lanes.estimate(kernels, cost_lanes.Lanes(profile))
     return cost_cores.estimate(kernels, cost_cores.cores_of(profile))

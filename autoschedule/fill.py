@@ -43,7 +43,7 @@ def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
     """
     if any(axis.extent == 0 for axis in computation.axes):
         return []
-    if any(level.lockstep for level in profile.levels):
+    if profile.lockstep:
         return lanes.construct(computation, profile)
     return construct(computation, cores_of(profile))
 

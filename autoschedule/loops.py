@@ -19,7 +19,7 @@ from tilelang.machine import Profile, l1, l2
 from tilelang.schedule import Schedule
 from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Unfuse, Vectorize
 from tilelang.steps import Tile as Spread
-from tilelang.task import Task, make_task, placed_names, plan
+from tilelang.task import Task, placed_names, plan, task_of
 from tilelang.tensor import Layout
 
 WALK = "walk"
@@ -226,8 +226,6 @@ class _Reading:
         """The loops of what makes a placed definition."""
         assert self.computation is not None
         tensor = self.computation.tensor(step.tensor_name)
-        assert tensor.definition is not None
-        group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
         made = {t for task in plan(self.computation, self.placed) for t in task.outputs}
-        task = make_task(group, lambda t: t not in group and (t.name in self.placed or t in made))
+        task = task_of(tensor, lambda t: t.name in self.placed or t in made)
         return _Reading(task, self.computation, self.placed, self.caches).read(step.steps or ())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.cost_cores import Cores, estimate
@@ -16,10 +15,10 @@ from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.computation import Computation, Tensor
-from tilelang.expr import Axis, Call, Read
+from tilelang.expr import Axis, Call
 from tilelang.schedule import Schedule
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
-from tilelang.task import Task, make_task, plan
+from tilelang.task import Task, plan, task_of
 
 ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
 
@@ -49,7 +48,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
     """All tasks in one kernel, row by row; none where no axis is common to all."""
     placed = on_chip(computation)
     names = {t.name for t in placed}
-    stages = {t.name: nest_of(_task(t, names)) for t in placed if t.member == 0}
+    stages = {t.name: nest_of(task_of(t, lambda r: r.name in names)) for t in placed if t.member == 0}
     last = nest_of(plan(computation, names)[-1])
     rows = common_axes(placed, [*stages.values(), last])
     if not rows or last.points == 0:
@@ -61,6 +60,13 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
     if width > device.cache_bytes // 2:
         return []
     lanes = 8 * device.lanes
+    fetched = _last_reader(last, [stages[t.name] for t in order], {t.name for t in computation.inputs})
+    kept: list[Step] = []
+    for t in order:
+        stage = stages[t.name]
+        made = _row_steps(stage, rows, lanes, fetched if fetched is not None and fetched[0] is stage else None)
+        kept.append(Place("compute", t.name, _memory(stage, rows), steps=made))
+    body = _last_steps(last, rows, lanes, fetched if fetched is not None and fetched[0] is last else None)
     found = []
     for share in ROWS_FOR_A_CORE:
         sizes = _rows_of_a_block(last, rows, device.cores * share)
@@ -70,22 +76,9 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
         if not last.reduced:
             behind = int(any(n > 1 for _, n in sizes))
             head.append(Place("via", None, "register", stream=True, behind=behind))
-        fetched = _last_reader(last, [stages[t.name] for t in order], {t.name for t in computation.inputs})
-        for t in order:
-            stage = stages[t.name]
-            made = _row_steps(stage, rows, lanes, fetched if fetched is not None and fetched[0] is stage else None)
-            head.append(Place("compute", t.name, _memory(stage, rows), steps=made))
-        body = _last_steps(last, rows, lanes, fetched if fetched is not None and fetched[0] is last else None)
-        whole = (*head, *body)
+        whole = (*head, *kept, *body)
         found.append(Made(whole, estimate(loops_of(Schedule(computation, whole)), device)))
     return sorted(found, key=lambda m: m.estimate.seconds)
-
-
-def _task(tensor: Tensor, placed: set[str]) -> Task:
-    """What makes a placed tensor, and those that its reduction makes with it, from other placed ones."""
-    assert tensor.definition is not None
-    group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
-    return make_task(group, lambda t: t not in group and t.name in placed)
 
 
 def on_chip(computation: Computation) -> list[Tensor]:
@@ -97,19 +90,11 @@ def on_chip(computation: Computation) -> list[Tensor]:
             if tensor.name in apart_names:
                 found.append(tensor)
             elif definition.reduction is None and tensor not in computation.outputs:
-                readers = sum(any(_reads(e, tensor) for e in _expressions(d)) for d in computation.definitions)
+                readers = sum(tensor in d.reads for d in computation.definitions)
                 dear = any(isinstance(e, Call) for v in definition.values for e in v.walk())
                 if readers > 1 and dear:
                     found.append(tensor)
     return found
-
-
-def _expressions(definition: object) -> Iterator[object]:
-    yield from getattr(definition, "values", ())
-
-
-def _reads(expr: object, tensor: Tensor) -> bool:
-    return any(isinstance(e, Read) and e.tensor is tensor for e in expr.walk())  # type: ignore[attr-defined]
 
 
 def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:

@@ -50,7 +50,7 @@ def _alike(step: Step, given: Step) -> bool:
 
 def _whole(above: Schedule, profile: Profile) -> Iterator[tuple[Step, ...]]:
     """The steps down to the leaf."""
-    together = any(level.lockstep for level in profile.levels)
+    together = profile.lockstep
     if not above.steps:
         found = lanes.construct(above.computation, profile) if together else construct(above.computation, cores_of(profile))
         yield from (c.steps for c in found[:CONSTRUCTED])

@@ -96,7 +96,7 @@ def test_general_profiles_are_the_least_of_the_others() -> None:
         assert general.max_block_threads <= other.max_block_threads and general.registers_per_thread <= other.registers_per_thread
         assert (general.memory("shared").capacity_bytes or 0) <= (other.memory("shared").capacity_bytes or 0)
     assert [load_profile(name).vector_bytes[-1] for name in PROCESSORS] == [32, 64, 64]
-    assert not any(level.lockstep for name in PROCESSORS for level in load_profile(name).levels)
+    assert not any(load_profile(name).lockstep for name in PROCESSORS)
 
 
 def test_facts() -> None:

@@ -18,7 +18,7 @@ from tilelang.machine import Profile
 from tilelang.order import check_order, check_order_form, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
-from tilelang.task import Task, Unplaced, make_task, placed_names, plan
+from tilelang.task import Task, Unplaced, placed_names, plan, task_of
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
 
@@ -367,9 +367,8 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
     elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
         axes = [(d.name, d.extent) for d in tensor.dims] + [(a.name, a.extent) for a in spec.axes]
     elif tensor is not None and tensor.definition is not None:
-        group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
         try:
-            stage = make_task(group, lambda t: t not in group and t.name in placed)
+            stage = task_of(tensor, lambda t: t.name in placed)
         except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
             return found
         axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]

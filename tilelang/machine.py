@@ -162,6 +162,11 @@ class Profile:
     def memory_names(self) -> tuple[str, ...]:
         return tuple(found.name for found in self.memories)
 
+    @property
+    def lockstep(self) -> bool:
+        """Whether threads of some level run together as hardware; where not, a block is a task of a core with vectors."""
+        return any(level.lockstep for level in self.levels)
+
     def has_level(self, level: Level | str) -> bool:
         return _name(level) in self.level_names
 

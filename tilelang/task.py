@@ -7,6 +7,7 @@ element become tasks, and kernels, of their own. A move is a task too: one point
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 
 from tilelang.computation import Computation, Definition, Tensor
@@ -102,6 +103,13 @@ def _computed(steps: tuple[Step, ...] | None) -> set[str]:
                 names.add(step.tensor_name)
             names |= _computed(step.steps)
     return names
+
+
+def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
+    """The task that makes a defined tensor, and the others of its reduction with it. keep: as in `make_task`, of all others."""
+    assert tensor.definition is not None
+    group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+    return make_task(group, lambda t: t not in group and keep(t))
 
 
 def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
@@ -227,17 +235,14 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
 
     def own(tensor: Tensor) -> None:
         """A task for a tensor that others read from global memory; all members of its definition with it."""
-        definition = tensor.definition
-        assert definition is not None
-        group = definition.tensors if definition.reduction is not None else (tensor,)
-        task = attempt(group, lambda t: t in done)
+        task = attempt(lambda: task_of(tensor, lambda t: t in done))
         tasks.append(task)
-        done.update(dict.fromkeys(group))
+        done.update(dict.fromkeys(task.outputs))
 
-    def attempt(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
+    def attempt(made: Callable[[], Task]) -> Task:
         while True:
             try:
-                return make_task(roots, keep)
+                return made()
             except Unplaced as missing:
                 own(missing.tensor)
 
@@ -248,13 +253,11 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     for tensor in computation.outputs:
         if tensor not in main and tensor not in done:
             own(tensor)
-    tasks.append(attempt(main, lambda t: t.name in placed or (t in done and t not in main)))
+    tasks.append(attempt(lambda: make_task(main, lambda t: t.name in placed or (t in done and t not in main))))
     stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
     before = len(tasks)
     for tensor in stages:  # what the stages need and nobody places
-        task_keep = lambda t: t.name in placed or t in done  # noqa: E731
-        assert tensor.definition is not None
-        attempt((tensor,), task_keep)
+        attempt(functools.partial(make_task, (tensor,), lambda t: t.name in placed or t in done))
     tasks[before - 1 :] = [*tasks[before:], tasks[before - 1]]
     return tasks
 

@@ -68,8 +68,8 @@ class Bench:
 
     @property
     def lockstep(self) -> bool:
-        """Whether threads run together as hardware; where not, a block is a task of a core with vectors."""
-        return self.profile.has_level("warp") and self.profile.level("warp").lockstep
+        """Whether threads run together as hardware."""
+        return self.profile.lockstep
 
     @property
     def cores(self) -> int:

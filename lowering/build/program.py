@@ -27,7 +27,7 @@ from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
-from tilelang.task import State, Task, make_task, placed_names, plan
+from tilelang.task import State, Task, placed_names, plan, task_of
 
 MOST_OPERATIONS = 1 << 16  # of one value, as it is written out
 
@@ -143,11 +143,7 @@ class _Assembly:
 
     def _task_of(self, name: str) -> Task:
         placed = placed_names(self.computation, self.steps)
-        tensor = self.tensors[name]
-        definition = tensor.definition
-        assert definition is not None
-        group = definition.tensors if definition.reduction is not None else (tensor,)
-        return make_task(group, lambda t: t is not tensor and (t.name in placed or t in self.places))
+        return task_of(self.tensors[name], lambda t: t.name in placed or t in self.places)
 
     # ------------------------------------------------------------ kernels
 

@@ -19,7 +19,7 @@ from tilelang.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
 SIMULATED = tl.load_profile("simulated")
-DEVICES = [n for n in tl.machine.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
+DEVICES = [n for n in tl.machine.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)

@@ -11,7 +11,7 @@ from tilelang.autoschedule.lanes import construct
 from tilelang.computation import Computation, as_computation
 from tilelang.testing import lowered
 
-DEVICES = [n for n in tl.machine.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
+DEVICES = [n for n in tl.machine.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 def case(kind: str, extents: tuple[int, ...]) -> gpu_cases.Case:
