@@ -79,19 +79,29 @@ class _Search:
     ) -> None:
         self.nest, self.device, self.left, self.found = nest, device, visits, found
         self.passes = passes(nest, device)
+        self.dropped: set[tuple[object, ...]] = set()
 
     def estimate(self, tile: RTile) -> Estimate | None:
         """The time of a tile; None where it does not fit, or nothing may be visited any more."""
         if tile.key in self.found:
             return self.found[tile.key][2]
-        room = nearest_bytes(self.device) if self.passes and not alone(self.nest, tile) else self.device.cache_bytes
-        if self.left <= 0 or not sound(self.nest, tile) or shared_bytes(self.nest, tile) > room:
+        if self.left <= 0 or tile.key in self.dropped:
+            return None
+        if self._drops(tile):
+            self.dropped.add(tile.key)
             return None
         self.left -= 1
+        self.device.pruning.keeps()
         unfused = dataclasses.replace(tile, fusions=())
         made = estimate((read_steps(self.nest, steps(self.nest, unfused)),), self.device)
         self.found[tile.key] = (self.nest, tile, made)
         return made
+
+    def _drops(self, tile: RTile) -> bool:
+        near = self.passes and not alone(self.nest, tile)
+        room = nearest_bytes(self.device) if near else self.device.cache_bytes
+        drops = self.device.pruning.drops
+        return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def climb(self, tile: RTile) -> None:
         """From a tile to the best of its neighbours, until none is better."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest, Tile
+from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.traffic import Cache, Traffic, staged_places
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.machine import Profile
@@ -39,7 +40,7 @@ class Cores:
     """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
 
     lanes of 32 bits; registers: of vectors; pages: those whose places are known, as a cache. multiply_adds, loads: of vectors, in
-    a cycle (None: they take no time).
+    a cycle (None: they take no time). pruning: what drops candidates for it.
     """
 
     cores: int
@@ -50,6 +51,7 @@ class Cores:
     multiply_adds: float | None
     loads: float | None
     rates: Mapping[str, float]
+    pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
     @property
     def cache_bytes(self) -> int:
@@ -73,7 +75,7 @@ def divided(count: float, rate: float | None) -> float:
     return count / rate if rate else 0.0
 
 
-def cores_of(profile: Profile) -> Cores:
+def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     """The cores of a profile."""
     rates = dict(profile.rates)
     cores, cycle = profile.compute_units or 1, rates.get("cycle_ns")
@@ -95,6 +97,7 @@ def cores_of(profile: Profile) -> Cores:
         peak * cycle / (2 * lanes * cores) if peak and cycle else None,
         first / (4 * lanes) if first else None,
         rates,
+        pruning or Pruning(),
     )
 
 

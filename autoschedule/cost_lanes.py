@@ -16,6 +16,7 @@ from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.lanes_threads import Threads, registers, threads_of
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest, Tile
+from tilelang.autoschedule.prune import Pruning
 from tilelang.machine import Profile
 
 # Of one core where a profile says nothing: what most devices of this kind have had for ten years. They order schedules; they promise
@@ -50,9 +51,10 @@ SPECIAL = {
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """A device as cores whose warps run in lockstep, in numbers of its profile."""
+    """A device as cores whose warps run in lockstep, in numbers of its profile. pruning: what drops candidates for it."""
 
     profile: Profile
+    pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
     def rate(self, name: str) -> float:
         """A number of the profile, else the nominal one."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tilelang import dtype as dt
@@ -19,6 +18,7 @@ from tilelang.autoschedule.cost_cores import cores_of
 from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
 from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError
@@ -32,8 +32,8 @@ STARTS = (0.4, 0.7, 1.0)  # where among the sizes of each hole the search begins
 KEPT = 16  # candidates that are handed on
 
 
-def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
-    """Schedules of a computation for a device, the best first; none where there is nothing to compute.
+def candidates(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
+    """Schedules of a computation for a device, the best first; none where there is nothing to compute. pruning: what drops some.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1 << 20)
@@ -44,30 +44,27 @@ def candidates(computation: Computation, profile: Profile) -> list[Candidate]:
     if any(axis.extent == 0 for axis in computation.axes):
         return []
     if profile.lockstep:
-        return lanes.construct(computation, profile)
-    return construct(computation, cores_of(profile))
+        return lanes.construct(computation, profile, pruning)
+    return construct(computation, cores_of(profile, pruning))
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What a search for schedules came to: those that are handed on, the best first; how many were looked at; how many of them were
-    dropped, by the rule that they break."""
+    """What a search for schedules came to: those that are handed on, the best first, and what was dropped on the way."""
 
     schedules: tuple[Schedule, ...]
-    tried: int
-    dropped: Mapping[str, int]
+    pruning: Pruning
 
 
-def search(given: Schedule | Computation, profile: Profile) -> Search:
-    """Schedules for what is given: a computation, or a schedule with holes."""
+def search(given: Schedule | Computation, profile: Profile, pruning: Pruning | None = None) -> Search:
+    """Schedules for what is given: a computation, or a schedule with holes. pruning: which rules are off."""
+    pruning = pruning or Pruning()
     if isinstance(given, Schedule):
-        filling = _Filling(given, profile)
-        return Search(tuple(filling.run()), filling.tried, filling.dropped)
-    found = candidates(given, profile)
-    return Search(tuple(c.schedule for c in found[:KEPT]), len(found), {})
+        return Search(tuple(fill(given, profile, pruning)), pruning)
+    return Search(tuple(c.schedule for c in candidates(given, profile, pruning)[:KEPT]), pruning)
 
 
-def fill(schedule: Schedule, profile: Profile) -> list[Schedule]:
+def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -> list[Schedule]:
     """A schedule with its holes filled, the best first; last the one that asks least of the device, with every size the smallest.
 
     >>> import tilelang as tl
@@ -76,19 +73,19 @@ def fill(schedule: Schedule, profile: Profile) -> list[Schedule]:
     >>> print(fill(Y.tile(i=64, j=1000).to(tl.block).split(i=1).vectorize(j=tl.hole), tl.load_profile("pocl"))[-1].steps[-1])
     vectorize j=1
     """
-    return _Filling(schedule, profile).run()
+    return _Filling(schedule, profile, pruning or Pruning()).run()
 
 
 class _Filling:
     """Looks for the values of a schedule's holes."""
 
-    def __init__(self, schedule: Schedule, profile: Profile) -> None:
+    def __init__(self, schedule: Schedule, profile: Profile, pruning: Pruning) -> None:
         self.computation, self.steps, self.profile = schedule.computation, schedule.steps, profile
+        self.pruning = pruning
         self.lanes = max(profile.vector_lanes(dt.float32))
         self.slots = holes.slots(self.computation, self.steps, profile)
         self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
         self._seconds: dict[tuple[Step, ...], float] = {}
-        self.dropped = Counter[str]()
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
     def run(self) -> list[Schedule]:
@@ -155,21 +152,15 @@ class _Filling:
             self.found.setdefault(made, dict(values))
         return self._seconds[made]
 
-    @property
-    def tried(self) -> int:
-        """How many schedules were looked at."""
-        return len(self._seconds)
-
     def _estimate(self, made: tuple[Step, ...]) -> float:
         try:
             loops = loops_of(Schedule(self.computation, made), self.profile)
         except TileLangError as error:
-            self.dropped[error.code] += 1
+            self.pruning.dropped[error.code] += 1
             return math.inf
-        over = next((rule for one in loops if (rule := beyond(one, self.profile))), "")
-        if over:
-            self.dropped[over] += 1
+        if any(self.pruning.drops(rule, broken) for one in loops for rule, broken in limits(one, self.profile)):
             return math.inf
+        self.pruning.keeps()
         return estimate_loops(loops, self.profile).seconds
 
     # ------------------------------------------------------------ what may stand in a hole
@@ -184,7 +175,7 @@ class _Filling:
 
     def _found(self, slot: Slot, above: Schedule) -> list[Value]:
         if slot.kind == STEPS and not slot.of:
-            return list(tails(above, slot.after, self.profile))
+            return list(tails(above, slot.after, self.profile, self.pruning))
         loops = loops_of(above, self.profile)[-1]
         left = _extents(loops, slot)
         if slot.kind in (MOVE, STEPS):
@@ -260,20 +251,17 @@ def sizes(extent: int, granule: int = 1) -> list[int]:
 # ---------------------------------------------------------------- what a device can hold
 
 
-def beyond(loops: Loops, profile: Profile) -> str:
-    """What of a device a kernel asks too much of, by the code of the refusal that it would meet; empty where all of it fits."""
+def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
+    """The rules about what a device can hold, each with whether a kernel breaks it."""
     threads = math.prod(
         loop.units * (profile.level(loop.level).threads or 1)
         for loop in loops.loops
         if profile.has_level(loop.level) and loop.level not in ("cluster", "block")
     )
-    if threads > max(profile.max_block_threads, 1):
-        return "too-many-threads"
-    for name, code in (("shared", "memory-over-capacity"), ("register", "registers-too-many")):
+    yield "threads", threads > max(profile.max_block_threads, 1)
+    for rule, name in (("shared", "shared"), ("registers", "register")):
         capacity = profile.memory(name).capacity_bytes if profile.has_memory(name) else None
-        if capacity is not None and held_bytes(loops, name) > capacity:
-            return code
-    return ""
+        yield rule, capacity is not None and held_bytes(loops, name) > capacity
 
 
 def held_bytes(loops: Loops, memory: str) -> int:

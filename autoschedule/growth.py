@@ -129,7 +129,7 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
         for rounds in itertools.product(*choices):
-            if math.prod(rounds) * columns <= room:
+            if not device.pruning.drops("registers", math.prod(rounds) * columns > room):
                 sizes = {a.name: n for a, n in zip(others, rounds, strict=False)}
                 yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from tilelang.autoschedule import lanes_streams, lanes_units
 from tilelang.autoschedule.construct import Candidate
 from tilelang.autoschedule.cost import Estimate
-from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks
+from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks, shared_bytes
 from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
 from tilelang.autoschedule.lanes_staging import stage, vector_lanes
@@ -23,6 +23,7 @@ from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
 from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, steps
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Nest, nest_of, span
+from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.rtile import Fusions
 from tilelang.autoschedule.stages import Made, apart
 from tilelang.computation import Computation
@@ -36,9 +37,9 @@ MOST_THREADS = 512
 KEPT = 64  # candidates that are handed on
 
 
-def construct(computation: Computation, profile: Profile) -> list[Candidate]:
+def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
     """Candidates for a computation on a device, the best first; at least one."""
-    device = Lanes(profile)
+    device = Lanes(profile, pruning or Pruning())
     *earlier, last = plan(computation, set())
     found = apart([(task, of_task(task, device)[0]) for task in earlier], of_task(last, device))
     return [Candidate(computation, m.steps, m.estimate) for m in found]
@@ -69,13 +70,20 @@ def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
 
 
 def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
-    """A tile's schedule with its estimate; None where a block of it does not fit a core."""
-    if staged_bytes(nest, tile) > device.shared_bytes:
+    """A tile's schedule with its estimate; None where a rule drops it."""
+    drops = device.pruning.drops
+    slow = device.shared_rate <= device.global_rate
+    if drops("slow-shared", bool(tile.staged) and slow) or drops("shared", staged_bytes(nest, tile) > device.shared_bytes):
         return None
     made = steps(tile)
     loops = read_steps(nest, made[len(tile.fusions) :])
-    if resident_blocks(loops, threads_of(loops, device.profile), device) < 1:
+    threads = threads_of(loops, device.profile)
+    most = min(device.profile.max_block_threads, device.rate("core_threads"))
+    if drops("shared", shared_bytes(loops, device) > device.shared_bytes) or drops("threads", threads.count > most):
         return None
+    if drops("registers", resident_blocks(loops, threads, device) < 1):
+        return None
+    device.pruning.keeps()
     return Made(made, estimate((loops,), device))
 
 
@@ -107,7 +115,7 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
     def fits(tile: dict[str, int]) -> bool:
         results = math.prod(tile.values())
         operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.reads)
-        return results + operands <= most and max(tile.values()) <= 16
+        return max(tile.values()) <= 16 and not device.pruning.drops("registers", results + operands > most)
 
     start = {a.name: 1 for a in nest.spatial}
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
@@ -244,7 +252,7 @@ def _shared_tile(
         per_block = -(-nest.extents[inner] // parts)
         wide[inner] = -(-per_block // length) * length
     count = math.prod(-(-block[a] // t) for a, t in zip(axes, shape.tile, strict=True)) * device.warp
-    if count > device.profile.max_block_threads:
+    if device.pruning.drops("threads", count > device.profile.max_block_threads):
         return None
     staged = []
     for access in nest.reads:

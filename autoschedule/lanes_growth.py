@@ -61,10 +61,18 @@ def grow(
     border: list[dict[str, int]] = []
     seen: set[tuple[int, ...]] = set()
     stack = [dict(start)]
+    fitting: dict[tuple[int, ...], bool] = {}
+
+    def is_fitting(tile: dict[str, int]) -> bool:
+        key = tuple(tile.values())
+        if key not in fitting:
+            fitting[key] = fits(tile)
+        return fitting[key]
+
     while stack and len(seen) < VISITED and len(found) < limit:
         tile = stack.pop()
         key = tuple(tile.values())
-        if key in seen or not fits(tile):
+        if key in seen or not is_fitting(tile):
             continue
         seen.add(key)
         path.append(tile)
@@ -73,10 +81,10 @@ def grow(
         larger = [
             {**tile, a.name: tile[a.name] * 2} for a in nest.spatial if a.name in start and tile[a.name] < a.extent
         ]  # fmt: skip
-        fitting = [t for t in larger if fits(t)]
-        if len(fitting) < len(larger) or not larger:
+        inside = [t for t in larger if is_fitting(t)]
+        if len(inside) < len(larger) or not larger:
             border.append(tile)
-        stack += sorted(fitting, key=lambda t: reuse(nest, tile, t, reduced))
+        stack += sorted(inside, key=lambda t: reuse(nest, tile, t, reduced))
     if found:
         return Growth(tuple(found), True, tuple(path))
     return Growth(tuple(front(nest, border, reduced, units)), False, tuple(path))

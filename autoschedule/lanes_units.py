@@ -117,7 +117,7 @@ def _tile(
     block = {m: warp[0] * grid[0], n: warp[1] * grid[1]}
     sizes = {**block, k: length}
     warps = grid[0] * grid[1]
-    if warps * device.warp > min(MOST_THREADS, device.profile.max_block_threads):
+    if device.pruning.drops("threads", warps * device.warp > min(MOST_THREADS, device.profile.max_block_threads)):
         return None
     if any(size % shape[a] for a, size in ((m, warp[0]), (n, warp[1]), (k, length))):
         return None

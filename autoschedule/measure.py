@@ -30,9 +30,11 @@ import numpy as np
 from tilelang import reference
 from tilelang.arguments import array_type
 from tilelang.autoschedule.measure_worker import Launch, Program, Setting
+from tilelang.autoschedule.prune import RULES, Pruning
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.lowering.compilers import interface as compilers
+from tilelang.lowering.compilers.compiled import CompiledKernel
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device
@@ -68,8 +70,8 @@ class Trial:
     """What became of a candidate.
 
     seconds: its samples, of one call each (none: it was not timed). error_ratio: its greatest difference from the reference, as a
-    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `spills`,
-    `not-tried`, or the code of the error that building or launching it raised; why: the same in words.
+    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `not-tried`, a
+    rule of prune.py, or the code of the error that building or launching it raised; why: the same in words.
     """
 
     schedule: Schedule
@@ -123,7 +125,6 @@ def measure(
     bound_s: float = 0.0,
     samples: int = SAMPLES,
     limit_s: float = LIMIT_S,
-    spillers: bool = False,
     seed: int = 0,
     options: Options | None = None,
     progress: Progress | None = None,
@@ -131,20 +132,20 @@ def measure(
     """Checks and times candidates for a computation on the target's device.
 
     bound_s: a lower bound of the time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
-    candidate: to be built, to run once, one sample. spillers: candidates of which the compiler reports registers in memory are tried
-    even if others have none there. seed: of the inputs. progress: called with a stage ("check", "time"), the number of candidates or
-    rounds that are done, and of all. Raises DeviceError where there is no device, or no process that can use it.
+    candidate: to be built, to run once, one sample. seed: of the inputs. options: `without_rules`, too. progress: called with a stage
+    ("check", "time"), the number of candidates or rounds that are done, and of all. Raises DeviceError where there is no device, or no
+    process that can use it.
     """
     if target.device is None:
         raise DeviceError("no-device", f"{target} is a profile without a device", mend="the target of a device here")
     options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
-    made = [_program(s, target, options) for s in candidates]
+    pruning = Pruning.without(options.without_rules)
+    made = [program_of(s, target, options) for s in candidates]
+    rules = pruned([p for p in made if isinstance(p, Program)], target, options, pruning)
     trials = [
-        Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else Trial(s)
+        Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else _unpruned(s, rules[p.source])
         for s, p in zip(candidates, made, strict=True)
     ]
-    if not spillers:
-        _leave_out_spillers(trials, made, target, options)
     try:
         with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
             checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s in candidates})
@@ -157,7 +158,11 @@ def measure(
     return Measured(tuple(trials), bound_s)
 
 
-def _program(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
+def _unpruned(schedule: Schedule, rule: str) -> Trial:
+    return Trial(schedule, code=rule, why=RULES[rule]) if rule else Trial(schedule)
+
+
+def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
     """A candidate as the device's compiler gets it, or why it is none."""
     dialect = DIALECTS[target.dialect]
     try:
@@ -173,31 +178,38 @@ def _program(schedule: Schedule, target: OnDevice, options: Options) -> Program 
         return error
 
 
-def _leave_out_spillers(
-    trials: list[Trial], programs: Sequence[Program | TileLangError], target: OnDevice, options: Options
-) -> None:
-    """Gives up the candidates that spill registers, unless all do."""
-    spilled = [_spilled_bytes(p, target, options) if isinstance(p, Program) else 0 for p in programs]
-    if not any(not t.code and not count for t, count in zip(trials, spilled, strict=True)):
-        return
-    for number, count in enumerate(spilled):
-        if count:
-            why = f"the compiler reports {count} bytes of registers in memory, of other candidates none"
-            trials[number] = dataclasses.replace(trials[number], code="spills", why=why)
+def pruned(programs: Sequence[Program], target: OnDevice, options: Options, pruning: Pruning) -> dict[str, str]:
+    """By which rule candidates are dropped for what their compiler reports, by their source; empty where it is none."""
+    rules, spilled = dict[str, str](), dict[str, int]()
+    room = dict(target.profile.rates).get("core_registers", math.inf)
+    for program in programs:
+        found = reported(program, target, options)
+        held = max((k.registers * launch.threads for k, launch in zip(found, program.launches, strict=False)), default=0)
+        rules[program.source] = "reported-registers" if pruning.drops("reported-registers", held > room) else ""
+        spilled[program.source] = sum(map(in_memory_bytes, found))
+    others = any(not rules[source] and not count for source, count in spilled.items())
+    for source, count in spilled.items():
+        if not rules[source] and others and pruning.drops("reported-spills", count > 0):
+            rules[source] = "reported-spills"
+    return rules
 
 
-def _spilled_bytes(program: Program, target: OnDevice, options: Options) -> int:
-    """What the compiler reports of registers in memory: a thread's stack, stores and loads of spills; 0 where none can tell."""
+def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
+    """What the compiler reports of each kernel; nothing where none can tell."""
     architecture = target.profile.architecture
     if target.dialect not in compilers.COMPILERS or architecture is None:
-        return 0
+        return []
     try:
         cache = BinaryCache(options.cache_dir)
         compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
     except DeviceError:  # no compiler, or no program: whoever builds it is told
-        return 0
-    kernels = [compiled.kernel(k.name) for k in program.launches]
-    return sum(k.stack_bytes + k.spill_store_bytes + k.spill_load_bytes for k in kernels)
+        return []
+    return [compiled.kernel(k.name) for k in program.launches]
+
+
+def in_memory_bytes(kernel: CompiledKernel) -> int:
+    """What a kernel keeps, or moves, in memory for want of registers: a thread's stack, stores and loads of spills."""
+    return kernel.stack_bytes + kernel.spill_store_bytes + kernel.spill_load_bytes
 
 
 # ---------------------------------------------------------------- rounds

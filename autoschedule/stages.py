@@ -57,7 +57,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
     width = sum(
         stages[t.name].outputs // math.prod(a.extent for a in last.spatial if a.name in rows) * t.dtype.bytes for t in order
     )
-    if width > device.cache_bytes // 2:
+    if device.pruning.drops("shared", width > device.cache_bytes // 2):
         return []
     lanes = 8 * device.lanes
     fetched = _last_reader(last, [stages[t.name] for t in order], {t.name for t in computation.inputs})
@@ -77,6 +77,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
             behind = int(any(n > 1 for _, n in sizes))
             head.append(Place("via", None, "register", stream=True, behind=behind))
         whole = (*head, *kept, *body)
+        device.pruning.keeps()
         found.append(Made(whole, estimate(loops_of(Schedule(computation, whole)), device)))
     return sorted(found, key=lambda m: m.estimate.seconds)
 

@@ -16,6 +16,7 @@ from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import fused, seeds
 from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.nest import Nest, NestAxis
+from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.rtile import Fusions, RTile, steps
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
@@ -24,10 +25,11 @@ from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, U
 CONSTRUCTED = 16  # whole schedules that are looked at where nothing is given
 
 
-def tails(above: Schedule, after: tuple[Step, ...], profile: Profile) -> list[tuple[Step, ...]]:
-    """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below them."""
+def tails(above: Schedule, after: tuple[Step, ...], profile: Profile, pruning: Pruning) -> list[tuple[Step, ...]]:
+    """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below
+    them; pruning: what drops some of the tiles that they are of."""
     found: dict[tuple[Step, ...], None] = {(): None}
-    for made in _whole(above, profile):
+    for made in _whole(above, profile, pruning):
         for end in [k for k in range(len(made)) if _alike(made[k], after[0])] if after else [len(made)]:
             found[made[:end]] = None
     return list(found)
@@ -48,11 +50,12 @@ def _alike(step: Step, given: Step) -> bool:
             return False
 
 
-def _whole(above: Schedule, profile: Profile) -> Iterator[tuple[Step, ...]]:
+def _whole(above: Schedule, profile: Profile, pruning: Pruning) -> Iterator[tuple[Step, ...]]:
     """The steps down to the leaf."""
-    together = profile.lockstep
+    device = Lanes(profile, pruning) if profile.lockstep else cores_of(profile, pruning)
     if not above.steps:
-        found = lanes.construct(above.computation, profile) if together else construct(above.computation, cores_of(profile))
+        whole = above.computation
+        found = construct(whole, device) if isinstance(device, Cores) else lanes.construct(whole, profile, pruning)
         yield from (c.steps for c in found[:CONSTRUCTED])
         return
     loops = loops_of(above, profile)[-1]
@@ -60,7 +63,8 @@ def _whole(above: Schedule, profile: Profile) -> Iterator[tuple[Step, ...]]:
         return
     uncut = all(isinstance(s, (Units, Inline, Fuse, Unfuse)) for s in above.steps)
     for fusions, nest in fused(loops.nest) if uncut else [((), left(loops))]:
-        for made in _of_lanes(nest, fusions, loops, profile) if together else _of_cores(nest, fusions, loops, cores_of(profile)):
+        every = _of_cores(nest, fusions, loops, device) if isinstance(device, Cores) else _of_lanes(nest, fusions, loops, device)
+        for made in every:
             yield _without(made, loops, above)
 
 
@@ -69,9 +73,8 @@ def _of_cores(nest: Nest, fusions: Fusions, loops: Loops, device: Cores) -> Iter
         yield steps(nest, _within(tile, loops, nest))
 
 
-def _of_lanes(nest: Nest, fusions: Fusions, loops: Loops, profile: Profile) -> Iterator[tuple[Step, ...]]:
+def _of_lanes(nest: Nest, fusions: Fusions, loops: Loops, device: Lanes) -> Iterator[tuple[Step, ...]]:
     """The steps of tiles whose block, where there is one already, is all of the nest."""
-    device = Lanes(profile)
     for tile in (*lanes.shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
         if not _spread(loops) or all(n >= nest.extents[a] for a, n in tile.block):
             yield lanes_tile.steps(tile)

@@ -41,7 +41,7 @@ def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     good = tl.schedule(PRODUCT).tile(m=8, n=16).to(tl.block)
     with pytest.raises(Refusal):
         tl.compile(refused)
-    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter((refused, good)))
+    monkeypatch.setattr(planning, "constructed", lambda *given: iter((refused, good)))
     assert tl.compile(PRODUCT).schedule is good
 
 
@@ -83,7 +83,7 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
     options = Options(database=str(tmp_path / "schedules.sqlite"))
     timed = tl.compile(PRODUCT, trials=2, options=options)
     assert timed.check().ok
-    monkeypatch.setattr(planning, "constructed", lambda computation, profile: iter(()))
+    monkeypatch.setattr(planning, "constructed", lambda *given: iter(()))
     assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
     assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
 
@@ -91,7 +91,7 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
 def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def constructed(computation: object, profile: object) -> Iterator[tl.Schedule]:
+    def constructed(*given: object) -> Iterator[tl.Schedule]:
         for size in (4, 8, 16):
             asked.append(size)
             yield tl.schedule(PRODUCT).tile(m=size, n=16).to(tl.block)

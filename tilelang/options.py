@@ -39,7 +39,8 @@ class Options:
     cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform and device. target: the
     dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch, look whether the integers
     of NumPy arrays that may index keep the range that their input states. database: the file of the best schedules that were found
-    (None: a file in cache_dir; "": none).
+    (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped, with commas between their
+    names (docs/autoscheduler.md has them).
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -52,6 +53,7 @@ class Options:
     profile: str | None = _knob("PROFILE", None, _text)
     check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
     database: str | None = _knob("DATABASE", None, str)
+    without_rules: str | None = _knob("WITHOUT_RULES", None, _text)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -55,6 +55,8 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
     if isinstance(given, Schedule) and not has_holes(given.steps):
         return given, lower(given.computation, given.steps, here, options)
+    if options.without_rules:
+        options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.device is not None:
         _say_what_is_not_measured(str(target.device), target.profile)
     return accepted(_chosen(given, target, here, trials, options), here, options, isinstance(given, Schedule))
@@ -62,7 +64,7 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
 
 def check(given: Schedule, profile: Profile) -> None:
     """Lowers a schedule, its holes filled, for the refusal that it may give."""
-    plans = constructed(given, profile) if has_holes(given.steps) else iter((given,))
+    plans = constructed(given, profile, Options()) if has_holes(given.steps) else iter((given,))
     accepted(plans, profile, Options())
 
 
@@ -86,7 +88,7 @@ def _chosen(given: Schedule | Computation, target: Target, profile: Profile, tri
         yield _timed(given, target, profile, trials, options)
     elif target.device is not None and (kept := remembered(given, target, options)) is not None:
         yield kept
-    yield from constructed(given, profile)
+    yield from constructed(given, profile, options)
 
 
 def remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:
@@ -103,21 +105,23 @@ def _timed(given: Schedule | Computation, target: Target, profile: Profile, tria
     from tilelang.autoschedule.best import best
 
     computation, steps = _parts(given)
-    return best(computation, constructed(given, profile), target, trials, given=steps, options=options).schedule
+    return best(computation, constructed(given, profile, options), target, trials, given=steps, options=options).schedule
 
 
 def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:
     return (given.computation, given.steps) if isinstance(given, Schedule) else (given, ())
 
 
-def constructed(given: Schedule | Computation, profile: Profile) -> Iterator[Schedule]:
+def constructed(given: Schedule | Computation, profile: Profile, options: Options) -> Iterator[Schedule]:
     """The first of the schedules that construction gives: a whole one, and last a plain one; or what is given, filled."""
     from tilelang.autoschedule import fill
+    from tilelang.autoschedule.prune import Pruning
 
+    pruning = Pruning.without(options.without_rules)
     if isinstance(given, Schedule):
-        yield from fill.fill(given, profile)
+        yield from fill.fill(given, profile, pruning)
         return
-    for candidate in fill.candidates(given, profile)[:MOST_TRIED]:
+    for candidate in fill.candidates(given, profile, pruning)[:MOST_TRIED]:
         with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
             yield candidate.schedule
     yield Schedule(given, default_steps(main_task(given, ()), profile))

@@ -18,6 +18,7 @@ from tilelang.autoschedule.measure import LIMIT_S, Measured, Trial, measure
 from tilelang.autoschedule.measure_worker import Program
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import nvrtc
+from tilelang.lowering.compilers.compiled import CompiledKernel
 from tilelang.schedule import Schedule
 
 i, j = tl.axes(i=40, j=24)
@@ -38,7 +39,7 @@ def measured(candidates: Sequence[Schedule] = CANDIDATES, **more: Any) -> Measur
 def sabotage(monkeypatch: pytest.MonkeyPatch) -> Callable[[Schedule, str], None]:
     """Puts a statement in front of a candidate's kernels."""
     texts: dict[str, str] = {}
-    real = module._program
+    real = module.program_of
 
     def program(schedule: Schedule, *rest: Any) -> Any:
         made = real(schedule, *rest)
@@ -48,7 +49,7 @@ def sabotage(monkeypatch: pytest.MonkeyPatch) -> Callable[[Schedule, str], None]
         assert brace
         return dataclasses.replace(made, source=f"{head}{brace}\n{texts[schedule.text]}\n{body}")
 
-    monkeypatch.setattr(module, "_program", program)
+    monkeypatch.setattr(module, "program_of", program)
     return lambda schedule, text: texts.update({schedule.text: text})
 
 
@@ -153,15 +154,23 @@ def test_only_what_is_outclassed_gets_fewer_samples(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("spilled", "spillers", "codes"),
-    [((0, 96, 0), False, ["", "spills", ""]), ((0, 96, 0), True, ["", "", ""]), ((8, 96, 4), False, ["", "", ""])],
+    ("registers", "spilled", "without", "codes"),
+    [
+        ((40, 40, 40), (0, 96, 0), "", ["", "reported-spills", ""]),
+        ((40, 40, 40), (0, 96, 0), "reported-spills", ["", "", ""]),
+        ((40, 40, 40), (8, 96, 4), "", ["", "", ""]),
+        ((40, 40, 101), (8, 96, 0), "", ["", "", "reported-registers"]),
+        ((40, 40, 101), (8, 96, 0), "reported-registers", ["reported-spills", "reported-spills", ""]),
+    ],
 )
-def test_spillers_are_left_out_where_others_spill_nothing(
-    monkeypatch: pytest.MonkeyPatch, spilled: tuple[int, ...], spillers: bool, codes: list[str]
+def test_what_the_compiler_reports_drops_candidates(
+    monkeypatch: pytest.MonkeyPatch, registers: tuple[int, ...], spilled: tuple[int, ...], without: str, codes: list[str]
 ) -> None:
-    reports = iter(spilled)
-    monkeypatch.setattr(module, "_spilled_bytes", lambda *given: next(reports))
-    found = measured(spillers=spillers)
+    reports = [[CompiledKernel("k", r, 0, 0, s, 0)] for r, s in zip(registers, spilled, strict=True)]
+    monkeypatch.setattr(module, "reported", lambda *given: reports.pop(0))
+    target = tl.target("opencl")
+    small = tl.Target("opencl", dataclasses.replace(target.profile, rates=(("core_registers", 100.0),)), target.device)
+    found = measure(PLAIN.computation, CANDIDATES, small, samples=4, options=tl.Options(without_rules=without or None))
     assert [t.code for t in found.trials] == codes and found.given_up == {c: codes.count(c) for c in codes if c}
 
 
@@ -171,10 +180,13 @@ def test_the_compiler_tells_what_is_spilled(size: int, spills: bool) -> None:
     a, b = tl.axes(a=1024, b=1024)
     z = tl.define("Z", tl.sum(tl.input("X", tl.float32, a, b)[a, b], over=b), a)
     target = tl.target("cuda", profile="hopper")
-    program = module._program(tl.schedule(z).tile(a=size).to(tl.thread).split(b=1).accumulate(tl.register), target, tl.Options())
+    program = module.program_of(
+        tl.schedule(z).tile(a=size).to(tl.thread).split(b=1).accumulate(tl.register), target, tl.Options()
+    )
     assert isinstance(program, Program)
-    assert (module._spilled_bytes(program, target, tl.Options(cache_dir="")) > 0) == spills
-    assert module._spilled_bytes(program, tl.target("opencl", profile="simulated"), tl.Options()) == 0
+    (found,) = module.reported(program, target, tl.Options(cache_dir=""))
+    assert (module.in_memory_bytes(found) > 0) == spills
+    assert module.reported(program, tl.target("opencl", profile="simulated"), tl.Options()) == []
 
 
 def test_medians_and_quartiles() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import tilelang as tl
 from tests.gpu.emulated import Driver
-from tilelang.autoschedule.measure import _program
+from tilelang.autoschedule.measure import program_of
 from tilelang.autoschedule.measure_worker import Bench, Program, Setting
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.options import Options
@@ -30,7 +30,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_results_and_times_of_a_device_with_its_own_memory(bench: Bench, tmp_path: Path) -> None:
-    program = _program(TWO_KERNELS, tl.target("cuda", profile="hopper"), Options())
+    program = program_of(TWO_KERNELS, tl.target("cuda", profile="hopper"), Options())
     assert isinstance(program, Program) and len(program.launches) > 1 and program.workspace
     bench.load(3, program)
     bench.run(3, 0, {"Y": tmp_path / "Y"})
@@ -56,7 +56,7 @@ def test_a_grid_without_blocks_ends(bench: Bench, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_devices_own_events_are_summed(bench: Bench) -> None:
-    program = _program(TWO_KERNELS, tl.target("cuda", profile="hopper"), Options())
+    program = program_of(TWO_KERNELS, tl.target("cuda", profile="hopper"), Options())
     assert isinstance(program, Program)
     bench.load(0, program)
     bench.driver.seconds = lambda event: 1.0  # type: ignore[method-assign]

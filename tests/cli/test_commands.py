@@ -446,10 +446,30 @@ def test_explain_shows_the_search(tmp_path: Path) -> None:
     path.write_text(HALF + "schedule half for product {\n  tile m=? n=? -> block\n  load A in shared\n  ...\n}\n")
     result = tilelang("explain", "--search", str(path), "-S", "M=64", "-S", "N=64", "-S", "K=40000")
     assert result.exit_code == 0, result.output
-    assert "is taken" in result.stdout and "no less than" in result.stdout and "by memory-over-capacity" in result.stdout
+    assert "is taken" in result.stdout and "no less than" in result.stdout
+    (shared,) = (line.split() for line in result.stdout.splitlines() if line.startswith("shared "))
+    assert int(shared[1]) > 0 and shared[2].endswith("%")
     found = of_json(tilelang("explain", "--search", str(path), *SIZES, "--json"))
     first = found["candidates"][found["taken"]]
-    assert first["seconds"] == pytest.approx(sum(first["parts"].values())) and first["refused"] is None
-    assert found["tried"] >= len(found["candidates"]) > 1
+    assert first["seconds"] == pytest.approx(sum(first["parts"].values())) and first["dropped"] is None
+    assert found["generated"] - found["dropped"] >= sum(c["dropped"] is None for c in found["candidates"]) > 1
+    assert found["dropped"] == sum(r["dropped"] for r in found["rules"])
+    assert sum(r["share"] for r in found["rules"]) == pytest.approx(found["dropped"] / found["generated"])
     seconds = [c["seconds"] for c in found["candidates"][:-1]]
     assert seconds == sorted(seconds)
+
+
+def test_rules_of_the_search_are_switched_off_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "product.tile"
+    path.write_text(HALF)
+
+    def dropped(*options: str) -> dict[str, int]:
+        found = of_json(tilelang("explain", "--search", str(path), *SIZES, "--json", *options))
+        assert {r["rule"] for r in found["rules"] if not r["on"]} == set(options[1::2])
+        return {r["rule"]: r["dropped"] for r in found["rules"]}
+
+    assert dropped()["registers"] > 0
+    assert dropped("--without", "registers", "--without", "tails")["registers"] == 0
+    unknown = tilelang("explain", "--search", str(path), *SIZES, "--without", "register")
+    assert unknown.exit_code == 2 and "did you mean registers?" in unknown.stderr
+    assert tilelang("explain", str(path), *SIZES, "--without", "registers").exit_code == 2

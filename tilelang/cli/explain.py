@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import PROFILES, UNTIL, Asked, of_a_file, target_option
+from tilelang.autoschedule.prune import RULES
+from tilelang.cli.common import UNTIL, Asked, completed, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.cli.run import check_memory, tensor_bytes
+from tilelang.cli.search import show_search
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
-from tilelang.errors import Refusal
 from tilelang.explain import Refinement, explain
 from tilelang.lowering import ir
 
 if TYPE_CHECKING:
     from tilelang.machine import Profile
     from tilelang.runtime import Resources
-    from tilelang.schedule import Schedule
 
 # What is simulated for the counts: threads, and bytes of tensors.
 MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
@@ -30,18 +29,30 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 @UNTIL
 @target_option("opencl", "The language it is compiled from.")
 @click.option("--search", "searched", is_flag=True, help="The candidates among which the schedule, or what fills it, is chosen.")
+@click.option(
+    "--without",
+    "without",
+    metavar="RULE",
+    multiple=True,
+    shell_complete=completed(lambda ctx: RULES),
+    help="With --search: drop no candidate by this rule. Repeatable.",
+)
 @click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
 @of_a_file
-def command(asked: Asked, barriers: bool, until: int | None, dialect: str, searched: bool, html: str | None) -> None:
+def command(
+    asked: Asked, barriers: bool, until: int | None, dialect: str, searched: bool, without: tuple[str, ...], html: str | None
+) -> None:  # fmt: skip
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 
     Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads, rounds or
     elements they are left out. No device is needed. Where a compiler is installed for the target, it says how many registers it
     needs and whether they fit. The page shows who touches which element in each move, shared memory by banks, and
-    the loops beside the source. A search is shown with the predicted time of each candidate, what it consists of, and what was dropped.
+    the loops beside the source. A search is shown with what was dropped by which rule, and the predicted time of each candidate.
     """
+    if without and not searched:
+        raise click.UsageError("--without RULE is about what --search shows")
     if searched:
-        _show_search(asked, dialect)
+        show_search(asked, dialect, without)
         return
     kernel = without_a_device(asked, dialect, until)
     if html is not None:
@@ -63,48 +74,6 @@ def command(asked: Asked, barriers: bool, until: int | None, dialect: str, searc
     else:
         parts += access_tables(found["transactions"], found["conflicts"])
     show("\n".join(parts).rstrip())
-
-
-def _show_search(asked: Asked, dialect: str) -> None:
-    """The candidates for a schedule with holes, or for none, as the model sees them; whether they can be lowered; the rules."""
-    from tilelang.autoschedule.cost import estimate_schedule
-    from tilelang.autoschedule.fill import search
-    from tilelang.targets import target
-
-    profile = target(dialect, profile=asked.profile or PROFILES.get(dialect)).profile
-    with working("searching"):
-        found = search(asked.given(profile), profile)
-        estimates = [estimate_schedule(s, profile) for s in found.schedules]
-        refused = [_refused(s, profile) for s in found.schedules]
-    dropped = Counter(found.dropped) + Counter(code for code in refused if code)
-    taken = next((k for k, code in enumerate(refused) if not code), None)
-    if is_json():
-        candidates = [
-            {"schedule": s.text, "seconds": e.seconds, "parts": dict(e.parts), "bound": e.bound, "refused": code or None}
-            for s, e, code in zip(found.schedules, estimates, refused, strict=True)
-        ]
-        emit({"profile": profile.name, "tried": found.tried, "dropped": dict(dropped), "taken": taken, "candidates": candidates})
-        return
-    rows = [
-        (k + 1, f"{e.seconds * 1e6:.1f}", f"{e.seconds / e.bound:.2f}" if e.bound else "", e.bottleneck if e.parts else "", code,
-         "; ".join(map(str, s.steps)))
-        for k, (s, e, code) in enumerate(zip(found.schedules, estimates, refused, strict=True))
-    ]  # fmt: skip
-    parts = [table(("", "us", "of the bound", "bottleneck", "refused", "steps"), rows), ""]
-    if taken is not None:
-        parts += [f"candidate {taken + 1} is taken:", str(found.schedules[taken]), estimates[taken].breakdown, ""]
-    parts.append(f"{found.tried} looked at for {profile.name}, {sum(dropped.values())} dropped")
-    parts += [f"  {count} by {rule}" for rule, count in dropped.most_common()]
-    show("\n".join(parts))
-
-
-def _refused(schedule: Schedule, profile: Profile) -> str:
-    """The code of the refusal of a schedule; empty where it can be lowered."""
-    try:
-        schedule.check(profile)
-    except Refusal as refusal:
-        return refusal.code
-    return ""
 
 
 def _write_page(kernel: Any, path: str) -> None:

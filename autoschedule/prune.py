@@ -1,0 +1,77 @@
+"""The rules that drop candidates: before a compiler sees them, by what a device has, and after, by what the compiler reports.
+
+Whoever generates candidates asks `drops` with what breaks a rule, and says `keeps` of one that came through. So each rule is counted,
+and can be switched off by its name: `TILELANG_WITHOUT_RULES`, `Options(without_rules=...)`, `--without`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections import Counter
+from collections.abc import Iterable
+from typing import Self
+
+from tilelang.errors import TileLangError
+
+RULES = {
+    "registers": "a thread, or a core with vectors, would keep more in registers than it has",
+    "shared": "a block would keep more in shared memory than there is, or, where that is a cache, than stays near",
+    "threads": "a block would have more threads than the device takes, or than a core holds",
+    "slow-shared": "shared memory is no faster than global memory there, so that a copy in it gains nothing",
+    "tails": "a walk would look for its end, or take a fused axis apart, at every point",
+    "reported-registers": "the compiler reports more registers for the threads of a block than a core has",
+    "reported-spills": "the compiler reports registers kept in memory, of other candidates none",
+}
+
+
+@dataclasses.dataclass
+class Pruning:
+    """off: rules that drop nothing. kept: candidates that came through; dropped: how many did not, by rule, or by the code of a
+    refusal."""
+
+    off: frozenset[str] = frozenset()
+    kept: int = 0
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    @classmethod
+    def without(cls, names: Iterable[str] | str | None) -> Self:
+        """All rules but some; a text has their names between commas. Raises TileLangError for a name that no rule has.
+
+        >>> Pruning.without("registers, tails").off == {"registers", "tails"}
+        True
+        """
+        given = names.split(",") if isinstance(names, str) else names or ()
+        off = frozenset(name.strip() for name in given) - {""}
+        for name in sorted(off - RULES.keys()):
+            near = difflib.get_close_matches(name, RULES, 1)
+            mend = f"did you mean {near[0]}?" if near else "one of " + ", ".join(RULES)
+            raise TileLangError("unknown-rule", f"no candidate is dropped by a rule {name!r}", mend=mend)
+        return cls(off)
+
+    def drops(self, rule: str, broken: bool) -> bool:
+        """Whether a candidate goes because it breaks a rule; counted."""
+        assert rule in RULES
+        if not broken or rule in self.off:
+            return False
+        self.dropped[rule] += 1
+        return True
+
+    def keeps(self) -> None:
+        """Counts a candidate that broke no rule."""
+        self.kept += 1
+
+    def gives_up(self, why: str) -> None:
+        """Counts a candidate that came through and is dropped after all, by a rule or for a refusal."""
+        self.kept -= 1
+        self.dropped[why] += 1
+
+    @property
+    def generated(self) -> int:
+        """How many candidates there were, dropped ones too."""
+        return self.kept + self.dropped.total()
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Which part of what was generated each rule dropped, the most first."""
+        return {rule: count / self.generated for rule, count in self.dropped.most_common()}

@@ -1,0 +1,97 @@
+"""What `tilelang explain --search` shows: what was dropped by which rule, then the candidates in the model's order."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from tilelang.autoschedule.prune import RULES, Pruning
+from tilelang.cli.common import PROFILES, Asked
+from tilelang.cli.output import emit, is_json, show, table, working
+from tilelang.errors import TileLangError
+from tilelang.options import Options
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.cost import Estimate
+    from tilelang.schedule import Schedule
+    from tilelang.targets import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A candidate. dropped: the rule by which it goes after all, or the code of its refusal; empty where it can be taken."""
+
+    schedule: Schedule
+    estimate: Estimate
+    dropped: str
+
+
+def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
+    """The search for a schedule with holes, or for a computation without one."""
+    from tilelang.autoschedule.fill import search
+    from tilelang.targets import target
+
+    aim = target(dialect, profile=asked.profile or PROFILES.get(dialect))
+    pruning = Pruning.without(without)
+    with working("searching"):
+        found = judged(search(asked.given(aim.profile), aim.profile, pruning).schedules, aim, pruning)
+    taken = next((k for k, one in enumerate(found) if not one.dropped), None)
+    if is_json():
+        emit(facts(found, taken, aim, pruning))
+        return
+    heading = f"{pruning.generated} candidates for {aim.profile.name}, {pruning.dropped.total()} dropped"
+    parts = [table(("rule", "dropped", "share", "what it drops"), rule_rows(pruning), heading), "", candidate_table(found), ""]
+    if taken is not None:
+        parts += [f"candidate {taken + 1} is taken:", str(found[taken].schedule), found[taken].estimate.breakdown]
+    show("\n".join(parts).rstrip())
+
+
+def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
+    """Candidates with what becomes of them: lowered, and compiled where a compiler is here that reports what they use."""
+    from tilelang.autoschedule.cost import estimate_schedule
+    from tilelang.autoschedule.measure import program_of, pruned
+
+    options = Options.from_environment()
+    made = [program_of(s, aim, options) for s in schedules]
+    programs = [p for p in made if not isinstance(p, TileLangError)]
+    rules = pruned(programs, aim, options, Pruning(pruning.off))
+    found = []
+    for schedule, program in zip(schedules, made, strict=True):
+        why = program.code if isinstance(program, TileLangError) else rules[program.source]
+        if why:
+            pruning.gives_up(why)
+        found.append(Shown(schedule, estimate_schedule(schedule, aim.profile), why))
+    return found
+
+
+def rule_rows(pruning: Pruning) -> list[tuple[str, int, str, str]]:
+    """Each rule, the one that drops most first, with what it dropped; refusals by their codes."""
+    rows = [(rule, pruning.dropped[rule], f"{share:.1%}", RULES.get(rule, "refused by the language's own checks"))
+            for rule, share in pruning.shares.items()]  # fmt: skip
+    rest = [rule for rule in RULES if rule not in pruning.dropped]
+    return [*rows, *((rule, 0, "off" if rule in pruning.off else "", RULES[rule]) for rule in rest)]
+
+
+def candidate_table(found: list[Shown]) -> str:
+    """The candidates with their estimates."""
+    rows = [
+        (k, f"{one.estimate.seconds * 1e6:.1f}", f"{one.estimate.seconds / one.estimate.bound:.2f}" if one.estimate.bound else "",
+         one.estimate.bottleneck if one.estimate.parts else "", one.dropped, "; ".join(map(str, one.schedule.steps)))
+        for k, one in enumerate(found, 1)
+    ]  # fmt: skip
+    return table(("", "us", "of the bound", "bottleneck", "dropped", "steps"), rows)
+
+
+def facts(found: list[Shown], taken: int | None, aim: Target, pruning: Pruning) -> dict[str, Any]:
+    """The same as JSON has it."""
+    candidates = [
+        {"schedule": c.schedule.text, "seconds": c.estimate.seconds, "parts": dict(c.estimate.parts), "bound": c.estimate.bound,
+         "dropped": c.dropped or None}
+        for c in found
+    ]  # fmt: skip
+    rules = [{"rule": rule, "dropped": pruning.dropped[rule], "share": pruning.shares.get(rule, 0.0), "on": rule not in pruning.off}
+             for rule, *_ in rule_rows(pruning)]  # fmt: skip
+    return {
+        "profile": aim.profile.name, "generated": pruning.generated, "dropped": pruning.dropped.total(), "rules": rules,
+        "taken": taken, "candidates": candidates,
+    }  # fmt: skip
