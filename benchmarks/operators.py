@@ -58,7 +58,7 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
     ours.begin()
     ours.finish()
     kernel_s = time.perf_counter() - start
-    found, schedule_s = candidates(operator, target.profile)
+    found, pruning, schedule_s = candidates(operator, target.profile)
     contestants = {"ours": (ours, lambda: out), **hand_written(operator, target, arrays)}
     for who, (side, call) in operators_peers.peers(operator, arrays, os.cpu_count() or 1).items():
         if earlier is None or who in {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}:
@@ -79,6 +79,8 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
         "bound_us": round(kernel.estimate.bound * 1e6, 2),
         "parts_us": {what: round(s * 1e6, 2) for what, s in kernel.estimate.parts},
         "candidates": len(found),
+        "generated": pruning.generated,
+        "pruned": dict(pruning.dropped),
         "schedule_ms": round(schedule_s * 1e3, 2),
         "kernel_ms": round(kernel_s * 1e3, 2),
     }
@@ -131,7 +133,7 @@ def ranking(operator: Operator, target: tl.Target, rounds: int, earlier: Row | N
     """The first sixteen schedules by the model, each with its estimated and measured microseconds of calls in a row."""
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     expected, bound = operators_peers.expected_and_bound(operator, arrays)
-    found, _ = candidates(operator, target.profile)
+    found, _, _ = candidates(operator, target.profile)
     calls, schedules, wrong, failed = [], [], {}, {}
     for number, candidate in enumerate(found[:BEST_OF]):
         out: Array = np.full(operator.shapes[name], np.nan, np.float32)

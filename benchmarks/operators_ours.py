@@ -17,6 +17,7 @@ from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.construct import Candidate
 from tilelang.autoschedule.fill import candidates as construction
+from tilelang.autoschedule.prune import Pruning
 from tilelang.computation import as_computation
 from tilelang.lowering.drivers import opencl as driver
 
@@ -31,12 +32,13 @@ class Call:
     finish: Callable[[], Any] = lambda: None
 
 
-def candidates(operator: Operator, profile: tl.Profile) -> tuple[list[Candidate], float]:
-    """What construction finds for an operator, the best first, and the seconds that it takes."""
+def candidates(operator: Operator, profile: tl.Profile) -> tuple[list[Candidate], Pruning, float]:
+    """What construction finds for an operator, the best first, what it drops, and the seconds that it takes."""
     computation = as_computation(operator.computation())
+    pruning = Pruning()
     start = time.perf_counter()
-    found = construction(computation, profile)
-    return found, time.perf_counter() - start
+    found = construction(computation, profile, pruning)
+    return found, pruning, time.perf_counter() - start
 
 
 def launched(kernel: tl.Kernel, arrays: Arrays, name: str, out: Array, who: str = "ours") -> Call:

@@ -124,6 +124,20 @@ def compiling(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def pruned(rows: Sequence[Row]) -> str:
+    """Which share of what construction generated each rule dropped, by class."""
+    rules = list(dict.fromkeys(rule for row in rows for rule in row["pruned"]))
+    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
+    groups["all"] = list(rows)
+    lines: list[tuple[str, ...]] = []
+    for name, members in groups.items():
+        if members:
+            generated = sum(r["generated"] for r in members)
+            dropped = [sum(r["pruned"].get(rule, 0) for r in members) for rule in rules]
+            lines.append((name, str(generated), *(f"{count / generated:.1%}" for count in (*dropped, sum(dropped)))))
+    return table([("class", "generated", *rules, "all rules"), *lines])
+
+
 def rankings(rows: Sequence[Row]) -> str:
     """The model's first schedule against the best of its first sixteen, and the best of its first eight."""
     header = ("class", "operators", "top 1 / best of 16", "best of 8 / of 16", "Kendall's tau")
@@ -156,6 +170,8 @@ def show(rows: Sequence[Row]) -> str:
     out += section("By class, geometric means against the best peer of each operator", lambda: classes(timed), timed)
     out += section("The same where candidates are timed on the device and the best is taken", lambda: classes(tried), tried)
     out += section("Time to compile", lambda: compiling(timed), timed)
+    counted = [row for row in timed if "generated" in row]
+    out += section("Shares of the candidates that were dropped, by rule", lambda: pruned(counted), counted)
     out += section("Ranking", lambda: rankings(in_order), in_order)
     for row in rows:
         out += [f"WRONG: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("wrong", {}).items()]
@@ -167,7 +183,6 @@ def show(rows: Sequence[Row]) -> str:
         out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
         counts = Counter(row.get("revision", "unknown") for row in timed)
         out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
-        out.append("pruned shares: construction does not count what it drops yet")
     return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons.items())] or ["nothing was measured"])
 
 

@@ -117,7 +117,9 @@ def test_a_run_goes_on_and_its_table_is_whole(
     capsys.readouterr()
     assert operators.main([*results, "--table"]) == 0
     table = capsys.readouterr().out
-    assert all(f"\n{name}" in table for name in (*operators_cases.CLASSES.values(), "all", "TVM", "formula to schedule"))
+    assert all(
+        f"\n{name}" in table for name in (*operators_cases.CLASSES.values(), "all", "TVM", "formula to schedule", "Shares of the")
+    )
 
 
 def test_what_never_ends_is_left_out_after_two_attempts(
@@ -151,6 +153,21 @@ def test_means_are_against_the_best_peer_of_each_operator() -> None:
     assert operators_table.geometric_mean(operators_table.ratio(r, "row_us") for r in (first, second)) == pytest.approx(1.0)
     limited = {"bytes": 2e6, "copy_gb_per_s": 10.0, "flops": 1e6, "peak_gflops": 100.0}
     assert operators_table.of_limit(limited, 400.0) == pytest.approx(0.5)  # 200 us of bytes, 10 us of operations
+
+
+def test_pruned_shares_are_of_what_all_operators_of_a_class_generated() -> None:
+    rows = [
+        {"class": "product", "generated": 100, "pruned": {"registers": 10}},
+        {"class": "product", "generated": 300, "pruned": {"shared": 30, "registers": 30}},
+        {"class": "pooling", "generated": 50, "pruned": {}},
+    ]
+    lines = [line.split() for line in operators_table.pruned(rows).splitlines()]
+    assert lines[0] == ["class", "generated", "registers", "shared", "all", "rules"]
+    assert lines[2:] == [
+        ["product", "400", "10.0%", "7.5%", "17.5%"],
+        ["pooling", "50", "0.0%", "0.0%", "0.0%"],
+        ["all", "450", "8.9%", "6.7%", "15.6%"],
+    ]
 
 
 def test_ranking_is_in_the_order_of_the_model() -> None:
