@@ -20,8 +20,9 @@ from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
+from tilelang.lowering.drivers.pocl_waiting import Waiting, cores
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.options import check_pocl_cache, prepare_opencl
+from tilelang.options import Options, check_pocl_cache, prepare_opencl
 
 GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver"
 
@@ -104,6 +105,7 @@ class Connection:
         self.queue = cl.CommandQueue(self.context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
+        self.waiting = Waiting(self) if may_wait(device) else None
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a source text, or finds it compiled: in this process, then in the cache given.
@@ -216,6 +218,11 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
     return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="smaller tensors")
 
 
+def may_wait(device: Device) -> bool:
+    """Whether the device's threads wait for the next launch: PoCL's, where each has a core, unless TILELANG_ACTIVE_WAIT=0."""
+    return device.platform == POCL and 1 < device.compute_units <= cores() and Options.from_environment().active_wait
+
+
 @functools.cache
 def connect(device: Device) -> Connection:
     """The one connection to a device."""
@@ -244,7 +251,7 @@ class Function:
     def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
         cl = _cl()
         self.name, self._enqueue = name, cl.enqueue_nd_range_kernel
-        self.queue = module.connection.queue
+        self.queue, self._waiting = module.connection.queue, module.connection.waiting
         self.kernel = cl.Kernel(module.program, name)
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
@@ -259,11 +266,14 @@ class Function:
         with self._lock:
             try:
                 self.kernel.set_args(*buffers)
-                return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+                event = self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
             except (_cl().Error, TypeError) as error:
                 reason = str(error).splitlines()[0].split(" - ")[0]
                 mend = "device buffers, and a queue, of kernel.queue's context"
                 raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
+        if self._waiting is not None:
+            self._waiting.after(queue or self.queue)
+        return event
 
     timed = __call__  # every launch has an event
 
