@@ -115,7 +115,7 @@ def place_of(target: OnDevice) -> tuple[str, str, str]:
     device = target.device
     assert device is not None
     return (
-        f"{device.name} ({device.platform}), {device.compute_units} compute units",
+        device.fingerprint,
         profile_version(target.profile),
         f"{target.dialect}, {device.driver_version}, {device.platform_version}, tilelang {_version()}",
     )

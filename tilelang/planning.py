@@ -57,8 +57,8 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
         return given, lower(given.computation, given.steps, here, options)
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
-    if target.device is not None:
-        _say_what_is_not_measured(str(target.device), target.profile)
+    if target.origin == "shipped":
+        _say_what_is_not_measured(str(target.device), target.profile.name)
     return accepted(_chosen(given, target, here, trials, options), here, options, isinstance(given, Schedule))
 
 
@@ -138,8 +138,7 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
 
 
 @functools.cache
-def _say_what_is_not_measured(device: str, profile: Profile) -> None:
+def _say_what_is_not_measured(device: str, profile: str) -> None:
     """Says, once, that schedules are chosen by a profile that was not measured on the device."""
-    if not any(source.startswith("measured") for _, source in profile.sources):
-        message = "schedules for %s are chosen by the shipped profile `%s`; `tilelang profile` measures the device"
-        logging.getLogger("tilelang").warning(message, device, profile.name)
+    message = "schedules for %s are chosen by the shipped profile `%s`; `tilelang profile` measures the device"
+    logging.getLogger("tilelang").warning(message, device, profile)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
+import hashlib
+import math
+import re
 from pathlib import Path
 
 from tilelang.errors import DeviceError
@@ -20,11 +22,15 @@ from tilelang.options import Options
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only)."""
+    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only).
+
+    origin: where the profile comes from: "given", "measured" on this device by `tilelang profile`, or "shipped", for want of both.
+    """
 
     dialect: str
     profile: Profile
     device: Device | None = None
+    origin: str = "given"
 
     def __str__(self) -> str:
         return f"{self.dialect} for {self.device or self.profile.name}"
@@ -114,33 +120,42 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
 @functools.cache
 def _local_target(device: Device) -> Target:
     path = measured_path(device)
-    if path.exists():
-        return _queried(load_profile(path), device)
-    found = shipped_target(device)
-    logging.getLogger("tilelang").info(
-        "%s was not measured: the shipped profile %s is taken; `tilelang profile` measures it", device, found.profile.name
-    )
-    return found
+    return _queried(load_profile(path), device, "measured") if path.exists() else shipped_target(device)
 
 
 def shipped_target(device: Device) -> Target:
     """A device with the nearest profile that comes with the package, and what its driver says."""
-    if device.architecture:
-        return _queried(profile_for(device.architecture, device.name), device)
-    return _queried(load_profile("pocl" if device.kind == "cpu" else "opencl_gpu"), device)
+    found = profile_for(device.architecture, device.name) if device.architecture else _nearest(device)
+    return _queried(found, device, "shipped")
+
+
+def _nearest(device: Device) -> Profile:
+    """The profile for a device that no architecture names: for a processor of those with its vectors' width the one with most rates;
+    for others the one whose description has most words of the device's name, else that of any."""
+    every = [load_profile(name) for name in shipped_profiles() if name != "simulated"]
+    fitting = [p for p in every if device.driver in p.dialects and p.architecture is None]
+    if device.kind == "cpu":
+        width = device.vector_bytes or max(load_profile("pocl").vector_bytes)
+        cores = [p for p in fitting if not p.lockstep]
+        return min(cores, key=lambda p: (abs(math.log2(width / max(p.vector_bytes))), -len(p.rates)))
+    words = _words(device.name)
+    return max((load_profile("opencl_gpu"), *fitting), key=lambda p: len(words & _words(p.description)))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def measured_path(device: Device) -> Path:
     """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
-    import re
-
     import platformdirs
 
     name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
-    return Path(platformdirs.user_data_dir("tilelang-rtile", appauthor=False)) / "profiles" / f"{name}.toml"
+    digest = hashlib.sha256(device.fingerprint.encode()).hexdigest()[:8]
+    return Path(platformdirs.user_data_dir("tilelang-rtile", appauthor=False)) / "profiles" / f"{name}-{digest}.toml"
 
 
-def _queried(profile: Profile, device: Device) -> Target:
+def _queried(profile: Profile, device: Device, origin: str) -> Target:
     """A device with a profile, in which what its driver says takes the place of what the file says."""
     queried = profile.with_queried(
         max_block_threads=device.max_threads,
@@ -151,4 +166,4 @@ def _queried(profile: Profile, device: Device) -> Target:
         architecture=device.architecture or None,
         source="queried from the device",
     )
-    return Target(device.driver, queried, device)
+    return Target(device.driver, queried, device, origin)

@@ -27,8 +27,9 @@ class Device:
     """A device of a driver. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory.
 
     architecture: what a compiler calls it, as in sm_90a or gfx942; "" where the driver compiles itself. platform_version: of the
-    platform's interface. grid_max: blocks along each dimension of a grid (empty: the driver does not tell). handle: the driver's own
-    name of it.
+    platform's interface. grid_max: blocks along each dimension of a grid (empty: the driver does not tell). vector_bytes: the widest
+    vector of a processor (0: the driver does not tell). details: what else tells it from other devices of its name. handle: the
+    driver's own name of it.
     """
 
     driver: str
@@ -44,10 +45,17 @@ class Device:
     host_memory: bool
     architecture: str = ""
     grid_max: tuple[int, ...] = ()
+    vector_bytes: int = 0
+    details: str = ""
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform})"
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells it from other devices, also on other machines: what is measured on it is kept under this."""
+        return f"{self}, {self.details or self.architecture}, {self.compute_units} compute units"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles by its names: what the driver gives belongs to the process."""

@@ -58,6 +58,8 @@ def _describe(handle: Any) -> Device:
         shared_bytes=handle.local_mem_size,
         global_bytes=handle.global_mem_size,
         host_memory=bool(handle.host_unified_memory) and bool(handle.type & 2),
+        vector_bytes=4 * handle.native_vector_width_float if handle.type & 2 else 0,
+        details=f"{handle.version.strip()}, cache of {handle.global_mem_cache_size} bytes",
         handle=handle,
     )
 
