@@ -67,6 +67,8 @@ def of_task(task: Task, device: Cores) -> list[Made]:
         )
         for _, _, tile in ranked[:BEAM]:
             search.climb(tile)
+    if not found:  # no tile fits
+        return [Made((), estimate((read_steps(root, ()),), device))]
     best = sorted(found.values(), key=lambda f: f[2].seconds)[:KEPT]
     return [Made(steps(nest, tile), e) for nest, tile, e in best]
 
@@ -99,7 +101,7 @@ class _Search:
 
     def _drops(self, tile: RTile) -> bool:
         near = self.passes and not alone(self.nest, tile)
-        room = nearest_bytes(self.device) if near else self.device.cache_bytes
+        room = min(nearest_bytes(self.device) if near else self.device.cache_bytes, self.device.shared_bytes)
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 

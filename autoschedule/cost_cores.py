@@ -39,13 +39,14 @@ OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "rema
 class Cores:
     """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
 
-    lanes of 32 bits; registers: of vectors; pages: those whose places are known, as a cache. multiply_adds, loads: of vectors, in
-    a cycle (None: they take no time). pruning: what drops candidates for it.
+    lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
+    as a cache. multiply_adds, loads: of vectors, in a cycle (None: they take no time). pruning: what drops candidates for it.
     """
 
     cores: int
     lanes: int
     registers: int
+    shared_bytes: float
     caches: tuple[Cache, ...]
     pages: Cache | None
     multiply_adds: float | None
@@ -56,6 +57,11 @@ class Cores:
     @property
     def cache_bytes(self) -> int:
         return self.caches[-1].bytes if self.caches else 1 << 20
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a schedule can bring lines near before they are used."""
+        return any(cache.name == "l1" for cache in self.caches)
 
     def rate(self, name: str) -> float:
         """A rate that is a time; none where it is unknown."""
@@ -79,19 +85,21 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     """The cores of a profile."""
     rates = dict(profile.rates)
     cores, cycle = profile.compute_units or 1, rates.get("cycle_ns")
-    lanes = max(profile.vector_bytes) // 4
+    lanes = max(1, max(profile.vector_bytes) // 4)
     inner = sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
     memory, peak, first = rates.get("global_gb_per_s"), rates.get("float32_gflops"), rates.get("l1_bytes_per_cycle")
     beyond = [rates.get(f"{m.name}_bytes_per_cycle") for m in inner[1:]]
     beyond.append(memory * cycle / cores if memory and cycle else None)
     caches = tuple(
-        Cache(m.name, m.capacity_bytes or 0, m.ways, m.line_bytes or 64, b) for m, b in zip(inner, beyond, strict=True)
+        Cache(m.name, m.capacity_bytes or 0, m.ways, m.line_bytes or 64, b) for m, b in zip(inner, beyond, strict=False)
     )
     size, places = int(rates.get("page_bytes", 0)), int(rates.get("found_pages", 0))
+    shared = profile.memory("shared").capacity_bytes
     return Cores(
         cores,
         min(lanes, profile.max_vector_lanes),
         profile.registers_per_thread // lanes,
+        math.inf if shared is None else shared,
         caches,
         Cache("pages", places * size, None, size) if size and places else None,
         peak * cycle / (2 * lanes * cores) if peak and cycle else None,
@@ -107,7 +115,8 @@ def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
     parts = [p for loops in kernels for p in _kernel(loops, device)]
     launches = device.scale("launch") * device.rate("launch_us") + (len(kernels) - 1) * device.rate("next_launch_us")
     parts.append(("launch", launches * 1e-6))
-    return Estimate(sum(s for _, s in parts), tuple(parts), sum(bound(loops, device) for loops in kernels))
+    whole = sum(s for _, s in parts)
+    return Estimate(whole, tuple(parts), min(whole, sum(bound(loops, device) for loops in kernels)))
 
 
 def _apart(loops: Loops) -> Iterator[Loops]:
@@ -473,7 +482,7 @@ def waiting(loops: Loops, device: Cores) -> list[tuple[str, float]]:
         pages = sum(b for s, b in traffic.missed(device.pages) if not s.packed) / size
     searched = divided(device.rate("page_search_ns"), device.rates.get("cycle_ns")) / device.rates.get("page_searches", 1.0)
     found = []
-    for what, cache in zip(beyond, device.caches, strict=True):
+    for what, cache in zip(beyond, device.caches, strict=False):
         moved = sum(b for s, b in traffic.missed(cache))
         moved += sum(_stage_bytes(p, loops) for p, _ in _inside(loops))
         cycles = moved / cache.beyond if cache.beyond else 0.0

@@ -150,11 +150,13 @@ def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
 
 def kernel_estimate(loops: Loops, device: Lanes) -> Estimate:
     """The time of one kernel, and of the second one that adds where blocks share a reduction."""
+    parts: dict[str, float] = {"launch": device.rate("launch_us") * 1e-6}
+    if not loops.nest.points:
+        return Estimate(parts["launch"], tuple(parts.items()), 0.0)
     threads = threads_of(loops, device.profile)
     blocks = max(1, loops.units("block") * loops.units("cluster"))
     resident = resident_blocks(loops, threads, device)
     wave = max(1, resident) * device.cores
-    parts: dict[str, float] = {"launch": device.rate("launch_us") * 1e-6}
     work = block_work(loops, threads, min(blocks, wave), device)
     full, rest = divmod(blocks, wave)
     for count, times in ((wave, full), (rest, 1)):

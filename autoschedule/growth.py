@@ -121,7 +121,7 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, i
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
     """Vectors along one axis, and rounds of the two axes that save most loads."""
-    room = device.registers - 4
+    room = max(1, device.registers - 4)
     others = [a for a in nest.spatial if a.name != axis and a.extent > 1 and any(a.name not in r.axes for r in nest.reads)]
     others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
     choices = [_rounds(a.extent, most) for a, most in zip(others, (16, 3), strict=False)]
@@ -305,7 +305,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
     streams = not reduced and sum(w.footprint_bytes(nest.extents) for w in nest.writes) > device.cache_bytes
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
         ahead = FETCHED_BYTES // (width * max(a.element_bytes for a in nest.reads or nest.writes))
-        long = extent >= 2 * ahead * width or (axis in reduced and extent >= ahead * width)
+        long = device.fetches and axis in reduced and extent >= ahead * width
         for rows in dict.fromkeys((1, 4)) if axis in reduced else (1,):
             last = nest.spatial[-1].name if nest.spatial else ""
             wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
@@ -316,7 +316,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             for share in (4, 16, 64):
                 block = shared_out(nest, device, piece, share)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=streams,
-                            ahead=ahead if long and axis in reduced else 0)  # fmt: skip
+                            ahead=ahead if long else 0)  # fmt: skip
         if axis in reduced and nest.outputs < device.cores * 4:
             parts = -(-device.cores * 4 // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}

@@ -57,10 +57,11 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
     width = sum(
         stages[t.name].outputs // math.prod(a.extent for a in last.spatial if a.name in rows) * t.dtype.bytes for t in order
     )
-    if device.pruning.drops("shared", width > device.cache_bytes // 2):
+    if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return []
     lanes = 8 * device.lanes
-    fetched = _last_reader(last, [stages[t.name] for t in order], {t.name for t in computation.inputs})
+    inputs = {t.name for t in computation.inputs} if device.fetches else set()
+    fetched = _last_reader(last, [stages[t.name] for t in order], inputs)
     kept: list[Step] = []
     for t in order:
         stage = stages[t.name]

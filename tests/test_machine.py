@@ -169,6 +169,8 @@ def test_wrong_files_are_refused() -> None:
     "before, after",
     [
         ("threads = 32", "threads = 0"), ("threads = 32", f"threads = {1 << 70}"), ("vector_bytes = [1,", 'vector_bytes = ["1",'),
+        ("vector_bytes = [1,", "vector_bytes = [0, 1,"), ("16, 32, 64]", "16, 24, 64]"),
+        ("max_vector_lanes = { value = 16", "max_vector_lanes = { value = 3"),
         ("vector_bytes = [1,", "vector_bytes = [-1,"), ("vector_bytes = [1,", "rates = 3\nvector_bytes = [1,"),
         ("vector_bytes = [1,", 'rates = { a_ns = "x" }\nvector_bytes = [1,'), ("grid_max = [", "grid_max = [1, "),
         ('name = "shared"', 'name = "shared"\nbank_bytes = 0'), ('name = "shared"', 'name = "shared"\nwide_read_lanes = [0, 2]'),

@@ -496,3 +496,6 @@ def _validate(profile: Profile, origin: str) -> None:
         raise refuse(f"grid_max is {list(profile.grid_max)}", "the most blocks along each of three dimensions")
     if list(profile.vector_bytes) != sorted(set(profile.vector_bytes)) or not profile.vector_bytes:
         raise refuse(f"vector_bytes is {list(profile.vector_bytes)}", "list the widths once each, ascending")
+    for width in (profile.max_vector_lanes, *profile.vector_bytes):
+        if width < 1 or width & (width - 1):
+            raise refuse(f"a vector of {width}", "max_vector_lanes and vector_bytes are powers of two")

@@ -47,6 +47,8 @@ def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
         assert isinstance(stmt.extent, Const)
         width = int(stmt.extent.value)
         body = _statement(stmt.body, most, held)
+        if most == 1:
+            return ir.seq(*[_at(body, {stmt.var: index(j)}) for j in range(width)])
         if width <= most:
             return _Widening(held, stmt.var, width).statement(body)
         lane = Var(stmt.var.name, stmt.var.type, 0, most - 1)

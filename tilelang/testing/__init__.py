@@ -7,7 +7,7 @@
     def test_everything_accepted_is_right(case):
         assert not testing.check_case(case)
 
-`cases`, `recipes` and `schedules` are Hypothesis strategies; importing this package does not import Hypothesis.
+`cases`, `recipes`, `device_recipes` and `schedules` are Hypothesis strategies; importing this package does not import Hypothesis.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tilelang.testing.checking import (
     run_on_device,
 )
 from tilelang.testing.choice import Drawn, Seeded, Source
+from tilelang.testing.devices import DeviceRecipe, draw_device
 from tilelang.testing.families import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule, tiny_profile
 from tilelang.testing.roles import draw_boxes, draw_roles, roles_profile
@@ -40,15 +41,22 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = [
-    "Case", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism", "check_device",
-    "check_prefixes", "check_schedule", "check_simulated", "draw_boxes", "draw_case", "draw_recipe", "draw_roles", "draw_schedule",
-    "lowered", "read_named", "recipes", "role_cases", "roles_profile", "run_on_device", "schedule_text", "schedules", "tiny_profile",
+    "Case", "DeviceRecipe", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism",
+    "check_device", "check_prefixes", "check_schedule", "check_simulated", "device_recipes", "draw_boxes", "draw_case", "draw_device",
+    "draw_recipe", "draw_roles", "draw_schedule", "lowered", "read_named", "recipes", "role_cases", "roles_profile", "run_on_device",
+    "schedule_text", "schedules", "tiny_profile",
 ]  # fmt: skip
 
 
 def recipes(*families: str) -> SearchStrategy[Recipe]:
     """Computations, as recipes: `recipe.build()`. families: names of `testing.families`, none for all."""
     found: SearchStrategy[Recipe] = _composite(lambda source: draw_recipe(source, families))
+    return found
+
+
+def device_recipes(*names: str) -> SearchStrategy[DeviceRecipe]:
+    """Devices, as recipes: `recipe.build()`, a profile. names: of the shipped profiles they are made from, none for all."""
+    found: SearchStrategy[DeviceRecipe] = _composite(lambda source: draw_device(source, names))
     return found
 
 

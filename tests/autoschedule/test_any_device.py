@@ -1,0 +1,127 @@
+"""Whatever is computed, on whatever device: what construction gives is accepted, fits, and is right; every estimate adds up.
+
+Devices are shipped ones and random ones: levels, sizes, vectors and measured numbers changed, or unknown. HYPOTHESIS_PROFILE chooses
+how many are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis
+import pytest
+from hypothesis import given
+
+from tilelang import planning, testing
+from tilelang.autoschedule.cost import estimate_schedule
+from tilelang.computation import Computation
+from tilelang.errors import Refusal
+from tilelang.lowering import ir
+from tilelang.machine import Profile, shipped_profiles
+from tilelang.options import Options
+from tilelang.schedule import Schedule
+from tilelang.testing import DeviceRecipe, Recipe
+from tilelang.testing.checking import LIMITS, Expected, check_simulated
+
+FEW = max(10, hypothesis.settings().max_examples // 5)
+VERIFIED = Options(verify=True)
+
+
+def faults_of_estimate(schedule: Schedule, profile: Profile) -> list[str]:
+    """What is wrong with an estimate: parts that are no times, or no sum; a bound above it."""
+    found = estimate_schedule(schedule, profile)
+    sound = all(math.isfinite(s) and s >= 0 for _, s in found.parts) and 0 <= found.bound <= found.seconds
+    if sound and math.isclose(found.seconds, sum(s for _, s in found.parts), abs_tol=1e-15):
+        return []
+    return [f"{found.seconds} s, bound {found.bound} s, of {found.parts}\n{schedule}"]
+
+
+def faults_of_fit(program: ir.Program, profile: Profile) -> list[str]:
+    """Where a program asks for more than a device has."""
+    shared = profile.memory("shared").capacity_bytes
+    found = []
+    for kernel in program.kernels:
+        if shared is not None and kernel.shared_bytes > shared:
+            found.append(f"{kernel.shared_bytes} bytes of {shared}")
+        if kernel.threads > profile.max_block_threads:
+            found.append(f"{kernel.threads} threads of {profile.max_block_threads}")
+    return found
+
+
+def faults(computation: Computation, profile: Profile) -> list[str]:
+    """What is wrong with what a computation gets on a device, and with the last of its other candidates."""
+    plans = list(planning.constructed(computation, profile, VERIFIED))
+    found = [fault for plan in plans for fault in faults_of_estimate(plan, profile)]
+    expected = Expected(computation, testing.arrays(computation))
+    for some in (plans, plans[-2:]):
+        taken, program = planning.accepted(iter(some), profile, VERIFIED)
+        found += faults_of_fit(program, profile)
+        found += [f"{taken}\n{fault}" for fault in check_simulated(program, expected)]
+    return found
+
+
+@given(testing.recipes(), testing.device_recipes())
+@hypothesis.settings(max_examples=FEW)
+def test_any_computation_gets_a_schedule_on_any_device(recipe: Recipe, device: DeviceRecipe) -> None:
+    found = faults(recipe.build(), device.build())
+    assert not found, f"{recipe}\n{device}\n" + "\n".join(found)
+
+
+@given(testing.recipes(), hypothesis.strategies.sampled_from(shipped_profiles()))
+def test_any_computation_gets_a_schedule_on_shipped_devices(recipe: Recipe, name: str) -> None:
+    found = faults(recipe.build(), DeviceRecipe(name).build())
+    assert not found, f"{recipe}\n{name}\n" + "\n".join(found)
+
+
+@given(testing.recipes(), testing.device_recipes())
+@hypothesis.settings(max_examples=FEW)
+def test_candidates_are_refused_for_want_of_room_alone(recipe: Recipe, device: DeviceRecipe) -> None:
+    profile = device.build()
+    for plan in planning.constructed(recipe.build(), profile, VERIFIED):
+        try:
+            testing.lowered(plan, profile)
+        except Refusal as refusal:
+            assert refusal.code in LIMITS, f"{recipe}\n{device}\n{plan}\n{refusal}"
+
+
+def recipe(family: str, **arguments: object) -> Recipe:
+    return Recipe(family, tuple(arguments.items()))
+
+
+def device(base: str, **arguments: object) -> DeviceRecipe:
+    return DeviceRecipe(base, tuple(arguments.items()))
+
+
+SOFTMAX = recipe("softmax", rows=5, columns=13, dtype="float32")
+PRODUCTS = recipe("two_products", m=5, n=7, k=4, p=5, dtype="int32")
+ROWS = recipe(
+    "reduction", kind="sum", kept=(0, 4), over=(5,), dtype="float32", value="plain", where="", steps=(), reduced_first=False
+)
+STENCIL = recipe("stencil", rows=11, columns=13, dtype="float8_e5m2", steps=(), fill=0)
+NO_WARPS = ("kernel", "block", "thread")
+
+
+@pytest.mark.parametrize(
+    ("computed", "on"),
+    [
+        (ROWS, device("hopper")),  # nothing to compute, on lanes
+        (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
+        (SOFTMAX, device("pocl", vector_bytes=(1, 2))),  # no vector of a float
+        (SOFTMAX, device("pocl", registers_per_thread=16)),  # one vector register
+        (SOFTMAX, device("pocl", unknown=("cycle_ns",))),  # bounds, but no time of work
+        (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
+        (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
+        (STENCIL, device("avx2", max_vector_lanes=1)),  # vectors of one element
+    ],
+    ids=str,
+)
+def test_devices_that_have_little(computed: Recipe, on: DeviceRecipe) -> None:
+    assert not faults(computed.build(), on.build())
+    for plan in planning.constructed(computed.build(), on.build(), VERIFIED):
+        testing.lowered(plan, on.build())
+
+
+def test_devices_print_as_what_makes_them_again() -> None:
+    drawn = testing.draw_device(testing.Seeded(3))
+    again = eval(str(drawn), {"devices": testing.devices})
+    assert again == drawn.build() and len(drawn.arguments) > 1
