@@ -1,7 +1,8 @@
 """The best of a few candidates, by measuring them, or by remembering that they were measured.
 
 `best` is what `tl.compile(..., trials=k)` asks; `recall` is what it asks first, also without trials. What was measured is kept in the
-database that the options name, for the computation, the steps that were given, the device, its profile and the compilers.
+database that the options name, for the computation, the steps that were given, the device, its profile and the compilers; what was
+constructed, too, for one version of the scheduler, so that no other process constructs it again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib.resources
 import itertools
 from collections.abc import Iterable, Sequence
 
@@ -49,6 +51,26 @@ def recall(
     if database is None or target.device is None:
         return None
     return database.recall(key_of(computation, target, given), computation, target.profile, nearest)
+
+
+def recall_constructed(
+    computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+) -> Schedule | None:
+    """The schedule that this version of the scheduler constructed before; None where none is remembered."""
+    database = Database.of(options or Options.from_environment(), patient=False)
+    return None if database is None else database.constructed(_key_constructed(computation, target, given), computation)
+
+
+def remember_constructed(
+    schedule: Schedule, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+) -> None:  # fmt: skip
+    """Keeps a schedule that was constructed and can be lowered, with the model's time."""
+    database = Database.of(options or Options.from_environment(), patient=False)
+    if database is not None:
+        found = estimate_schedule(schedule, target.profile)
+        ratio = found.seconds / found.bound if found.bound else None
+        key = _key_constructed(schedule.computation, target, given)
+        database.record_constructed(Entry(key, schedule.text, found.seconds, 0.0, 0.0, ratio, 0, now()))
 
 
 def best(
@@ -110,6 +132,17 @@ def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = (
     return Key(computation.text, "\n".join(map(str, given)), *place_of(target))
 
 
+def _key_constructed(computation: Computation, target: OnDevice, given: Sequence[Step]) -> Key:
+    """What a constructed schedule is remembered by."""
+    key = key_of(computation, target, given)
+    return dataclasses.replace(key, compiler=constructed_by(key.compiler))
+
+
+def constructed_by(compiler: str) -> str:
+    """The compilers of a constructed schedule's key: this version of the scheduler with them."""
+    return f"{compiler}, scheduler {_scheduler_version()}"
+
+
 def place_of(target: OnDevice) -> tuple[str, str, str]:
     """What of a key the target gives: the device, its profile, the compilers."""
     device = target.device
@@ -125,6 +158,16 @@ def place_of(target: OnDevice) -> tuple[str, str, str]:
 def profile_version(profile: Profile) -> str:
     """A profile's name and a digest of all that it says: another measurement is another version."""
     return f"{profile.name} {hashlib.sha256(repr(profile).encode()).hexdigest()[:12]}"
+
+
+@functools.cache
+def _scheduler_version() -> str:
+    """A digest of this package's source: another text may construct another schedule."""
+    digest = hashlib.sha256()
+    for file in sorted(importlib.resources.files("tilelang.autoschedule").iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".py"):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @functools.cache

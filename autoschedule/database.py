@@ -1,5 +1,8 @@
 """The best schedules that were found, remembered between processes: an SQLite file in the user's cache directory.
 
+Those that were timed stand under the key of their timing; one that was only constructed, which saves constructing it again, under a key
+of its own.
+
 It only saves time. What cannot be read or written is a warning, and the work goes on without it; a damaged file is set aside and begun
 anew. Schedules stand in it as text, which is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but
 not run code. A process opens the file for one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file
@@ -33,8 +36,10 @@ from tilelang.schedule import Schedule
 
 SCHEMA = 1
 KEPT = 8  # schedules of one key
+MOST_CONSTRUCTED = 2048  # that are kept; the earliest go
 NEAREST = 4  # shapes that are looked at where there is none of the very extents
 BUSY_S, ATTEMPTS = 10.0, 5
+HURRY_S = 0.1  # for what only saves constructing
 MOST = 1e30  # that a number of an entry can be
 FILE = "schedules.sqlite"
 T = TypeVar("T")
@@ -95,10 +100,10 @@ class Key:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A schedule that was measured, as text.
+    """A schedule that was measured, or constructed, as text.
 
     error_ratio: of what the reference allows. bound_ratio: its time over the lower bound (None: there was none). trials: among how many
-    candidates it was. date: in UTC, to the second.
+    candidates it was; 0: it was constructed, and its time is the model's. date: in UTC, to the second.
     """
 
     key: Key
@@ -109,6 +114,11 @@ class Entry:
     bound_ratio: float | None
     trials: int
     date: str
+
+    @property
+    def constructed(self) -> bool:
+        """Whether it was never timed."""
+        return self.trials == 0
 
     def as_json(self) -> dict[str, Any]:
         """The entry as `export` writes it."""
@@ -220,34 +230,41 @@ def check_entry(entry: Entry) -> None:
 
 class Database:
     """A file of entries. Nothing that is wrong with the file is an error: it is a DatabaseWarning, and the answer is that of an empty
-    one."""
+    one. patient: else what is busy is not waited for, and nothing is said."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, patient: bool = True) -> None:
+        self.path, self.patient = Path(path), patient
 
     @classmethod
-    def of(cls, options: Options) -> Self | None:
+    def of(cls, options: Options, patient: bool = True) -> Self | None:
         """The one that the options name: `database`, else a file in `cache_dir`; None where they want none."""
         if options.database is not None:
-            return cls(options.database) if options.database else None
+            return cls(options.database, patient) if options.database else None
         if options.cache_dir == "":
             return None
         if options.cache_dir is not None:
-            return cls(Path(options.cache_dir) / FILE)
+            return cls(Path(options.cache_dir) / FILE, patient)
         import platformdirs
 
-        return cls(Path(platformdirs.user_cache_dir("tilelang-rtile", appauthor=False)) / FILE)
+        return cls(Path(platformdirs.user_cache_dir("tilelang-rtile", appauthor=False)) / FILE, patient)
 
     # ------------------------------------------------------------ what is asked of it
 
     def recall(self, key: Key, computation: Computation, profile: Profile, nearest: bool = True) -> Recalled | None:
-        """The best schedule for a key that can be lowered; nearest: else that of the nearest shape of the same computation."""
-        found = [e for e in self.of_family(key) if nearest or e.key == key]
+        """The best measured schedule for a key that can be lowered; nearest: else that of the nearest shape of the same computation."""
+        found = [e for e in self.of_family(key) if not e.constructed and (nearest or e.key == key)]
         for entry in found:
             with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
                 schedule = read_schedule(entry.schedule, computation, profile)
                 trials = max(e.trials for e in found if e.key == entry.key)
                 return Recalled(schedule, entry, key.distance(entry.key), trials)
+        return None
+
+    def constructed(self, key: Key, computation: Computation) -> Schedule | None:
+        """The schedule that was constructed for a key; None where there is none."""
+        for entry in self._read("WHERE key = ? AND trials = 0", (key.hash,)):
+            with contextlib.suppress(TileLangError):
+                return read_schedule(entry.schedule, computation)
         return None
 
     def of_family(self, key: Key) -> list[Entry]:
@@ -265,14 +282,24 @@ class Database:
 
     def record(self, entries: Iterable[Entry]) -> bool:
         """Keeps entries, the fastest of each key; tells whether it could."""
-        rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in _VALUES)) for e in entries]
+        made = list(entries)
 
         def write(connection: sqlite3.Connection) -> bool:
-            marks = ", ".join("?" * (2 + len(_KEY) + len(_VALUES)))
-            columns = ", ".join(("key", "family", *_KEY, *_VALUES))
-            connection.executemany(f"INSERT OR REPLACE INTO entries ({columns}) VALUES ({marks})", rows)
-            for key in {row[0] for row in rows}:
+            _insert(connection, made)
+            for key in {e.key.hash for e in made}:
                 _keep(connection, key, KEPT)
+            return True
+
+        return self._do(write, False, writes=True)
+
+    def record_constructed(self, entry: Entry) -> bool:
+        """Keeps the constructed schedule of a key; tells whether it could."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            connection.execute("DELETE FROM entries WHERE key = ? AND trials = 0", (entry.key.hash,))
+            _insert(connection, [entry])
+            latest = "SELECT rowid FROM entries WHERE trials = 0 ORDER BY rowid DESC LIMIT ?"
+            connection.execute(f"DELETE FROM entries WHERE trials = 0 AND rowid NOT IN ({latest})", (MOST_CONSTRUCTED,))
             return True
 
         return self._do(write, False, writes=True)
@@ -306,10 +333,14 @@ class Database:
 
     # ------------------------------------------------------------ the file
 
+    @property
+    def _busy_s(self) -> float:
+        return BUSY_S if self.patient else HURRY_S
+
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writes: bool) -> T:
         """Works with the file; a file that is busy or damaged is tried again, what else is wrong is a warning."""
         why = ""
-        for attempt in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS if self.patient else 1):
             if not writes and not os.path.exists(self.path):
                 return otherwise
             try:
@@ -337,7 +368,8 @@ class Database:
                     time.sleep(0.05 * 2**attempt)
                 else:
                     break
-        _warn(f"schedules are not {'remembered in' if writes else 'recalled from'} {self.path}: {why}")
+        if self.patient:
+            _warn(f"schedules are not {'remembered in' if writes else 'recalled from'} {self.path}: {why}")
         return otherwise
 
     def _open(self, writes: bool) -> sqlite3.Connection:
@@ -351,7 +383,7 @@ class Database:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode={mode}"
-        connection = sqlite3.connect(name, uri=True, timeout=BUSY_S, isolation_level=None)
+        connection = sqlite3.connect(name, uri=True, timeout=self._busy_s, isolation_level=None)
         try:
             connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -380,7 +412,7 @@ class Database:
             yield False
             return
         with file:
-            end = time.monotonic() + BUSY_S
+            end = time.monotonic() + self._busy_s
             while True:
                 try:
                     fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -436,8 +468,15 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in _VALUES)) for e in entries]
+    columns = ("key", "family", *_KEY, *_VALUES)
+    marks = ", ".join("?" * len(columns))
+    connection.executemany(f"INSERT OR REPLACE INTO entries ({', '.join(columns)}) VALUES ({marks})", rows)
+
+
 def _keep(connection: sqlite3.Connection, key: str, count: int) -> None:
-    fastest = "SELECT schedule FROM entries WHERE key = ? ORDER BY median_s, schedule LIMIT ?"
+    fastest = "SELECT schedule FROM entries WHERE key = ? ORDER BY trials = 0, median_s, schedule LIMIT ?"
     connection.execute(f"DELETE FROM entries WHERE key = ? AND schedule NOT IN ({fastest})", (key, key, count))
 
 

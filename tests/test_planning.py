@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from hypothesis import given
 
 import tilelang as tl
 from tilelang import planning, testing
+from tilelang.autoschedule import best
+from tilelang.autoschedule.database import Database
 from tilelang.errors import DeviceError, Refusal
 from tilelang.options import Options
 from tilelang.testing import Recipe
@@ -102,6 +105,51 @@ def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytes
     for _ in range(2):  # what is remembered of as many needs none
         tl.compile(PRODUCT, trials=2, options=options)
         assert asked == [4, 8]
+
+
+def nothing_constructed(*given: object) -> Iterator[tl.Schedule]:
+    raise LookupError("it was constructed")
+    yield
+
+
+def test_what_was_constructed_is_not_constructed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Options(database=str(tmp_path / "schedules.sqlite"))
+    half = tl.schedule(PRODUCT).tile(m=tl.hole, n=tl.hole).to(tl.block)
+    real = planning.constructed
+    kernel, filled = tl.compile(PRODUCT, options=options), tl.compile(half, options=options)
+    monkeypatch.setattr(planning, "constructed", nothing_constructed)
+    assert tl.compile(PRODUCT, options=options).schedule.text == kernel.schedule.text
+    assert tl.compile(half, options=options).schedule.text == filled.schedule.text
+    monkeypatch.setattr(planning, "constructed", real)
+    timed = tl.compile(PRODUCT, trials=1, options=options)  # constructed is not timed
+    monkeypatch.setattr(planning, "constructed", nothing_constructed)
+    entries = Database(options.database or "").entries()
+    assert sorted(e.trials for e in entries) == [0, 0, 1] and timed.schedule.text in {e.schedule for e in entries if e.trials}
+    monkeypatch.setattr(best, "_scheduler_version", lambda: "another")
+    assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
+    with pytest.raises(LookupError):  # another scheduler may construct something else
+        tl.compile(half, options=options)
+
+
+def test_a_second_process_constructs_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, tilelang as tl; i = tl.axes(i=64); y = tl.define('Y', tl.input('X', tl.float32, i)[i] * 2, i);"
+        "tl.compile(y, options=tl.Options(database=sys.argv[1]));"
+        "print('tilelang.autoschedule.construct' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "schedules.sqlite")]
+    found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
+    assert found == ["True", "False"]
+
+
+@given(testing.recipes())
+def test_what_is_recalled_is_what_was_constructed(recipe: Recipe) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        options = Options(database=f"{folder}/schedules.sqlite")
+        first, second = (tl.compile(recipe.build(), options=options) for _ in range(2))
+        assert second.schedule.text == first.schedule.text and second.source == first.source
+        (entry,) = Database(options.database or "").entries()
+        assert entry.schedule == first.schedule.text and entry.constructed
 
 
 def test_trials_need_a_device() -> None:

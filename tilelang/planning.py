@@ -1,4 +1,5 @@
-"""Which schedule a kernel is made from: the one that is given, its holes filled; else one that was timed; else a constructed one.
+"""Which schedule a kernel is made from: the one that is given, its holes filled; else one that was timed; else a constructed one, which
+is remembered.
 
 Construction, the database and timing are imported when they are asked for. Where construction has no schedule that the device takes,
 a plain one stands in.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 from collections.abc import Iterator
 
@@ -59,7 +61,12 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.origin == "shipped":
         _say_what_is_not_measured(str(target.device), target.profile.name)
-    return accepted(_chosen(given, target, here, trials, options), here, options, isinstance(given, Schedule))
+    known = _known(given, target, here, trials, options)
+    plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
+    plan, program = accepted(plans, here, options, isinstance(given, Schedule))
+    if target.device is not None and plan is not known:
+        _remember(plan, given, target, options)
+    return plan, program
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -82,22 +89,23 @@ def accepted(plans: Iterator[Schedule], profile: Profile, options: Options, fill
     raise _cannot_be_filled(refused) if filling else refused[-1]
 
 
-def _chosen(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Iterator[Schedule]:
-    """The schedule that was found by timing, then, or if none was, those that construction gives."""
+def _known(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule | None:
+    """The schedule that is found by timing, or that was; else the one that was constructed before. None where there is none."""
     if trials:
-        yield _timed(given, target, profile, trials, options)
-    elif target.device is not None and (kept := remembered(given, target, options)) is not None:
-        yield kept
-    yield from constructed(given, profile, options)
-
-
-def remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:
-    """The schedule that was found by timing on this device, before, for what is given; None where there is none."""
-    from tilelang.autoschedule.best import recall
+        return _timed(given, target, profile, trials, options)
+    if target.device is None:
+        return None
+    from tilelang.autoschedule.best import recall, recall_constructed
 
     computation, steps = _parts(given)
     found = recall(computation, target, steps, options, nearest=False)
-    return found.schedule if found is not None else None
+    return found.schedule if found is not None else recall_constructed(computation, target, steps, options)
+
+
+def _remember(plan: Schedule, given: Schedule | Computation, target: Target, options: Options) -> None:
+    from tilelang.autoschedule.best import remember_constructed
+
+    remember_constructed(plan, target, _parts(given)[1], options)
 
 
 def _timed(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:

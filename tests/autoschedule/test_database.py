@@ -73,6 +73,26 @@ def test_recall_gives_the_fastest_that_fits(database: Database) -> None:
     assert found.schedule.text == entry(size=8).schedule and found.schedule.computation.hash == doubled(40).hash
 
 
+def test_what_was_constructed_hides_nothing_that_was_measured(database: Database) -> None:
+    first, second = (entry(size=n, median_s=1e-9, trials=0) for n in (2, 8))
+    assert database.constructed(key(), doubled(40)) is None
+    assert database.record_constructed(first) and database.record_constructed(second)
+    assert database.entries() == [second] and database.recall(key(), doubled(40), POCL) is None
+    made = database.constructed(key(), doubled(40))
+    assert made is not None and made.text == second.schedule
+    database.record(entry(size=n, median_s=n * 1e-3) for n in range(1, KEPT + 2) if n != 8)
+    found = database.recall(key(), doubled(40), POCL)
+    assert found is not None and found.entry == entry(size=1) and sum(not e.constructed for e in database.entries()) == KEPT
+
+
+def test_the_latest_of_what_was_constructed_are_kept(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_CONSTRUCTED", 2)
+    database.record([entry(key(20))])
+    for rows in (30, 40, 50):
+        database.record_constructed(entry(key(rows), trials=0))
+    assert {e.key for e in database.entries()} == {key(20), key(40), key(50)}
+
+
 def test_recall_gives_the_nearest_shape_where_there_is_none_of_the_very_extents(database: Database) -> None:
     database.record([entry(key(20), size=5), entry(key(100), size=6), entry(key(1000), size=7)])
     found = database.recall(key(50), doubled(50), POCL)
@@ -329,5 +349,6 @@ def test_a_busy_file_is_waited_for_and_then_left(database: Database, monkeypatch
         with pytest.warns(DatabaseWarning, match="locked"):
             assert not database.record([entry(key(80))])
         assert database.entries() == [entry()]
+        assert not Database(database.path, patient=False).record_constructed(entry(key(80), trials=0))  # and nothing is said
         other.execute("ROLLBACK")
     assert database.record([entry(key(80))])

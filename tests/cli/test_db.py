@@ -1,5 +1,6 @@
 """`tilelang db`: what is remembered, listed, shown, carried elsewhere and forgotten."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import tilelang as tl
 from tests.autoschedule.test_database import entry, key
 from tests.cli.commands import of_json, tilelang
-from tilelang.autoschedule.best import place_of
+from tilelang.autoschedule.best import constructed_by, place_of
 from tilelang.autoschedule.database import Database
 
 
@@ -95,9 +96,23 @@ def test_prune(database: Database) -> None:
 
 def test_prune_what_is_stale(database: Database) -> None:
     device, profile, compiler = place_of(tl.target("opencl"))
-    database.record([entry(key(device=device, profile=profile, compiler=c)) for c in (compiler, "an older one")])
-    assert of_json(tilelang("db", "prune", "--stale", "--json"))["forgotten"] == 1
-    assert len(database.entries()) == 4
+    here = key(device=device, profile=profile)
+    database.record([entry(dataclasses.replace(here, compiler=c)) for c in (compiler, "an older one")])
+    for made in (constructed_by(compiler), f"{compiler}, scheduler before"):
+        database.record_constructed(entry(dataclasses.replace(here, compiler=made), trials=0))
+    assert of_json(tilelang("db", "prune", "--stale", "--json"))["forgotten"] == 2
+    assert len(database.entries()) == 5
+
+
+def test_what_was_constructed_is_shown_as_such_and_forgotten_by_itself(database: Database) -> None:
+    database.record_constructed(entry(key(160), trials=0))
+    (line,) = (line for line in tilelang("db", "list").stdout.splitlines() if "constructed" in line)
+    assert "i=160" in line
+    found = of_json(tilelang("db", "list", "--json"))
+    assert {k["sizes"]["i"]: k["constructed"] for k in found["keys"]} == {40: False, 80: False, 160: True}
+    assert "# 1 ms, by the model: constructed, never timed, 1.5 times" in tilelang("db", "show", key(160).hash).stdout
+    assert of_json(tilelang("db", "prune", "--constructed", "--json"))["forgotten"] == 1
+    assert len(database.entries()) == 3
 
 
 def test_no_database_and_a_damaged_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

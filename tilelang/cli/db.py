@@ -1,4 +1,4 @@
-"""`tilelang db list|show|export|import|prune`: the schedules that were measured and are remembered."""
+"""`tilelang db list|show|export|import|prune`: the schedules that were measured, or constructed, and are remembered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIGITS = 12  # of a key, in a table
 
 @click.group("db")
 def command() -> None:
-    """The best schedules that were measured, remembered in a file.
+    """The best schedules that were measured, and those that were constructed, remembered in a file.
 
     The file is TILELANG_DATABASE, else schedules.sqlite in the cache directory. KEY is a computation's name, or the first digits of a
     key, as `list` shows both.
@@ -74,7 +74,8 @@ def _facts(group: list[Entry]) -> dict[str, Any]:
     key, first = group[0].key, group[0]
     return {
         "key": key.hash, "computation": key.name, "sizes": key.sizes, "given": key.given, "device": key.device, "profile": key.profile,
-        "compiler": key.compiler, "schedules": len(group), "median_s": first.median_s, "iqr_s": first.iqr_s,
+        "compiler": key.compiler, "schedules": len(group), "constructed": first.constructed, "median_s": first.median_s,
+        "iqr_s": first.iqr_s,
         "bound_ratio": first.bound_ratio, "date": first.date,
     }  # fmt: skip
 
@@ -90,7 +91,8 @@ def list_(database: Database) -> None:
     header = ("key", "computation", "sizes", "device", "schedules", "ms", "quartiles", "over the bound", "date")
     rows = [
         (f["key"][:DIGITS], f["computation"], " ".join(f"{n}={e}" for n, e in f["sizes"].items()), f["device"], f["schedules"],
-         *(_number(x) for x in (f["median_s"] * 1e3, f["iqr_s"] * 1e3, f["bound_ratio"])), f["date"][:10])
+         _number(f["median_s"] * 1e3), "constructed" if f["constructed"] else _number(f["iqr_s"] * 1e3), _number(f["bound_ratio"]),
+         f["date"][:10])
         for f in found
     ]  # fmt: skip
     show(table(header, rows) if rows else f"nothing is remembered in {database.path}")
@@ -125,7 +127,8 @@ def _text(group: list[Entry]) -> str:
     parts = ["\n".join(lines) + "\n", key.computation]
     for number, e in enumerate(group, 1):
         over = f", {e.bound_ratio:.4g} times the lower bound" if e.bound_ratio is not None else ""
-        told = f"# {e.median_s * 1e3:.4g} ms, quartiles {e.iqr_s * 1e3:.2g} ms apart{over}; {e.date.splitlines()[0]}\n"
+        spread = "by the model: constructed, never timed" if e.constructed else f"quartiles {e.iqr_s * 1e3:.2g} ms apart"
+        told = f"# {e.median_s * 1e3:.4g} ms, {spread}{over}; {e.date.splitlines()[0]}\n"
         parts.append(told + e.schedule.replace("schedule for", f"schedule s{number} for", 1) + "\n")
     return "\n".join(parts)
 
@@ -193,30 +196,33 @@ def _entries(text: str, file: str) -> list[Any]:
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Only the N fastest schedules of each key.")
 @click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="Schedules that were measured before so many days.")
 @click.option("--stale", is_flag=True, help="What devices here gave with another driver, profile or version of tilelang.")
+@click.option("--constructed", is_flag=True, help="What was constructed and never timed.")
 @click.option("--all", "everything", is_flag=True, help="Everything.")
 @of_a_database
-def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, everything: bool) -> None:
+def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, constructed: bool, everything: bool) -> None:
     """Forget schedules: those that are asked for."""
     from tilelang.autoschedule.database import KEPT
 
-    if keep is None and older_than is None and not stale and not everything:
-        raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --all")
+    if keep is None and older_than is None and not stale and not constructed and not everything:
+        raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --constructed, --all")
     before = ""
     if older_than is not None:
         then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=min(older_than, 500_000))
         before = then.isoformat(timespec="seconds")
     least = 0 if everything else KEPT if keep is None else keep
-    count = database.prune(least, before, _is_stale() if stale else None)
+    is_stale = _is_stale() if stale else lambda e: False
+    count = database.prune(least, before, lambda e: is_stale(e) or (constructed and e.constructed))
     _tell({"forgotten": count}, f"{count} schedules were forgotten")
 
 
 def _is_stale() -> Any:
     """Tells entries of the devices here that nothing recalls any more."""
-    from tilelang.autoschedule.best import place_of
+    from tilelang.autoschedule.best import constructed_by, place_of
     from tilelang.targets import devices, target
 
     here = [place_of(target(device=device)) for device in devices()]
-    known, current = {device for device, _, _ in here}, set(here)
+    known = {device for device, _, _ in here}
+    current = {*here, *((device, profile, constructed_by(compiler)) for device, profile, compiler in here)}
     return lambda e: e.key.device in known and (e.key.device, e.key.profile, e.key.compiler) not in current
 
 
