@@ -51,9 +51,14 @@ def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
             return ir.seq(*[_at(body, {stmt.var: index(j)}) for j in range(width)])
         if width <= most:
             return _Widening(held, stmt.var, width).statement(body)
-        lane = Var(stmt.var.name, stmt.var.type, 0, most - 1)
-        pieces = [_at(body, {stmt.var: simplify(lane + first)}) for first in range(0, width, most)]
-        return ir.seq(*[_Widening(held, lane, most).statement(piece) for piece in pieces])
+        pieces, first = list[ir.Stmt](), 0
+        while first < width:
+            lanes = most if width - first >= most else 1 << (width - first).bit_length() - 1
+            lane = Var(stmt.var.name, stmt.var.type, 0, lanes - 1)
+            piece = _at(body, {stmt.var: simplify(lane + first)})
+            pieces.append(_Widening(held, lane, lanes).statement(piece))
+            first += lanes
+        return ir.seq(*pieces)
     return stmt.map_children(lambda c: _statement(c, most, held) if isinstance(c, ir.Stmt) else c)
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tilelang as tl
+from tilelang import dtype as dt
+from tilelang.expr import Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulate import run
 from tilelang.schedule import Schedule
@@ -97,6 +100,15 @@ def test_a_vector_across_rows_may_not_leave_its_buffer() -> None:
         "out-of-bounds",
         "unwritten-output",
     }
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(36, [16, 16, 4]), (44, [16, 16, 8, 4]), (19, [16, 2, 1])], ids=str)
+def test_a_loop_wider_than_vectors_ends_where_its_buffer_does(width: int, lanes: list[int]) -> None:
+    x, z, v = array("x", width), array("z", width, role="output"), Var("v", dt.int64, 0, width - 1)
+    loop = ir.For(v, index(width), ir.Store(z, (v,), ir.Load(x, (v,))), "vector")
+    made = program(vectorize(program(loop, x, z, threads=1).kernels[0]).body, x, z, threads=1)
+    assert [ir.lanes(s.value) for s in ir.statements(made.kernels[0].body) if isinstance(s, ir.Store)] == lanes
+    assert kinds(run(made, {"x": stored(range(width), x)})) == set()
 
 
 # ---------------------------------------------------------------- tails, scattered vectors
