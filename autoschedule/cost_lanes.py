@@ -13,11 +13,14 @@ import math
 from collections.abc import Mapping
 
 from tilelang.autoschedule.cost import Estimate
+from tilelang.autoschedule.lanes_banks import places_at
 from tilelang.autoschedule.lanes_threads import Threads, registers, threads_of
-from tilelang.autoschedule.loops import Loops, Placed
-from tilelang.autoschedule.nest import Access, Nest, Tile
+from tilelang.autoschedule.lanes_traffic import fragment, global_bytes, rounded, staged, staging, stops, storing
+from tilelang.autoschedule.loops import Loops
+from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
 from tilelang.machine import Profile
+from tilelang.tensor import Layout
 
 # Of one core where a profile says nothing: what most devices of this kind have had for ten years. They order schedules; they promise
 # no time.
@@ -33,6 +36,7 @@ NOMINAL = {
     "l1_bytes": 32768.0,
     "l2_bytes": 4194304.0,
 }
+DEEP = 3  # rounds that a ring is ahead beyond which no more overlaps
 SPECIAL = {
     "exp": 8,
     "log": 8,
@@ -126,6 +130,7 @@ class Work:
     """What one block asks of each level: seconds in which all cores together could do it; on one core they are `cores` times as many.
 
     l2_bytes, global_bytes: of one block, without and with what blocks of a wave share. rounds: of the walk that brings new data.
+    epilogue: storing the results; alone: nobody else computes meanwhile.
     """
 
     multiply_adds: float
@@ -135,7 +140,8 @@ class Work:
     global_bytes: float
     rounds: int
     ahead: int
-    stored_bytes: float
+    epilogue: float
+    alone: bool
 
 
 def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
@@ -173,12 +179,13 @@ def kernel_estimate(loops: Loops, device: Lanes) -> Estimate:
 
 def bound(nest: Nest, device: Lanes) -> float:
     """The roofline: all operations at full rate, or all bytes once at full bandwidth."""
-    compute = nest.flops / device.flops_rate(_type(nest), matrix=True)
+    flops = _operations(nest.inner)[1] * nest.points + _operations(nest.outer)[1] * nest.outputs
+    compute = flops / device.flops_rate(_type(nest), matrix=True)
     return max(compute, nest.compulsory_bytes / device.global_rate)
 
 
 def _type(nest: Nest) -> str:
-    return nest.reads[0].tensor.dtype.name if nest.reads else nest.writes[0].tensor.dtype.name
+    return nest.factors[0].tensor.dtype.name if nest.factors else nest.writes[0].tensor.dtype.name
 
 
 def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
@@ -211,7 +218,8 @@ def shared_bytes(loops: Loops, device: Lanes) -> int:
             row = p.tile.get(p.layout.terms[-1].name, 1) if hasattr(p.layout.terms[-1], "name") else 1
             held += held // max(1, row) * p.layout.padding
         total += held * (p.ahead + 1)
-    return total
+    passing = sum(p.stop_bytes for p in loops.places)
+    return total + passing if loops.teams else max(total, passing)
 
 
 def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work:
@@ -220,41 +228,58 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     points = threads.points(loops, nest.extents) * threads.units
     instructions, flops = _operations(nest.inner)
     results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in nest.spatial) * threads.units
+    results *= threads.passes(loops)
     rate = device.flops_rate(_type(nest), matrix)
     efficiency = 1.0 if matrix else _multiply_add_efficiency(loops, threads, device)
     done_instructions, done_flops = _operations(nest.outer)
     compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(_type(nest))
-    issued = (0.0 if matrix else instructions * points) + done_instructions * results
-    shared = moved = 0.0
+    lanes = device.rate("core_schedulers") * device.warp * device.cycles
+    issued, shared, stored = storing(loops, threads, device)
+    epilogue = issued / lanes + shared / device.shared_rate + done_flops * results / device.flops_rate(_type(nest))
+    epilogue += stops(loops, threads) * 2 * device.rate("barrier_ns") * 1e-9 / device.cores
+    issued += (0.0 if matrix else instructions * points) + done_instructions * results
+    moved = 0.0
     for access in nest.reads:
-        place = _staged(loops, access)
-        loads, bytes_read = _fragment(loops, access, place, threads, device)
+        if access not in nest.factors:  # of a finished element
+            issued += results
+            moved += rounded(access, threads.block_tile(loops), device) * threads.passes(loops)
+            continue
+        place = staged(loops, access)
+        loads, bytes_read = fragment(loops, access, place, threads, device)
         issued += loads
         shared += bytes_read
         if place is not None:
-            loads, bytes_written = _staging(loops, place, threads, device)
+            loads, bytes_written = staging(loops, place, threads, device)
             issued += loads
             shared += bytes_written
         moved += global_bytes(loops, access, place, threads, device)
-    stored = sum(_rounded(w, threads.block_tile(loops), device) for w in nest.writes)
+    whole = sum(rounded(w, threads.block_tile(loops), device) for w in nest.writes) * threads.passes(loops)
     shared += _meeting(loops, threads)
-    lanes = device.rate("core_schedulers") * device.warp * device.cycles
     unique = moved * _shared_by_wave(loops, wave, device)
-    staged = [p for p in loops.places if p.verb == "load" and p.memory == "shared"]
-    depth = min((p.depth for p in staged), default=None)
+    ring = [p for p in loops.places if p.verb == "load" and p.memory == "shared"]
+    depth = min((p.depth for p in ring), default=None)
     rounds = threads.walked(loops, depth) if depth is not None else threads.walked(loops, len(loops.loops))
-    ahead = max((p.ahead for p in staged), default=0)
+    ahead = max((p.ahead for p in ring), default=0)
     if depth is None:  # a thread's loads of unrolled rounds are in flight together
         rounds = -(-rounds // max(1, threads.unrolled(loops)))
     return Work(
-        compute, issued / lanes, shared / device.shared_rate, moved + stored, unique + stored, max(1, rounds), ahead, stored
+        compute,
+        issued / lanes,
+        shared / device.shared_rate,
+        moved + stored,
+        unique + whole,
+        max(1, rounds),
+        ahead,
+        epilogue,
+        bool(loops.teams),
     )
 
 
 def _operations(counts: Mapping[str, int]) -> tuple[float, float]:
-    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two."""
+    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Conversions of
+    operands are counted where these are read."""
     pairs = min(counts.get("*", 0), counts.get("+", 0))
-    instructions = sum(n * SPECIAL.get(op, 1) for op, n in counts.items()) - pairs
+    instructions = sum(n * SPECIAL.get(op, 1) for op, n in counts.items() if op != "cast") - pairs
     return float(instructions), 2.0 * instructions
 
 
@@ -285,127 +310,12 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
     ]
     name, longest = max(levels, key=lambda level: level[1])
     rest = sum(seconds for _, seconds in levels) - longest
-    apart = rest / (max(1.0, warps / 4) * (1 + 2 * work.ahead))
+    apart = rest / (max(1.0, warps / 4) * (1 + 2 * min(work.ahead, DEEP)))
+    if work.alone:  # nothing is computed while the only team stores
+        apart += work.epilogue * per_core
     step = latency / (1 + work.ahead) + (device.rate("barrier_ns") * 1e-9 if threads.count > device.warp else 0.0)
     waits = max(0.0, work.rounds * step - longest - apart)
     return [(name, longest), ("what does not overlap", apart), ("latency", waits + latency)]
-
-
-# ---------------------------------------------------------------- bytes
-
-
-def _staged(loops: Loops, access: Access) -> Placed | None:
-    """The place in shared memory that a read is served from; the innermost where there are several."""
-    found = [
-        p for p in loops.places
-        if p.memory == "shared" and p.verb == "load" and p.access is not None and p.access.name == access.name
-    ]  # fmt: skip
-    return found[-1] if found else None
-
-
-def _fragment(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
-    """Instructions of all threads of a block for what they read of an operand, and the bytes of banks or cache lines it takes."""
-    held = [
-        p for p in loops.places
-        if p.memory == "register" and p.verb == "load" and p.access is not None and p.access.name == access.name
-    ]  # fmt: skip
-    depth = held[-1].depth if held else threads.reading_depth(loops)
-    share = threads.share(loops, loops.nest.extents, depth)
-    elements = math.prod(share[a] for a in access.axes) if access.axes else 1
-    elements = min(elements, math.prod(access.box(share)))
-    vector = 1
-    if held and held[-1].vector is not None:
-        vector = held[-1].vector[1]
-    elif (
-        loops.vector is not None and loops.vector[0] in access.axes and (place is not None or access.stride(loops.vector[0]) == 1)
-    ):
-        vector = loops.vector[1]
-    times = threads.walked(loops, depth)
-    if threads.by_instruction(loops):
-        bytes_read = elements * access.element_bytes * times * threads.units
-        return bytes_read / 16, float(bytes_read)
-    loads = math.ceil(elements / vector) * times
-    extra = 4.0 if access.padded and place is None else 1.0 if place is None else 0.0
-    per_load = _phase_bytes(loops, access, place, threads, vector, device)
-    warps = -(-threads.count // device.warp)
-    return loads * (1.0 + extra) * threads.units, loads * per_load * warps * (threads.units / threads.count)
-
-
-def _phase_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
-    """Bytes of banks, or of lines of the first cache, that one load by a warp occupies."""
-    from tilelang.autoschedule import lanes_banks
-
-    banks, bank_bytes = device.banks
-    eb = access.element_bytes
-    if place is not None and place.layout is not None:
-        extents = tuple(sorted((a, place.tile.get(a, 1)) for a in place.layout.dims))
-        shape = (eb, vector, banks, bank_bytes)
-        return lanes_banks.layout_phases(place.layout, extents, threads.spread, device.warp, shape) * banks * bank_bytes
-    strides = _box_strides(access, place.tile) if place is not None else access.strides
-    found = _steps_of(access, strides, tuple(a for a, _, _ in threads.spread))
-    at = lanes_banks.coordinates(threads.spread, device.warp)
-    addresses = [sum(at[a][lane] * s for a, s in found.items()) * eb for lane in range(device.warp)]
-    if place is not None:
-        return lanes_banks.phases(addresses, eb * vector, banks, bank_bytes) * banks * bank_bytes
-    lines = {(b + o) // 32 for b in addresses for o in range(0, eb * vector, min(32, eb * vector))}
-    return max(len(lines) * 32, 128 * -(-len(lines) // 4))
-
-
-def _box_strides(access: Access, tile: Tile) -> tuple[int, ...]:
-    box = access.box(tile)
-    return tuple(math.prod(box[d + 1 :]) for d in range(len(box)))
-
-
-def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, int]:
-    """Elements from one point of each axis to the next where dimensions lie so far apart; 0 where memory decides."""
-    from tilelang.autoschedule.nest import _value
-
-    found = {}
-    for a in axes:
-        total = 0
-        for i, s in zip(access.indices, strides, strict=True):
-            first, second = _value(i, {}), _value(i, {a: 1})
-            total += (second - first) * s if first is not None and second is not None else 0
-        found[a] = total
-    return found
-
-
-def _staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
-    """Instructions of all threads for what is brought to shared memory, and the bytes of banks that writing it takes."""
-    assert place.access is not None
-    times = threads.walked(loops, place.depth)
-    elements = place.box_bytes // place.access.element_bytes
-    vector = place.vector[1] if place.vector is not None else 1
-    if place.instruction is not None:
-        return elements * place.access.element_bytes / 16 * times, float(place.box_bytes * times)
-    address = 8.0 if place.access.padded or any(any(True for _ in i.children()) for i in place.access.indices) else 2.0
-    return (2.0 + address) * elements / vector * times, float(place.box_bytes * times)
-
-
-def global_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
-    """Bytes of an operand that a block asks of what lies beyond its core, in whole transactions."""
-    if place is not None:
-        if threads.whole_block(loops, place.depth):
-            return threads.walked(loops, place.depth) * _rounded(access, place.tile, device)
-        return threads.walked(loops, place.depth) * _rounded(access, threads.union(loops, place.depth), device)
-    room = device.rate("l1_bytes") / 2
-    for depth in range(threads.block_depth, len(loops.loops) + 1):
-        tile = threads.union(loops, depth)
-        if depth == len(loops.loops) or sum(r.footprint_bytes(tile) for r in loops.nest.reads) <= room:
-            return threads.walked(loops, depth) * _rounded(access, tile, device)
-    raise AssertionError("the innermost depth ends the search")
-
-
-def _rounded(access: Access, tile: Tile, device: Lanes) -> float:
-    """Bytes of a tile's box where every contiguous run is moved in whole transactions."""
-    box, run = access.box(tile), 1
-    for n, whole in zip(reversed(box), reversed(access.tensor.shape), strict=True):
-        run *= n
-        if n < whole:
-            break
-    run_bytes = run * access.element_bytes
-    rounded = -(-run_bytes // device.transaction_bytes) * device.transaction_bytes
-    return math.prod(box) * access.element_bytes * rounded / max(1, run_bytes)
 
 
 def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
@@ -418,16 +328,38 @@ def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
     below = next(loops.tiles[d + 1] for d in reversed(range(len(loops.loops))) if loops.loops[d].level in ("cluster", "block"))
     left = wave
     for loop in reversed(blocks):
-        for a, n in reversed(loop.rounds):
-            taken = min(n, left)
+        for a, taken in first_units(loop.rounds, loop.order, min(left, loop.total)):
             tile[a] = min(nest.extents[a], taken * below[a])
-            left = -(-left // taken)
+        left = -(-left // loop.total)
     together: float = sum(r.footprint_bytes(tile) for r in nest.reads)
     apart = wave * sum(r.footprint_bytes(below) for r in nest.reads)
     whole = sum(r.footprint_bytes(nest.extents) for r in nest.reads)
     if whole <= device.rate("l2_bytes"):
         together = min(together, whole * wave / max(1, loops.units("block") * loops.units("cluster")))
     return min(1.0, together / max(1, apart))
+
+
+@functools.lru_cache(maxsize=4096)
+def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count: int) -> tuple[tuple[str, int], ...]:
+    """How far the first units of a cut, so many in the order in which they are numbered, reach along each axis.
+
+    >>> from tilelang import layout
+    >>> panels = layout(lambda m, n: (n // 4, m, n % 4))
+    >>> first_units((("m", 32), ("n", 32)), None, 64), first_units((("m", 32), ("n", 32)), panels, 64)
+    ((('m', 2), ('n', 32)), (('m', 16), ('n', 4)))
+    """
+    if order is None:
+        found, left = [], count
+        for a, n in reversed(rounds):
+            found.append((a, min(n, left)))
+            left = -(-left // n)
+        return tuple(reversed(found))
+    import numpy as np
+
+    shape = tuple(n for _, n in rounds)
+    at: dict[str, list[int]] = dict(zip((a for a, _ in rounds), np.indices(shape).reshape(len(shape), -1).tolist(), strict=True))
+    first = np.argsort(places_at(order, dict(rounds), at))[:count]
+    return tuple((a, len({at[a][i] for i in first})) for a, _ in rounds)
 
 
 def _meeting(loops: Loops, threads: Threads) -> float:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule import lanes_streams, lanes_units
+from tilelang.autoschedule import lanes_roles, lanes_streams, lanes_units
 from tilelang.autoschedule.construct import Candidate
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks, shared_bytes
@@ -20,7 +20,8 @@ from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
 from tilelang.autoschedule.lanes_staging import stage, vector_lanes
 from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
-from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, steps
+from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, panels, steps
+from tilelang.autoschedule.lanes_tile import fused as fused_axes
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Nest, nest_of, span
 from tilelang.autoschedule.prune import Pruning
@@ -28,13 +29,14 @@ from tilelang.autoschedule.rtile import Fusions
 from tilelang.autoschedule.stages import Made, apart
 from tilelang.computation import Computation
 from tilelang.machine import Profile
-from tilelang.steps import Step, Vectorize
+from tilelang.steps import Fuse, Step, Vectorize
 from tilelang.task import Task, plan
 
 REGISTER_TILES = 6  # that growth hands on
 BLOCKS_OF_EACH = 6  # for each of them
 MOST_THREADS = 512
 KEPT = 64  # candidates that are handed on
+IN_PANELS = 16  # of them, whose blocks may be numbered in panels
 
 
 def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
@@ -50,16 +52,32 @@ def of_task(task: Task, device: Lanes) -> list[Made]:
     root = nest_of(task)
     if root.points == 0:
         return [Made((), Estimate(0.0, (), 0.0))]
-    found: dict[LaneTile, Made] = {}
+    found: dict[LaneTile, tuple[Nest, LaneTile, Made]] = {}
     for fusions, nest in fused(root):
-        families = (shared_tiles, lanes_streams.tiles, lanes_units.tiles)
+        families = (shared_tiles, lanes_streams.tiles, lanes_units.tiles, lanes_roles.tiles)
         for tile in (t for family in families for t in family(nest, fusions, device)):
             made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
-            if made is not None and (kind not in found or made.estimate.seconds < found[kind].estimate.seconds):
-                found[kind] = made
+            if made is not None and (kind not in found or made.estimate.seconds < found[kind][2].estimate.seconds):
+                found[kind] = nest, tile, made
     if not found:  # too small for threads to share
         return [Made((), estimate((read_steps(root, ()),), device))]
-    return sorted(found.values(), key=lambda m: m.estimate.seconds)[:KEPT]
+    first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[:KEPT]
+    ordered = [in_panels(*f, device) for f in first[:IN_PANELS]] + [made for _, _, made in first[IN_PANELS:]]
+    return sorted(ordered, key=lambda m: m.estimate.seconds)
+
+
+def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
+    """The schedule with its blocks numbered in panels, where those that run at once then read fewer bytes in less time."""
+    shared = any(nest.axis(a).reduction for a, _ in tile.block)
+    if len(tile.block) < 2 or not tile.staged or shared or fused_axes(nest, nest.writes[0]):
+        return made
+    (_, rows), (n, columns) = tile.block[-2:]
+    width = 1 << round(math.log2(max(1.0, math.sqrt(device.cores * rows / columns))))
+    blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
+    if blocks <= device.cores or not 1 < width < -(-nest.extents[n] // columns):
+        return made
+    other = judged(nest, dataclasses.replace(tile, order=panels(tuple(a for a, _ in tile.block), width)), device)
+    return other if other is not None and other.estimate.seconds < made.estimate.seconds else made
 
 
 def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
@@ -76,7 +94,7 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     if drops("slow-shared", bool(tile.staged) and slow) or drops("shared", staged_bytes(nest, tile) > device.shared_bytes):
         return None
     made = steps(tile)
-    loops = read_steps(nest, made[len(tile.fusions) :])
+    loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
     threads = threads_of(loops, device.profile)
     most = min(device.profile.max_block_threads, device.rate("core_threads"))
     if drops("shared", shared_bytes(loops, device) > device.shared_bytes) or drops("threads", threads.count > most):
@@ -98,7 +116,8 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
         else:
             rows = math.prod(sizes[a] for a in staged.access.axes)
             held = rows * staged.access.element_bytes
-            held += held // sizes.get(staged.layout.dims[-1], 1) * staged.layout.padding
+            if staged.layout.padding:
+                held += held // sizes.get(staged.layout.dims[-1], 1) * staged.layout.padding
         total += held * (staged.ahead + 1)
     return total
 
@@ -114,12 +133,12 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
 
     def fits(tile: dict[str, int]) -> bool:
         results = math.prod(tile.values())
-        operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.reads)
+        operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.factors)
         return max(tile.values()) <= 16 and not device.pruning.drops("registers", results + operands > most)
 
     start = {a.name: 1 for a in nest.spatial}
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
-    balance = device.flops_rate(nest.reads[0].tensor.dtype.name) / device.shared_rate
+    balance = device.flops_rate(nest.factors[0].tensor.dtype.name) / device.shared_rate
     found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
     return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
 
@@ -130,10 +149,10 @@ def tiled_axes(nest: Nest) -> tuple[str, ...]:
     if not wide:
         return ()
     x = next((a for a in wide if nest.writes[0].stride(a.name) == 1), wide[-1])
-    others = [a for a in wide if a is not x and any((a.name in r.axes) != (x.name in r.axes) for r in nest.reads)]
+    others = [a for a in wide if a is not x and any((a.name in r.axes) != (x.name in r.axes) for r in nest.factors)]
     if not others:
         return (x.name,)
-    y = max(others, key=lambda a: (sum(a.name not in r.axes and x.name in r.axes for r in nest.reads), a.extent))
+    y = max(others, key=lambda a: (sum(a.name not in r.axes and x.name in r.axes for r in nest.factors), a.extent))
     return (y.name, x.name)
 
 
@@ -180,7 +199,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
 
     # operands are seen through tiles of one point along the axes that are not tiled
     full = dataclasses.replace(kept, accesses=nest.accesses)
-    balance = device.flops_rate(nest.reads[0].tensor.dtype.name) / device.global_rate
+    balance = device.flops_rate(nest.factors[0].tensor.dtype.name) / device.global_rate
     found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
     order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
     turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
@@ -198,10 +217,10 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
     sums = device.rate("core_registers") * 3 / 4
 
     def fits(tile: dict[str, int]) -> bool:
-        held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.reads)
+        held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.factors)
         return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
 
-    balance = device.flops_rate(nest.reads[0].tensor.dtype.name, matrix=True) / device.global_rate
+    balance = device.flops_rate(nest.factors[0].tensor.dtype.name, matrix=True) / device.global_rate
     return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
 
 
@@ -235,7 +254,7 @@ def with_chunks(
 
 def innermost_reduction(nest: Nest) -> str:
     """The reduction whose points an operand has side by side; the longest where none has."""
-    beside = [a for a in nest.reduced if any(r.stride(a.name) == 1 for r in nest.reads)]
+    beside = [a for a in nest.reduced if any(r.stride(a.name) == 1 for r in nest.factors)]
     return max(beside or nest.reduced, key=lambda a: a.extent).name
 
 
@@ -255,7 +274,7 @@ def _shared_tile(
     if device.pruning.drops("threads", count > device.profile.max_block_threads):
         return None
     staged = []
-    for access in nest.reads:
+    for access in nest.factors:
         found = stage(nest, access, {**block, **chunk}, axes, shape, device)
         if found is None:
             return None

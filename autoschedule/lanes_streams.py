@@ -69,7 +69,7 @@ def seconds(nest: Nest, x: str) -> list[tuple[str, int]]:
     found = [("", 1)]
     if nest.reduced:
         for a in nest.spatial:
-            shared = any(a.name not in r.axes or r.stride(a.name) != 1 for r in nest.reads)
+            shared = any(a.name not in r.axes or r.stride(a.name) != 1 for r in nest.factors)
             if a.name != x and a.extent > 1 and shared:
                 found += [(a.name, n) for n in (2, 4) if n <= a.extent]
     return found
@@ -123,7 +123,7 @@ def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, 
 
 def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Lanes, threads and blocks that share the reduction of a result."""
-    longest = max(nest.reduced, key=lambda a: (any(r.stride(a.name) == 1 for r in nest.reads), a.extent))
+    longest = max(nest.reduced, key=lambda a: (any(r.stride(a.name) == 1 for r in nest.factors), a.extent))
     r = longest.name
     if longest.extent < 8:
         return
@@ -169,7 +169,7 @@ def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, 
 
 def widest_of_reads(nest: Nest, axis: str, device: Lanes) -> int:
     """Lanes of vectors along a reduction that every operand that has it can be moved by."""
-    return min((vector_lanes(a, axis, device) for a in nest.reads if axis in a.axes), default=1)
+    return min((vector_lanes(a, axis, device) for a in nest.factors if axis in a.axes), default=1)
 
 
 def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:

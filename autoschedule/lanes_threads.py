@@ -7,6 +7,7 @@ import math
 
 from tilelang.autoschedule.loops import WALK, Loop, Loops
 from tilelang.autoschedule.nest import Tile
+from tilelang.instruction import Instruction, use
 from tilelang.machine import Profile
 
 BLOCK_LEVELS = ("kernel", "cluster", "block")
@@ -15,11 +16,13 @@ OVERHEAD_REGISTERS = 24  # addresses, counters
 
 @dataclasses.dataclass(frozen=True)
 class Threads:
-    """count: threads of a block. units: of the narrowest level that the schedule spreads over, which are warps where an instruction
-    ends it. block_depth: loops down to and with those over blocks. spread: of a warp's lanes, `all` of the block's units."""
+    """count: threads of a block, those that only load with them. units: of the narrowest level that the schedule spreads over, which
+    are warps where an instruction ends it, of `width` threads each. block_depth: loops down to and with those over blocks. spread: of
+    a warp's lanes, `all` of the block's units."""
 
     count: int
     units: int
+    width: int
     block_depth: int
     spread: tuple[tuple[str, int, int], ...]
     all: tuple[tuple[str, int, int], ...]
@@ -86,6 +89,10 @@ class Threads:
         return loops.instruction is not None
 
 
+def _threads_of_level(level: str, profile: Profile) -> int:
+    return (profile.level(level).threads if profile.has_level(level) else profile.warp_size * 4) or 1
+
+
 def _at_once(loop: Loop) -> list[tuple[str, int]]:
     """How many units of a loop lie along each axis in one round of theirs; a walk is one."""
     found, left = [], loop.units
@@ -102,7 +109,9 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
     inner = [(d, loop) for d, loop in enumerate(loops.loops) if d >= block_depth and loop.level != WALK]
     units = math.prod(loop.units for _, loop in inner)
     narrowest = inner[-1][1].level if inner else "thread"
-    width = (profile.level(narrowest).threads if profile.has_level(narrowest) else profile.warp_size * 4) or 1
+    role = next((team for team in loops.teams if team.role == narrowest), None)
+    width = _threads_of_level(role.level if role is not None else narrowest, profile)
+    count = sum(team.count * _threads_of_level(team.level, profile) for team in loops.teams) or units * width
     every: list[tuple[str, int, int]] = []
     lanes: list[tuple[str, int, int]] = []
     for d, loop in inner:
@@ -110,13 +119,21 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
         every += taken
         if loop.level == "thread":
             lanes += taken
-    return Threads(units * width, units, block_depth, tuple(lanes), tuple(every))
+    return Threads(count, units, width, block_depth, tuple(lanes), tuple(every))
+
+
+def described(loops: Loops) -> Instruction | None:
+    """The instruction that ends a schedule, where it takes its operands from shared memory by itself."""
+    made = use(loops.instruction) if loops.instruction is not None else None
+    if made is None or made.kind != "update" or any(made.operand(n).memory != "shared" for n in made.reads if n != made.writes):
+        return None
+    return made
 
 
 def registers(loops: Loops, threads: Threads) -> int:
     """Registers of 32 bits that a thread needs: sums, operands kept beside them, what is on its way, addresses."""
     share = threads.share(loops, loops.nest.extents, 0)
-    width = threads.count // max(1, threads.units)
+    width = threads.width
     spatial = [a.name for a in loops.nest.spatial]
     held = sum(p.verb == "accumulate" and p.memory == "register" for p in loops.places)
     results = math.prod(share[a] for a in spatial)
@@ -124,7 +141,7 @@ def registers(loops: Loops, threads: Threads) -> int:
         results = math.prod(loops.tiles[-1][a] for a in spatial)
     found = results * (len(loops.nest.task.states) or 1) / width
     at = dict(threads.share(loops, loops.nest.extents, threads.reading_depth(loops)))
-    for access in loops.nest.reads:
+    for access in loops.nest.reads if described(loops) is None else ():
         kept = [p for p in loops.places if p.memory == "register" and p.access is not None and p.access.name == access.name]
         tile = threads.share(loops, loops.nest.extents, kept[-1].depth) if kept else at
         found += math.prod(access.box(tile)) * access.element_bytes / 4 / width

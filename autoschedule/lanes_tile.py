@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.expr import INDEX, Axis, Var
-from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Do, Fuse, Place, Split, Step, Team, Tile, Units, Vectorize
 from tilelang.tensor import Layout
 
 Sizes = tuple[tuple[str, int], ...]
@@ -21,7 +21,8 @@ Sizes = tuple[tuple[str, int], ...]
 @dataclasses.dataclass(frozen=True)
 class Staged:
     """An operand in shared memory. move: what each thread brings at once, along the buffer's dimensions; vector: among them;
-    kept: the axis and lanes of the vectors in which threads read it into registers; instruction: what moves it, by name."""
+    kept: the axis and lanes of the vectors in which threads read it into registers; instruction: what moves it, by name; on: by which
+    role; in_place: the instruction that computes reads it there."""
 
     access: Access
     layout: Layout | None
@@ -31,6 +32,8 @@ class Staged:
     kept_by: str | None = None
     instruction: str | None = None
     ahead: int = 0
+    on: str | None = None
+    in_place: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +44,7 @@ class LaneTile:
     round. warp: of a warp's tile (empty: threads are those of the block). interleave: what all lanes have in one round. piece: one
     thread's in one round; count: so many threads, which take several rounds. inner: walks inside a thread, and whether they are
     unrolled. vector: axis and lanes of what a thread stores or computes at once. instruction: what computes a piece, with its axes.
+    teams: of which a block is made, the last of them computes; blocks: so many, which take several tiles each; order: theirs.
     """
 
     fusions: tuple[tuple[str, tuple[str, ...]], ...]
@@ -57,6 +61,8 @@ class LaneTile:
     instruction: tuple[str, tuple[tuple[str, str], ...]] | None = None
     accumulate: tuple[Step, ...] | None = ()
     order: Layout | None = None
+    teams: tuple[Team, ...] = ()
+    blocks: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +89,11 @@ def steps(tile: LaneTile) -> tuple[Step, ...]:
 
 
 def _steps(tile: LaneTile) -> Iterator[Step]:
+    if tile.teams:
+        yield Units("block", tile.teams)
     for name, parts in tile.fusions:
         yield Fuse(name, parts)
-    yield Tile(tile.block, "block", order=tile.order)
+    yield Tile(tile.block, "block", tile.blocks, tile.order)
     early = bool(tile.chunk or tile.walk)
     if early:
         yield Place("accumulate", None, "register", steps=tile.accumulate or None)
@@ -94,14 +102,14 @@ def _steps(tile: LaneTile) -> Iterator[Step]:
     for staged in tile.staged:
         yield _load(staged)
     if tile.warp:
-        yield Tile(tile.warp, "warp")
+        yield Tile(tile.warp, (tile.teams and tile.teams[-1].role) or "warp")
     if tile.walk:
         yield Split(tile.walk)
     for staged in tile.staged:
         if staged.kept is not None or staged.kept_by is not None:
             how: Step = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by or "")
             yield Place("load", staged.access.name, "register", steps=(how,))
-        elif tile.instruction is not None:
+        elif tile.instruction is not None and not staged.in_place:
             yield Place("load", staged.access.name, "register")
     if tile.interleave:
         yield Split(tile.interleave)
@@ -123,7 +131,7 @@ def _load(staged: Staged) -> Place:
         move += (Do(staged.instruction),)
     elif staged.vector is not None and staged.vector[1] > 1:
         move += (Vectorize(*staged.vector),)
-    return Place("load", staged.access.name, "shared", staged.layout, ahead=staged.ahead, steps=move or None)
+    return Place("load", staged.access.name, "shared", staged.layout, ahead=staged.ahead, on=staged.on, steps=move or None)
 
 
 def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> dict[str, int] | None:
@@ -151,6 +159,16 @@ def fused(nest: Nest, access: Access) -> bool:
 def may_store_vectors(nest: Nest, axis: str) -> bool:
     """Whether stores along an axis may be vectors: the rows of a fused axis are told apart one element at a time."""
     return not fused(nest, nest.writes[0]) or axis not in {a.name for a in nest.task.axes}
+
+
+def panels(names: tuple[str, ...], width: int) -> Layout:
+    """Units in panels so many wide along the last axis, and inside row by row along the one before.
+
+    >>> print(panels(("b", "m", "n"), 8))
+    layout (b, n / 8, m, n % 8)
+    """
+    *outer, m, n = (Var(name, INDEX) for name in names)
+    return Layout((*outer, n // width, m, n % width))
 
 
 def layout_over(names: list[str], padding: int) -> Layout:

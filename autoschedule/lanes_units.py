@@ -50,7 +50,7 @@ class Fit:
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
-    for fit in fits(nest, device):
+    for fit in fits(nest, device, "register"):
         for warp in WARP_TILES:
             for grid in GRIDS:
                 for row_bytes in ROUND_BYTES:
@@ -59,19 +59,21 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                         yield tile
 
 
-def fits(nest: Nest, device: Lanes) -> Iterator[Fit]:
-    """The instructions that can compute a nest: products of two operands, summed, of the types that they take."""
+def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
+    """The instructions that can compute a nest from operands in a memory: products of two, summed, of the types that they take."""
     units = (*device.profile.capabilities, *device.profile.instructions)
-    if len(nest.reads) != 2 or nest.inner.get("*") != 1 or nest.inner.get("+") != 1 or len(nest.task.states) != 1 or not units:
+    if len(nest.factors) != 2 or nest.inner.get("*") != 1 or nest.inner.get("+") != 1 or len(nest.task.states) != 1 or not units:
         return
     if set(nest.inner) - {"*", "+", "cast"}:
         return
+    definition = nest.task.states[0].tensors[0].definition
+    given = definition.allow if definition is not None else ()
     widest: dict[tuple[int, ...], Fit] = {}
     for made in known():
-        usable = made.needs and all(device.profile.can(need) for need in made.needs)
-        if usable and made.kind == "update" and made.level == "warp" and made.lanes == device.warp and not made.licences:
+        usable = made.needs and all(device.profile.can(need) for need in made.needs) and set(made.licences) <= set(given)
+        if usable and made.kind == "update" and made.lanes == _unit_threads(device, made.level):
             if not set(made.dialects).isdisjoint(device.profile.dialects) or not made.template:
-                for fit in _bound(nest, made):
+                for fit in _bound(nest, made, memory):
                     rows, columns, steps = (made.shape[a] for a, _ in fit.binding)
                     kept = widest.get((rows, columns))
                     if kept is None or kept.made.shape[kept.binding[2][0]] < steps:
@@ -79,7 +81,12 @@ def fits(nest: Nest, device: Lanes) -> Iterator[Fit]:
     yield from widest.values()
 
 
-def _bound(nest: Nest, made: Instruction) -> Iterator[Fit]:
+def _unit_threads(device: Lanes, level: str) -> int | None:
+    """Threads of a unit of a level wider than a thread; None where the device has none such."""
+    return device.profile.level(level).threads if level != "thread" and device.profile.has_level(level) else None
+
+
+def _bound(nest: Nest, made: Instruction, memory: str) -> Iterator[Fit]:
     reads = [r for r in made.means.value.walk() if isinstance(r, Read)]
     target = made.means.target_axes
     if len(reads) != 2 or len(target) != 2 or len(made.means.reduced) != 1:
@@ -91,9 +98,9 @@ def _bound(nest: Nest, made: Instruction) -> Iterator[Fit]:
     if names[0] is None or names[1] is None:
         return
     left, right = made.operand(names[0]), made.operand(names[1])
-    if left.memory != "register" or right.memory != "register":
+    if left.memory != memory or right.memory != memory:
         return
-    for first, second in (nest.reads, tuple(reversed(nest.reads))):
+    for first, second in (nest.factors, tuple(reversed(nest.factors))):
         mine = [a for a in nest.spatial if a.name in first.axes and a.name not in second.axes and a.extent > 1]
         other = [a for a in nest.spatial if a.name in second.axes and a.name not in first.axes and a.extent > 1]
         both = [a for a in nest.reduced if a.name in first.axes and a.name in second.axes and a.extent > 1]
@@ -113,7 +120,7 @@ def _tile(
 ) -> LaneTile | None:
     m, n, k = fit.axes
     shape = dict(zip(fit.axes, (fit.made.shape[a] for a, _ in fit.binding), strict=True))
-    length = row_bytes // min(r.element_bytes for r in nest.reads)
+    length = row_bytes // min(r.element_bytes for r in nest.factors)
     block = {m: warp[0] * grid[0], n: warp[1] * grid[1]}
     sizes = {**block, k: length}
     warps = grid[0] * grid[1]
@@ -140,12 +147,12 @@ def _tile(
         staged=tuple(staged),
         warp=((m, warp[0]), (n, warp[1])),
         walk=tuple((a.name, shape[k] if a.name == k else 1) for a in nest.reduced),
-        accumulate=_stores(nest, device, fit),
+        accumulate=direct_stores(nest, device, fit),
         instruction=(fit.made.name, fit.binding),
     )
 
 
-def _stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
+def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
     """Vectors of the sums that a lane has side by side."""
     held, n = fit.made.fragment(fit.made.writes), fit.axes[1]
     lanes = beside(held, 1) if held is not None else 1

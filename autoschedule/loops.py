@@ -17,7 +17,7 @@ from tilelang.computation import Computation
 from tilelang.expr import Expr, Read
 from tilelang.machine import Profile, l1, l2
 from tilelang.schedule import Schedule
-from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Unfuse, Vectorize
+from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.steps import Tile as Spread
 from tilelang.task import Task, placed_names, plan, task_of
 from tilelang.tensor import Layout
@@ -28,12 +28,13 @@ WALK = "walk"
 @dataclasses.dataclass(frozen=True)
 class Loop:
     """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
-    many units, which take several rounds each (None: a unit for each)."""
+    many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major)."""
 
     rounds: tuple[tuple[str, int], ...]
     level: str = WALK
     unroll: bool = False
     count: int | None = None
+    order: Layout | None = None
 
     @property
     def total(self) -> int:
@@ -54,7 +55,8 @@ class Placed:
     """A tensor (or, with access None, the state of reductions) in a memory, inside the first `depth` loops; tile: the extents there.
 
     source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
-    (None: they go by elements). stage: the loops that make it, where it is computed.
+    (None: they go by elements). stage: the loops that make it, where it is computed. stop_bytes: of shared memory in which results
+    wait on their way.
     """
 
     verb: str
@@ -69,6 +71,7 @@ class Placed:
     ahead: int = 0
     stream: bool = False
     stage: Loops | None = None
+    stop_bytes: int = 0
 
     @functools.cached_property
     def box_bytes(self) -> int:
@@ -90,7 +93,7 @@ class Placed:
 class Loops:
     """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
 
-    tiles: the extents outside the first loop, and inside each.
+    tiles: the extents outside the first loop, and inside each. teams: what a block is made of, where the schedule says it.
     """
 
     nest: Nest
@@ -99,6 +102,7 @@ class Loops:
     places: tuple[Placed, ...]
     vector: tuple[str, int] | None = None
     instruction: str | None = None
+    teams: tuple[Team, ...] = ()
 
     def rounds(self, depth: int | None = None) -> int:
         """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
@@ -164,11 +168,13 @@ class _Reading:
         self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
         self.vector: tuple[str, int] | None = None
         self.instruction: str | None = None
+        self.teams: tuple[Team, ...] = ()
 
     def read(self, steps: tuple[Step, ...]) -> Loops:
         for step in steps:
             self.add(step)
-        return Loops(self.nest, tuple(self.loops), tuple(self.tiles), tuple(self.places), self.vector, self.instruction)
+        whole = tuple(self.loops), tuple(self.tiles), tuple(self.places)
+        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams)
 
     def add(self, step: Step) -> None:
         match step:
@@ -176,8 +182,8 @@ class _Reading:
                 self.spec = advance(self.spec, step, self.task, self.kinds)
                 self.nest = nest_of(self.task, self.spec)
                 self.tiles[-1] = {a.name: self.tiles[-1].get(a.name, a.extent) for a in self.nest.axes}
-            case Spread(sizes, level, count):
-                self.cut(sizes, level, False, count if isinstance(count, int) else None)
+            case Spread(sizes, level, count, order):
+                self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
             case Split(sizes=sizes, unroll=unroll):
                 self.cut(sizes, WALK, unroll, None)
             case Vectorize(axis, lanes) if isinstance(lanes, int):
@@ -186,16 +192,18 @@ class _Reading:
                 self.instruction = instruction
             case Place():
                 self.place(step)
+            case Units("block", teams):
+                self.teams = teams
             case _:
-                pass  # units, inline: nothing is cut; holes: nothing is known
+                pass  # inline: nothing is cut; holes: nothing is known
 
-    def cut(self, sizes: Sizes, level: str, unroll: bool, count: int | None) -> None:
+    def cut(self, sizes: Sizes, level: str, unroll: bool, count: int | None, order: Layout | None = None) -> None:
         tile, rounds = dict(self.tiles[-1]), []
         for axis, size in sizes:
             if isinstance(size, int):
                 rounds.append((axis, -(-tile[axis] // size)))
                 tile[axis] = min(size, tile[axis])
-        self.loops.append(Loop(tuple(rounds), level, unroll, count))
+        self.loops.append(Loop(tuple(rounds), level, unroll, count, order))
         self.tiles.append(tile)
 
     def place(self, step: Place) -> None:
@@ -204,7 +212,7 @@ class _Reading:
             step.verb, self.placed_access(step), step.memory, len(self.loops), self.tiles[-1], "global", step.layout,
             next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
             next((s.instruction for s in inner if isinstance(s, Do)), None),
-            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
+            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None, self.stop_bytes(inner),
         )  # fmt: skip
         if step.verb == "via":
             self.places.append(placed)
@@ -213,6 +221,16 @@ class _Reading:
         self.places.append(dataclasses.replace(placed, source=self.memory_of.get(key, "global")))
         if step.memory not in self.caches:
             self.memory_of[key] = step.memory
+
+    def stop_bytes(self, inner: tuple[Step, ...]) -> int:
+        """What a stop in shared memory holds of the results at once, on their way."""
+        tile = dict(self.tiles[-1])
+        for step in inner:
+            if isinstance(step, Split):
+                tile |= {a: min(tile[a], n) for a, n in step.sizes if isinstance(n, int)}
+            elif isinstance(step, Place) and step.verb == "via" and step.memory == "shared":
+                return math.prod(tile[a.name] for a in self.nest.spatial) * self.nest.writes[0].element_bytes
+        return 0
 
     def placed_access(self, step: Place) -> Access | None:
         """The read that a place is of: the one that it names, or the first of its tensor."""

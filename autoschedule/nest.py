@@ -199,6 +199,13 @@ class Nest:
         return tuple(a for a in self.accesses if not a.store)
 
     @functools.cached_property
+    def factors(self) -> tuple[Access, ...]:
+        """The reads that reductions combine, all of them where there is none; what is left is read once for each finished element."""
+        values = (e for s in self.task.states for v in s.reduce.values for e in reads(v))
+        combined = {(r.tensor, r.indices) for e in values for r in (e.read if isinstance(e, Pad) else e,)}
+        return tuple(a for a in self.reads if (a.tensor, a.written) in combined or not self.task.states)
+
+    @functools.cached_property
     def writes(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if a.store)
 

@@ -1,0 +1,175 @@
+"""What the accesses of a block take: instructions of its threads, phases of banks, lines and transactions of memory."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tilelang.autoschedule import lanes_banks
+from tilelang.autoschedule.lanes_threads import Threads, described
+from tilelang.autoschedule.loops import Loops, Placed
+from tilelang.autoschedule.nest import Access, Tile, _value
+from tilelang.instruction import ONE_LANE, Instruction, use
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.cost_lanes import Lanes
+
+
+def staged(loops: Loops, access: Access) -> Placed | None:
+    """The place in shared memory that a read is served from; the innermost where there are several."""
+    found = [
+        p for p in loops.places
+        if p.memory == "shared" and p.verb == "load" and p.access is not None and p.access.name == access.name
+    ]  # fmt: skip
+    return found[-1] if found else None
+
+
+def fragment(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
+    """Instructions of all threads of a block for what they read of an operand, and the bytes of banks or cache lines it takes."""
+    held = [
+        p for p in loops.places
+        if p.memory == "register" and p.verb == "load" and p.access is not None and p.access.name == access.name
+    ]  # fmt: skip
+    depth = held[-1].depth if held else threads.reading_depth(loops)
+    share = threads.share(loops, loops.nest.extents, depth)
+    elements = math.prod(share[a] for a in access.axes) if access.axes else 1
+    elements = min(elements, math.prod(access.box(share)))
+    vector = 1
+    if held and held[-1].vector is not None:
+        vector = held[-1].vector[1]
+    elif (
+        loops.vector is not None and loops.vector[0] in access.axes and (place is not None or access.stride(loops.vector[0]) == 1)
+    ):
+        vector = loops.vector[1]
+    times = threads.walked(loops, depth)
+    if (made := described(loops)) is not None:
+        return 0.0, _by_descriptors(made, loops, threads) / len(loops.nest.factors)
+    if threads.by_instruction(loops):
+        bytes_read = elements * access.element_bytes * times * threads.units
+        return bytes_read / 16, float(bytes_read)
+    loads = math.ceil(elements / vector) * times
+    converted = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
+    extra = 4.0 if access.padded and place is None else 1.0 if place is None else 0.0
+    per_load = _phase_bytes(loops, access, place, threads, vector, device)
+    warps = -(-threads.count // device.warp)
+    return (loads * (1.0 + extra) + converted) * threads.units, loads * per_load * warps * (threads.units / threads.count)
+
+
+def _by_descriptors(made: Instruction, loops: Loops, threads: Threads) -> float:
+    """Bytes that instructions read by themselves of all operands."""
+    issued = threads.points(loops, loops.nest.extents) * threads.units / math.prod(made.shape.values())
+    read = (made.operand(n) for n in made.reads if n != made.writes)
+    return issued * sum(math.prod(o.shape) * o.dtype.bytes for o in read)
+
+
+def _phase_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
+    """Bytes of banks, or of lines of the first cache, that one load by a warp occupies."""
+    banks, bank_bytes = device.banks
+    eb = access.element_bytes
+    if place is not None and place.layout is not None:
+        extents = tuple(sorted((a, place.tile.get(a, 1)) for a in place.layout.dims))
+        shape = (eb, vector, banks, bank_bytes)
+        return lanes_banks.layout_phases(place.layout, extents, threads.spread, device.warp, shape) * banks * bank_bytes
+    strides = _box_strides(access, place.tile) if place is not None else access.strides
+    found = _steps_of(access, strides, tuple(a for a, _, _ in threads.spread))
+    at = lanes_banks.coordinates(threads.spread, device.warp)
+    addresses = [sum(at[a][lane] * s for a, s in found.items()) * eb for lane in range(device.warp)]
+    if place is not None:
+        return lanes_banks.phases(addresses, eb * vector, banks, bank_bytes) * banks * bank_bytes
+    lines = {(b + o) // 32 for b in addresses for o in range(0, eb * vector, min(32, eb * vector))}
+    return max(len(lines) * 32, 128 * -(-len(lines) // 4))
+
+
+def _box_strides(access: Access, tile: Tile) -> tuple[int, ...]:
+    box = access.box(tile)
+    return tuple(math.prod(box[d + 1 :]) for d in range(len(box)))
+
+
+def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, int]:
+    """Elements from one point of each axis to the next where dimensions lie so far apart; 0 where memory decides."""
+    found = {}
+    for a in axes:
+        total = 0
+        for i, s in zip(access.indices, strides, strict=True):
+            first, second = _value(i, {}), _value(i, {a: 1})
+            total += (second - first) * s if first is not None and second is not None else 0
+        found[a] = total
+    return found
+
+
+def staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
+    """Instructions of all threads for what is brought to shared memory, and the bytes of banks that writing it takes."""
+    assert place.access is not None
+    times = threads.walked(loops, place.depth)
+    elements = place.box_bytes // place.access.element_bytes
+    vector = place.vector[1] if place.vector is not None else 1
+    if place.instruction is not None and use(place.instruction).issue == ONE_LANE:
+        return 0.0, float(place.box_bytes * times)
+    if place.instruction is not None:
+        return elements * place.access.element_bytes / 16 * times, float(place.box_bytes * times)
+    address = 8.0 if place.access.padded or any(any(True for _ in i.children()) for i in place.access.indices) else 2.0
+    return (2.0 + address) * elements / vector * times, float(place.box_bytes * times)
+
+
+def global_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
+    """Bytes of an operand that a block asks of what lies beyond its core, in whole transactions."""
+    if place is not None:
+        if threads.whole_block(loops, place.depth):
+            return threads.walked(loops, place.depth) * rounded(access, place.tile, device)
+        return threads.walked(loops, place.depth) * rounded(access, threads.union(loops, place.depth), device)
+    room = device.rate("l1_bytes") / 2
+    for depth in range(threads.block_depth, len(loops.loops) + 1):
+        tile = threads.union(loops, depth)
+        if depth == len(loops.loops) or sum(r.footprint_bytes(tile) for r in loops.nest.reads) <= room:
+            return threads.walked(loops, depth) * rounded(access, tile, device)
+    raise AssertionError("the innermost depth ends the search")
+
+
+def rounded(access: Access, tile: Tile, device: Lanes) -> float:
+    """Bytes of a tile's box where every contiguous run is moved in whole transactions."""
+    box, run = access.box(tile), 1
+    for n, whole in zip(reversed(box), reversed(access.tensor.shape), strict=True):
+        run *= n
+        if n < whole:
+            break
+    run_bytes = run * access.element_bytes
+    rounded = -(-run_bytes // device.transaction_bytes) * device.transaction_bytes
+    return math.prod(box) * access.element_bytes * rounded / max(1, run_bytes)
+
+
+def storing(loops: Loops, threads: Threads, device: Lanes) -> tuple[float, float, float]:
+    """Instructions of all threads that bring a block's results to memory, bytes of shared memory that it takes where they pass
+    through, and bytes of the transactions."""
+    passes = threads.passes(loops)
+    moved = sum(rounded(w, threads.block_tile(loops), device) for w in loops.nest.writes) * passes
+    place = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "register"), None)
+    if place is None:
+        return 0.0, 0.0, moved
+    results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in loops.nest.spatial) * threads.units * passes
+    vector = place.vector[1] if place.vector is not None else 1
+    if place.stop_bytes:
+        by_lane = place.instruction is not None and use(place.instruction).issue == ONE_LANE
+        return results / 2 + (0.0 if by_lane else 2 * results / vector), 2 * moved, moved
+    return results / vector, 0.0, moved * max(1.0, _apart(loops, threads, vector, device))
+
+
+def stops(loops: Loops, threads: Threads) -> int:
+    """How often a block waits on the way of its results through shared memory."""
+    passing = sum(p.stop_bytes for p in loops.places)
+    whole = sum(w.footprint_bytes(threads.block_tile(loops)) for w in loops.nest.writes)
+    return -(-whole // passing) * threads.passes(loops) if passing else 0
+
+
+def _apart(loops: Loops, threads: Threads, vector: int, device: Lanes) -> float:
+    """How many times the bytes that a warp stores at once its transactions have, where lanes are apart."""
+    write = loops.nest.writes[0]
+    eb, sector = write.element_bytes, device.transaction_bytes
+    held = use(loops.instruction) if loops.instruction is not None else None
+    if held is not None and (lanes := held.fragment(held.writes)) is not None and len(write.strides) > 1:
+        begins = [int(row) * write.strides[-2] + int(column) for row, column in lanes.table[: device.warp, 0, :]]
+    else:
+        found = _steps_of(write, write.strides, tuple(a for a, _, _ in threads.spread))
+        at = lanes_banks.coordinates(threads.spread, device.warp)
+        begins = [sum(at[a][lane] * s for a, s in found.items()) for lane in range(device.warp)]
+    touched = {(b * eb + o) // sector for b in set(begins) for o in range(0, eb * vector, min(sector, eb * vector))}
+    return len(touched) * sector / (len(set(begins)) * eb * vector)
