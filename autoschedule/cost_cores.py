@@ -102,7 +102,7 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
         math.inf if shared is None else shared,
         caches,
         Cache("pages", places * size, None, size) if size and places else None,
-        peak * cycle / (2 * lanes * cores) if peak and cycle else None,
+        peak * cycle / (2 * lanes * cores) if peak and cycle else rates.get("multiply_adds_per_cycle"),
         first / (4 * lanes) if first else None,
         rates,
         pruning or Pruning(),

@@ -51,6 +51,17 @@ def test_the_first_candidates_are_right(name: str) -> None:
         assert report, f"{candidate.schedule}\n{report}"
 
 
+@pytest.mark.parametrize("profile", ["pocl", "avx2", "avx512"])
+def test_a_processor_known_from_documents_has_times_that_differ(profile: str) -> None:
+    text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", "M = 256, N = 512, K = 300")
+    device = cores_of(tl.load_profile(profile))
+    first, *others = construct(tl.parse(text).computation(), device)
+    assert 0 < first.estimate.seconds < max(other.estimate.seconds for other in others)
+    until = str(first.schedule).split("accumulate in register")[0]
+    piece = {axis: int(size) for axis, size in re.findall(r"\b([mn])=(\d+)", until)}  # the last size of each
+    assert 4 < math.prod(piece.values()) / device.lanes <= device.registers  # what is read once serves several vectors
+
+
 def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
     for text in COMPUTATIONS.values():
         for candidate in construct(tl.parse(text).computation(), cores_of(POCL)):

@@ -236,7 +236,9 @@ def test_usage(gemm: str, arguments: list[str], code: int, part: str) -> None:
 def test_every_command_has_help_and_an_entry() -> None:
     for name in COMMANDS:
         assert tilelang(name, "--help").exit_code == 0
-    assert sorted(p.stem for p in (ROOT / "tilelang" / "cli").glob("*.py")) == sorted([*COMMANDS, "__init__", "common", "output", "search"])
+    assert sorted(p.stem for p in (ROOT / "tilelang" / "cli").glob("*.py")) == sorted(
+        [*COMMANDS, "__init__", "common", "output", "search"]
+    )
 
 
 def test_help_imports_little() -> None:
