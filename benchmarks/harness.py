@@ -8,6 +8,7 @@ rounds of a quotient whose two parts were measured in the same round, and that i
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import importlib.metadata
@@ -24,8 +25,8 @@ import numpy.typing as npt
 
 # Whose versions a result is kept with.
 PACKAGES = (
-    "numpy", "torch", "triton", "pyopencl", "pocl-binary-distribution", "pycuda", "pyhip-interface", "cuda-bindings", "cupy-cuda13x",
-    "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cublas", "nvidia-cudnn-cu13", "ziglang",
+    "numpy", "torch", "numba", "llvmlite", "apache-tvm", "triton", "pyopencl", "pocl-binary-distribution", "pycuda", "pyhip-interface",
+    "cuda-bindings", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cublas", "nvidia-cudnn-cu13", "ziglang",
 )  # fmt: skip
 
 FloatArray = npt.NDArray[np.float32]
@@ -153,12 +154,22 @@ def environment(device: str) -> dict[str, object]:
 
 
 def record(path: Path, rows: Sequence[Mapping[str, object]], device: str) -> None:
-    """Appends one JSON line a row, each with its environment."""
+    """Appends one JSON line a row, each with its environment; all of them, or none where the file cannot be written."""
     head = environment(device)
+    text = "".join(json.dumps({**head, **row}, sort_keys=True) + "\n" for row in rows).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps({**head, **row}, sort_keys=True) + "\n")
+    with path.open("a+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            text = text if file.read(1) == b"\n" else b"\n" + text  # after a line that nobody ended
+        try:
+            while text:
+                text = text[file.write(text) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.truncate(end)
+            raise
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

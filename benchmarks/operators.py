@@ -10,8 +10,8 @@ show and the second do not. A worker measures; where a kernel takes it down anot
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
-import json
 import os
 import subprocess
 import sys
@@ -26,21 +26,22 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/operators.py` from anywhere
 
 import tilelang as tl
-from benchmarks import harness, operators_cases, operators_peers, operators_table
+from benchmarks import operators_cases, operators_peers, operators_plot, operators_results, operators_table, operators_targets
 from benchmarks.gpu_cases import ROOT
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_hand import by_hand
 from benchmarks.operators_ours import Call, candidates, compare, launched, limits
 from benchmarks.operators_peers import Array, Arrays
+from benchmarks.operators_results import Row
 
 RESULTS = ROOT / "benchmarks" / "results" / "operators.jsonl"
-WHAT = ("times", "trials", "ranking")
 SELECTED = ("M0", "M1", "M4", "C0", "C5", "C9", "C16", "C17", "C23", "C30", "C35", "D0", "D5", "D6", "P0", "P2", "P6", "R0", "R2",
             "R3", "E1", "E5")  # fmt: skip
 BEST_OF = 16
 TRIALS = 8
 MOST_BEGUN = 2
-Row = dict[str, Any]
+GRACE_S = 300  # that a worker may take longer than it was told, for an operator that it began
+INTERRUPTED, NO_DEVICE, NOT_KEPT = 130, 3, 4  # exit codes
 Contestants = dict[str, tuple[Call, Callable[[], Any]]]  # each with what gives its result
 
 
@@ -163,63 +164,80 @@ MEASURED: dict[str, Callable[[Operator, tl.Target, int, Row | None], Row]] = {
     "times": times,
     "trials": functools.partial(times, trials=TRIALS),
     "ranking": ranking,
+    "squares": times,
 }
 
 
 # ---------------------------------------------------------------- runs that go on
 
 
-def read(path: Path) -> dict[tuple[str, str], Row]:
-    """The last line of each operator and measurement."""
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return {(row["what"], row["operator"]): row for row in rows}
+def asked(given: argparse.Namespace) -> list[Operator]:
+    """The operators to measure, no duplicates. ValueError: a name that none has."""
+    known = operators_cases.SQUARES if given.what == "squares" else operators_cases.read()
+    if not given.only:
+        return [o for o in known if not o.duplicate_of and (given.what == "squares" or not given.selection or o.id in SELECTED)]
+    found = {o.id: o for o in known}
+    for name in (names := given.only.split(",")):
+        if name not in found:
+            near = difflib.get_close_matches(name.upper(), found, 3, 0.5) or list(found)[:3]
+            raise ValueError(f"--only: `{name}` is no operator of the set; like it are {', '.join(near)}")
+        if same := found[name].duplicate_of:
+            raise ValueError(f"--only: {name} is {same} once more: measure that one")
+    return [found[name] for name in dict.fromkeys(names)]
 
 
-def asked(operators: Sequence[Operator], given: argparse.Namespace) -> list[Operator]:
-    """The operators to measure: no duplicates."""
-    names = given.only.split(",") if given.only else SELECTED if given.selection else None
-    return [o for o in operators if not o.duplicate_of and (names is None or o.id in names)]
-
-
-def left(operators: Sequence[Operator], given: argparse.Namespace) -> list[Operator]:
+def left(given: argparse.Namespace) -> list[Operator]:
     """Those without a result; that an operator was begun twice and never ended is one."""
-    known = read(given.results)
-    return [
-        o for o in asked(operators, given) if known.get((given.what, o.id), {"begun": 0}).get("begun", MOST_BEGUN) < MOST_BEGUN
-    ]
+    known, _ = operators_results.read(given.results)
+    return [o for o in asked(given) if known.get((given.what, o.id), {"begun": 0}).get("begun", MOST_BEGUN) < MOST_BEGUN]
 
 
-def work(given: argparse.Namespace, operators: Sequence[Operator]) -> int:
+def work(given: argparse.Namespace) -> int:
     """A worker: measures until the time is over; an exit code."""
-    end = time.monotonic() + given.limit_s
-    target = tl.target("opencl")
-    rows = read(given.beside) if given.beside is not None else {}
-    earlier = {name: row for (what, name), row in rows.items() if what == "times" and operators_table.complete(row)}
-    todo, longest = left(operators, given), 0.0
+    end, todo, longest = time.monotonic() + given.limit_s, left(given), 0.0
     if not todo:
         return 0
+    try:
+        target = tl.target("opencl")
+    except tl.TileLangError as error:
+        print(f"There is nothing to measure on: {str(error).splitlines()[0]}", flush=True)
+        return NO_DEVICE
+    rows, _ = operators_results.read(given.beside) if given.beside is not None else ({}, [])
+    earlier = {name: row for (what, name), row in rows.items() if what in ("times", "squares") and operators_table.complete(row)}
     warm_up(target)
-    machine, made_by = limits(target), {"revision": revision()}
+    machine = {**limits(target), "revision": revision()}
     for number, operator in enumerate(todo):
         start = time.monotonic()
         if start + longest > end:
             print(f"{given.limit_s:.0f} s are over: {len(todo) - number} operators are left", flush=True)
             break
-        begun = read(given.results).get((given.what, operator.id), {}).get("begun", 0)
-        head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents, **made_by}
-        keep(given.results, {**head, "begun": begun + 1}, target)
-        row = MEASURED[given.what](operator, target, given.rounds, earlier.get(operator.id))
-        keep(given.results, {**head, "flops": operator.flops, "bytes": operator.bytes, **machine, **row}, target)
+        try:
+            row = measured(given, operator, target, earlier.get(operator.id), machine)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except OSError as error:
+            print(f"{given.results}: the row above could not be written: {error.strerror}", flush=True)
+            return NOT_KEPT
         longest = max(longest, time.monotonic() - start)
-        print(f"[{number + 1}/{len(todo)}] {operators_table.line({**head, **machine, **row})}", flush=True)
+        print(f"[{number + 1}/{len(todo)}] {operators_table.line(row)}", flush=True)
     return 0
 
 
-def keep(path: Path, row: Row, target: tl.Target) -> None:
-    harness.record(path, [row], str(target.device))
+def measured(given: argparse.Namespace, operator: Operator, target: tl.Target, earlier: Row | None, machine: Row) -> Row:
+    """One operator's row, kept; while it is measured the file says that it was begun."""
+    head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents}
+    head |= {**machine, "flops": operator.flops, "bytes": operator.bytes}
+    begun, device = operators_results.begun(given.results, given.what, operator.id), str(target.device)
+    operators_results.keep(given.results, {**head, "begun": begun + 1}, device)
+    try:
+        row = {**head, **MEASURED[given.what](operator, target, given.rounds, earlier)}
+    except KeyboardInterrupt:
+        operators_results.keep(given.results, {**head, "begun": begun}, device)  # it was not the operator that ended the worker
+        raise
+    except Exception as error:  # whatever is the matter with one operator, the others are measured
+        row = {**head, "failed": {"ours": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"}}
+    operators_results.keep(given.results, row, device)
+    return row
 
 
 def revision() -> str:
@@ -236,10 +254,10 @@ def warm_up(target: tl.Target) -> None:
     tl.compile(y, target)(np.zeros(64, np.float32))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints the table; 1 where a result is wrong or a kernel failed."""
+def arguments_of(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line, read. SystemExit: it makes no sense."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--what", choices=WHAT, default="times")
+    parser.add_argument("--what", choices=MEASURED, default="times")
     parser.add_argument("--only", default="", help="names of operators, with commas between")
     parser.add_argument("--selection", action="store_true", help="a few operators of each class")
     parser.add_argument("--rounds", type=int, default=5)
@@ -247,22 +265,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--beside", type=Path, help="results of before: only the best peer there is measured again")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the table of what is there")
+    parser.add_argument(
+        "--targets", action="store_true", help="measure nothing, print what was promised beside what was measured"
+    )
     parser.add_argument("--plot", type=Path, help="a picture of the ratios, by matplotlib")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    operators = operators_cases.read()
+    if given.rounds < 1:
+        parser.error("--rounds: at least 1")
+    if given.beside is not None and not given.beside.exists():
+        parser.error(f"--beside: {given.beside} does not exist")
+    if given.results.is_dir():
+        parser.error(f"--results: {given.results} is a folder")
+    try:
+        asked(given)
+    except ValueError as error:
+        parser.error(str(error))
+    return given
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures and prints the table. 1: a result is wrong or a kernel failed; 3: no device; 4: a full disk; 130: interrupted."""
+    arguments = list(arguments if arguments is not None else sys.argv[1:])
+    given = arguments_of(arguments)
     if given.worker:
-        return work(given, operators)
-    if not given.table:
-        code = supervise(list(arguments if arguments is not None else sys.argv[1:]), given)
+        return work(given)
+    if not (given.table or given.targets):
+        code = supervise(arguments, given)
         if code:
             return code
-    known = read(given.results)
-    rows = [row for (_, name), row in known.items() if name in {o.id for o in asked(operators, given)}]
-    print(operators_table.show(rows))
+    known, damaged = operators_results.read(given.results)
+    chosen = {o.id for o in asked(given)} | {o.id for o in operators_cases.SQUARES}
+    rows = [row for (_, name), row in known.items() if name in chosen]
+    print(operators_targets.show(rows) if given.targets else operators_table.show(rows))
+    if damaged:
+        print(f"{given.results}: passed over, as no results: lines {', '.join(map(str, damaged))}")
     if given.plot is not None:
-        operators_table.plot(rows, given.plot)
-    return 1 if any(row.get("wrong", {}).get("ours") or row.get("begun", 0) >= MOST_BEGUN for row in rows) else 0
+        operators_plot.plot(rows, given.plot)
+    bad = any("ours" in {**row.get("wrong", {}), **row.get("failed", {})} or row.get("begun", 0) >= MOST_BEGUN for row in rows)
+    return 1 if bad else 0
 
 
 def supervise(arguments: list[str], given: argparse.Namespace) -> int:
@@ -272,14 +313,35 @@ def supervise(arguments: list[str], given: argparse.Namespace) -> int:
     """
     end = time.monotonic() + given.limit_s
     while True:
+        before = given.results.stat().st_size if given.results.exists() else 0
         with tempfile.TemporaryDirectory() as folder:
             environment = {**os.environ, "POCL_CACHE_DIR": folder, "TILELANG_CACHE_DIR": folder, "TILELANG_DATABASE": ""}
             rest = max(0.0, end - time.monotonic())
             command = [sys.executable, __file__, *arguments, "--worker", "--limit-s", f"{rest:.0f}"]
-            code = subprocess.call(command, env=environment)
+            code = ended(subprocess.Popen(command, env=environment), rest + GRACE_S)
+        if code == INTERRUPTED:
+            print(f"\nInterrupted. What was measured stands in {given.results}; the same command goes on.", flush=True)
         if code >= 0:
             return code
+        if not given.results.exists() or given.results.stat().st_size == before:
+            print(f"The worker was ended by signal {-code} before it began to measure.", flush=True)
+            return 1
         print(f"The worker was ended by signal {-code}; another one goes on.", flush=True)
+
+
+def ended(worker: subprocess.Popen[bytes], limit_s: float) -> int:
+    """The exit code of a worker. One that hangs is killed; one that is interrupted may still write what it has."""
+    try:
+        return worker.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        return worker.wait()
+    except KeyboardInterrupt:
+        try:
+            worker.wait(GRACE_S / 10)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            worker.kill()
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -110,6 +110,10 @@ class Operator:
         return windowed(self)
 
 
+# What libraries of linear algebra are best at; none of the 119.
+SQUARES = tuple(Operator(f"S{side}", "matmul", (side, side, side), why="square") for side in (1024, 2048, 3072))
+
+
 def windowed(operator: Operator) -> tl.Tensor:
     """A convolution, a depthwise one or a mean over windows; 0 outside the images, channels before pixels."""
     n, c, h, f = operator.extents[:4]

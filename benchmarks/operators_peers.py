@@ -1,7 +1,8 @@
 """Who else computes the operators of `benchmarks/operators.py`, and what a right result is.
 
-NumPy, PyTorch's operators one by one, torch.compile, Numba where it is installed. Arrays are the same for all, images channels first,
-filters as PyTorch has them; where a peer takes an array for its result it gets one.
+NumPy, PyTorch's operators one by one, torch.compile, Numba and TVM where they are installed. Arrays are the same for all, images
+channels first, filters as PyTorch has them; where a peer takes an array for its result it gets one. Convolutions of PyTorch make their
+results themselves, and what torch.compile hands to a library would be copied; TVM's arrays are its own, since it wants them aligned.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 Peer = Callable[[], Any]  # computes once; gives its result
 
+PACKAGES = {"Numba": "numba", "TVM": "tvm"}
 NOT_RUN = {
-    "TVM": "its rules without tuning are another compiler to install and a run of its own: not measured here",
     "loopy": "a scheduling language without default schedules: there would be nothing to compare but schedules written here",
 }
 
@@ -33,8 +34,9 @@ def absent() -> dict[str, str]:
         found |= dict.fromkeys(("PyTorch", "torch.compile"), "torch is not installed")
     elif not (shutil.which("g++") or shutil.which("clang++")):
         found["torch.compile"] = "no C++ compiler is installed, with which it compiles for processors"
-    if importlib.util.find_spec("numba") is None:
-        found["Numba"] = "numba is not installed"
+    found |= {
+        who: f"{package} is not installed" for who, package in PACKAGES.items() if importlib.util.find_spec(package) is None
+    }
     return found
 
 
@@ -50,8 +52,11 @@ def peers(operator: Operator, arrays: Arrays, threads: int) -> dict[str, tuple[s
     if "Numba" not in missing:
         from benchmarks import operators_numba
 
-        call = operators_numba.peer(operator, arrays, out["Numba"], threads)
-        found |= {"Numba": ("Numba", call)} if call is not None else {}
+        found["Numba"] = "Numba", operators_numba.peer(operator, arrays, out["Numba"], threads)
+    if "TVM" not in missing:
+        from benchmarks import operators_tvm
+
+        found["TVM"] = "TVM", operators_tvm.peer(operator, arrays, threads)
     return found
 
 
@@ -106,21 +111,29 @@ def windows(operator: Operator, images: Array) -> Iterator[tuple[int, int, Array
 
 
 def by_torch(operator: Operator, arrays: Arrays, out: Array, threads: int) -> dict[str, Peer]:
-    """PyTorch's operators, and the same compiled by torch.compile, which makes its results itself."""
+    """PyTorch's operators, and the same compiled by torch.compile, into a given result unless a library computes it."""
     import torch
 
     torch.set_num_threads(threads)
     given = [torch.from_numpy(arrays[name]) for name in list(operator.shapes)[:-1]]
-    result = torch.from_numpy(out)
+    result, into = torch.from_numpy(out), torch.from_numpy(np.empty_like(out))
     eager, compiled = torch_functions(torch, operator)
+    library = operator.kind in ("matmul", "convolution")
     torch._dynamo.reset()  # which would compile functions of the same text only so many times, and then no more
-    made = torch.compile(compiled, dynamic=False)
+
+    def copied(given_result: Any, *arguments: Any) -> Any:
+        return given_result.copy_(compiled(*arguments))  # the compiler writes there at once
+
+    made = torch.compile(compiled if library else copied, dynamic=False)
 
     def call(function: Callable[..., Any], *arguments: Any) -> Any:
         with torch.inference_mode():
             return function(*arguments)
 
-    return {"PyTorch": lambda: call(eager, *given, result), "torch.compile": lambda: call(made, *given)}
+    return {
+        "PyTorch": lambda: call(eager, *given, result),
+        "torch.compile": lambda: call(made, *given) if library else call(made, into, *given),
+    }
 
 
 def torch_functions(torch: Any, operator: Operator) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -6,9 +6,9 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
+from benchmarks import operators_cases
 from benchmarks.harness import table
 from benchmarks.operators_cases import CLASSES
 
@@ -45,13 +45,14 @@ def of_limit(row: Row, us: float) -> float:
 
 
 def complete(row: Row) -> bool:
-    return (
-        row["what"] in ("times", "trials") and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
-    )
+    """Whether a row has times of ours and of another."""
+    return row["what"] != "ranking" and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
 
 
 def line(row: Row) -> str:
     """One operator for someone who waits for the table."""
+    if "ours" in row.get("failed", {}):
+        return f"{row['operator']} FAILED: {row['failed']['ours']}"
     if row["what"] == "ranking":
         found = ranked(row)
         return f"{row['operator']} top 1 by best of {len(found)}: {found[0] / min(found):.2f}" if found else row["operator"]
@@ -182,33 +183,22 @@ def show(rows: Sequence[Row]) -> str:
         copy, peak = (statistics.median(r[key] for r in timed) for key in ("copy_gb_per_s", "peak_gflops"))
         out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
         counts = Counter(row.get("revision", "unknown") for row in timed)
+        out += not_measured(rows)
         out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
     return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons.items())] or ["nothing was measured"])
+
+
+def not_measured(rows: Sequence[Row]) -> list[str]:
+    """Why an operator of the set has no line above."""
+    known = {row["operator"]: row for row in rows if row["what"] == "times"}
+    same = [f"{o.id} = {o.duplicate_of}" for o in operators_cases.read() if o.duplicate_of]
+    never = [o.id for o in operators_cases.read() if not o.duplicate_of and o.id not in known]
+    failed = [name for name, row in known.items() if not complete(row)]
+    reasons = (("the same as another", same), ("not measured yet", never), ("begun, without times", failed))
+    return [f"{len(which)} {why}: {', '.join(which)}" for why, which in reasons if which]
 
 
 def parts(row: Row) -> str:
     """The model's breakdown beside the time measured."""
     said = ", ".join(f"{what} {us:.0f}" for what, us in row["parts_us"].items() if us >= 0.5)
     return f"{row['row_us']['ours']:.0f} us measured, {row['estimate_us']:.0f} estimated ({said}), no less than {row['bound_us']:.0f}"
-
-
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """A bar an operator, its ratio to the best peer, in the order of the set; says so where matplotlib is not installed."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        print("no picture: matplotlib is not installed")
-        return
-    timed = [row for row in rows if complete(row)]
-    figure, axes = pyplot.subplots(figsize=(18, 5))
-    names = list(dict.fromkeys(row["class"] for row in timed))
-    for number, name in enumerate(names):
-        at = [i for i, row in enumerate(timed) if row["class"] == name]
-        axes.bar(at, [ratio(timed[i], "row_us") for i in at], color=f"C{number}", label=name)
-    axes.axhline(1, color="black", linewidth=1)
-    axes.set_xticks(range(len(timed)), [row["operator"] for row in timed], rotation=90, fontsize=6)
-    axes.set_yscale("log", base=2)
-    axes.set_ylabel("times faster than the best peer")
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path)

@@ -1,0 +1,119 @@
+"""What was promised of `benchmarks/operators.py` beside what was measured; where it falls short, the breakdown of the estimates."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from benchmarks.harness import table
+from benchmarks.operators_results import Row
+from benchmarks.operators_table import complete, geometric_mean, kendall, parts, ranked, ratio
+
+HOW = ("row_us", "alone_us")
+SHORT = 5  # operators that a target which is not met names
+BOUND_BY_MEMORY = ("pooling", "reduction", "pointwise", "depthwise")
+
+
+@dataclasses.dataclass(frozen=True)
+class Promise:
+    """Something promised. found: measured, of calls in a row and of calls by themselves where that makes a difference; rows: of what;
+    reached: how far an operator reaches, where it is one of many."""
+
+    name: str
+    wanted: float
+    found: tuple[float, ...]
+    rows: Sequence[Row] = ()
+    reached: Callable[[Row], float] = lambda row: ratio(row, "row_us")
+    at_least: bool = True
+
+    @property
+    def met(self) -> str:
+        """yes, no, or what of it."""
+        kept = [(value >= self.wanted) if self.at_least else (value <= self.wanted) for value in self.found]
+        if not kept:
+            return "not measured"
+        return "yes" if all(kept) else "in a row" if kept[0] else "no"
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its line of the table."""
+        sign = ">=" if self.at_least else "<="
+        values = [f"{value:.2f}" for value in self.found] + ["", ""]
+        return self.name, f"{sign} {self.wanted:g}", values[0], values[1], str(len(self.rows)), self.met
+
+
+def show(rows: Sequence[Row]) -> str:
+    """A line a promise; then, of each that is not met, the operators that fall the shortest, with the breakdown of their estimates."""
+    found = list(promises(rows))
+    header = ("promised", "wanted", "in a row", "alone", "operators", "met")
+    out = [table([header, *(p.cells for p in found)])]
+    for promise in found:
+        if promise.met in ("no", "in a row"):
+            out += ["", f"{promise.name}: wanted {promise.cells[1]}, measured {promise.cells[2]}", *reasons(promise)]
+    taus = [kendall(row) for row in of(rows, "ranking")]
+    return "\n".join([*out, *([f"\nKendall's tau: {statistics.mean(taus):.2f}, of {len(taus)} operators"] if taus else [])])
+
+
+def reasons(promise: Promise) -> Iterator[str]:
+    """The operators that fall the shortest of a promise."""
+    worst = sorted(promise.rows, key=promise.reached, reverse=not promise.at_least)[:SHORT]
+    for row in worst:
+        why = f": {parts(row)}" if "parts_us" in row else ""
+        yield f"  {row['operator']} {promise.reached(row):.2f}{why}"
+
+
+def of(rows: Sequence[Row], what: str) -> list[Row]:
+    """The rows of a measurement that are whole."""
+    if what == "ranking":
+        return [row for row in rows if row["what"] == what and len(row.get("ranked_us", {})) > 1]
+    return [row for row in rows if row["what"] == what and complete(row)]
+
+
+def promises(rows: Sequence[Row]) -> Iterator[Promise]:
+    """All that was promised."""
+    timed = of(rows, "times")
+    yield means("all, no trials: x best peer", 0.9, timed)
+    for name in BOUND_BY_MEMORY:
+        yield means(f"{name}: x best peer", 1.0, [r for r in timed if r["class"] == name])
+    by_hand = [r for r in timed if r["class"] == "product" and "hand" in r["row_us"]]
+    found = tuple(geometric_mean(r[how]["hand"] / r[how]["ours"] for r in by_hand) for how in HOW) if by_hand else ()
+    yield Promise("products: x hand-written schedule", 0.97, found, by_hand, lambda r: r["row_us"]["hand"] / r["row_us"]["ours"])
+    yield lowest("1024^3 to 3072^3: x OpenBLAS and MKL, the least", 0.95, of(rows, "squares"))
+    yield lowest("M1 and M2: x best peer, the least", 0.9, [r for r in timed if r["operator"] in ("M1", "M2")])
+    yield means("all, 8 trials: x best peer", 1.0, of(rows, "trials"))
+    yield from durations(timed)
+    order = of(rows, "ranking")
+    first = (geometric_mean(map(top_1, order)),) if order else ()
+    yield Promise("top 1 / best of 16, geometric mean", 1.1, first, order, top_1, at_least=False)
+
+
+def top_1(row: Row) -> float:
+    """The time of the model's first schedule over that of the best."""
+    found = ranked(row)
+    return found[0] / min(found)
+
+
+def means(name: str, wanted: float, rows: Sequence[Row]) -> Promise:
+    """The geometric mean against the best peer of each operator."""
+    return Promise(name, wanted, tuple(geometric_mean(ratio(r, how) for r in rows) for how in HOW) if rows else (), rows)
+
+
+def lowest(name: str, wanted: float, rows: Sequence[Row]) -> Promise:
+    """The operator that reaches least."""
+    return Promise(name, wanted, tuple(min(ratio(r, how) for r in rows) for how in HOW) if rows else (), rows)
+
+
+def durations(rows: Sequence[Row]) -> Iterator[Promise]:
+    """Milliseconds of the host's."""
+    for name, key, wanted, together in (
+        ("ms to a schedule, median", "schedule_ms", 100, statistics.median),
+        ("ms to a schedule, worst", "schedule_ms", 1000, max),
+        ("ms to a running kernel, median", "kernel_ms", 1000, statistics.median),
+    ):
+        times = [float(row[key]) for row in rows]
+
+        def reached(row: Row, key: str = key) -> float:
+            return float(row[key])
+
+        yield Promise(name, wanted, (float(together(times)),) if times else (), rows, reached, at_least=False)
