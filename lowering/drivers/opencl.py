@@ -268,14 +268,15 @@ class Function:
         with self._lock:
             try:
                 self.kernel.set_args(*buffers)
-                event = self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+                return self._launched(queue or self.queue)
             except (_cl().Error, TypeError) as error:
                 reason = str(error).splitlines()[0].split(" - ")[0]
                 mend = "device buffers, and a queue, of kernel.queue's context"
                 raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
-        if self._waiting is not None:
-            self._waiting.after(queue or self.queue)
-        return event
+
+    def _launched(self, queue: Any) -> Any:
+        enqueue = functools.partial(self._enqueue, queue, self.kernel, self.global_size, self.local_size)
+        return enqueue() if self._waiting is None else self._waiting.launch(enqueue, queue)
 
     timed = __call__  # every launch has an event
 

@@ -1,10 +1,13 @@
 """PoCL's threads wait for the next launch for a short while before they sleep, as those of OpenMP's runtimes do.
 
 PoCL's threads sleep whenever there is no work. Waking one on another core takes an interrupt between cores: 20 to 60 us on a virtual
-machine, at the beginning of each launch, and between two that follow one another. So a command of ours is enqueued behind a launch, on
+machine, at the beginning of each launch, and between two that follow one another. So a command of ours is enqueued with each launch, on
 a queue of its own: a kernel with a block for each thread, which a thread takes when there is nothing left for it in the launch. The
 last one to come leaves at once: it ends the launch, and the host needs a core and other commands a thread. The others wait until all
 have come and the next launch was made, or the time is over. No result depends on it: it reads and writes its own counters alone.
+
+Which blocks of a launch a thread gets follows from the order in which threads come to it, and data in its core's own cache are read
+again at twice the speed. So the order is kept the same where that costs next to nothing: one thread, always the same, goes last.
 """
 
 from __future__ import annotations
@@ -13,13 +16,16 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 WAIT_S = 100e-6  # about what sleeping and waking cost: waiting never costs more than twice the better of the two
 OFTEN_S = 10e-3  # launches that follow one another more slowly gain too little
+TAKEN_S = 3e-6  # how long the host lets waiting threads take a launch before it goes on
 CALIBRATION_ROUNDS = 512
-RELEASED, ARRIVED, COUNTERS = 16, 32, 48  # apart from one another and from other memory, by the lines of caches
+RELEASED, ARRIVED, LEFT, HIGHEST, COUNTERS = 16, 32, 48, 64, 80  # apart from one another by the lines of caches
+RUNNING = 1  # CL_RUNNING; smaller numbers come later
 
 NAME = "wait_for_launch"
 SOURCE = f"""\
@@ -33,12 +39,20 @@ SOURCE = f"""\
 #endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void {NAME}(volatile __global long* counters, long threads, long rounds) {{
-  const long arrived = atom_inc(&counters[{ARRIVED}]), number = arrived / threads;
-  if (arrived % threads == threads - 1) return;
-  for (long round = 0; round < rounds; round++) {{
-    if (counters[{RELEASED}] > number && counters[{ARRIVED}] >= (number + 1) * threads) break;
-    PAUSE();
-  }}
+  volatile long here; // on the thread's stack, by which threads are told apart
+  const long arrived = atom_inc(&counters[{ARRIVED}]), number = arrived / threads, all = (number + 1) * threads;
+  const long before = counters[{RELEASED}];
+  if ((long)&here > counters[{HIGHEST}]) counters[{HIGHEST}] = (long)&here;
+  if (arrived % threads < threads - 1)
+    for (long round = 0; round < rounds; round++) {{
+      const long released = counters[{RELEASED}];
+      // A host that goes on launching has a core, and one of the threads none: it is not waited for.
+      if (released > number && counters[{ARRIVED}] >= all - (released > before)) break;
+      PAUSE();
+    }}
+  if (before > number && counters[{HIGHEST}] - (long)&here < 65536)
+    for (int round = 0; round < 64; round++) PAUSE(); // the others go first
+  atom_inc(&counters[{LEFT}]);
 }}
 """
 
@@ -46,7 +60,7 @@ void {NAME}(volatile __global long* counters, long threads, long rounds) {{
 class Waiting:
     """What has the threads of a connection's device wait. begun: how many such commands were enqueued.
 
-    counters: how many of them are released, and how many blocks of them have begun.
+    counters: how many of them are released; how many of their blocks have begun, and have ended; the highest stack of a thread.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -57,22 +71,44 @@ class Waiting:
         self._last = float("-inf")
         self._lock = threading.Lock()
 
-    def after(self, queue: Any) -> None:
-        """Called after each launch on a queue: who waits for it is released, and whoever is done with it waits for the next one.
+    def launch(self, enqueue: Callable[[], Any], queue: Any) -> Any:
+        """Makes a launch, its event: whoever waits for it is released, and whoever is done with it waits for the next one.
 
         On another queue than the connection's, a launch may have to wait for what it would then be in the way of.
         """
         with self._lock:
             now = time.perf_counter()
             often, self._last = now - self._last < OFTEN_S, now
-            if self.counters is None:
-                if not often:
-                    return
+            if self.counters is None and often:
                 self._prepare()
-            self.counters[RELEASED] = self.begun
-            if often and queue is self._connection.queue:
-                self._enqueue(self.queue, self._kernel, (self.threads,), (1,))
-                self.begun += 1
+            if self.counters is None:
+                return enqueue()
+            return self._between(enqueue, often and queue is self._connection.queue)
+
+    def _between(self, enqueue: Callable[[], Any], again: bool) -> Any:
+        """A launch between two waits. again: whether there is to be another one.
+
+        What the host enqueues while threads enqueue or end something may cost it its core, for it sleeps at PoCL's locks. So it does
+        so before it lets them go, where they wait; and gives them time to take the launch, before the thread that shares its core.
+        """
+        before, come, left = self.begun, self.counters[ARRIVED], self.counters[LEFT]
+        waits = left < before * self.threads
+        if again and waits:
+            self._wait()
+        event = enqueue()
+        self.counters[RELEASED] = before
+        if waits and come == before * self.threads:
+            end = time.perf_counter() + TAKEN_S
+            while event.command_execution_status > RUNNING and time.perf_counter() < end:
+                pass
+        if again and not waits:
+            self._wait()
+        return event
+
+    def _wait(self) -> None:
+        """Enqueues the kernel; where the one before still runs, it comes after it and what was enqueued in between."""
+        self._enqueue(self.queue, self._kernel, (self.threads,), (1,))
+        self.begun += 1
 
     def _prepare(self) -> None:
         """Compiles the kernel and finds out how many rounds it may wait."""
@@ -90,7 +126,7 @@ class Waiting:
         shortest_s = min(self._calibrated_s() for _ in range(8))  # other programs take the core now and then
         rounds = CALIBRATION_ROUNDS * WAIT_S / shortest_s
         self._kernel.set_args(self._buffer, np.int64(self.threads), np.int64(rounds))
-        counters[ARRIVED] = 0
+        counters[ARRIVED] = counters[LEFT] = 0
         self.counters = counters
 
     def _calibrated_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.drivers import pocl_waiting
-from tilelang.lowering.drivers.pocl_waiting import ARRIVED, RELEASED, Waiting, cores
+from tilelang.lowering.drivers.pocl_waiting import ARRIVED, COUNTERS, LEFT, RELEASED, Waiting, cores
 
 STEP = """
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -51,7 +52,7 @@ def test_every_thread_comes_once_for_each_launch(connection: driver.Connection) 
     waiting = connection.waiting
     assert waiting is not None and waiting.begun == 4
     waiting.queue.finish()  # the last one ends by itself
-    assert waiting.counters[ARRIVED] == 4 * waiting.threads
+    assert waiting.counters[ARRIVED] == waiting.counters[LEFT] == 4 * waiting.threads
     assert waiting.counters[RELEASED] == 3  # by the last launch: all but the one behind it
     assert x.tolist() == [advanced(5)] * 4
 
@@ -98,6 +99,26 @@ def test_launches_far_between_let_the_threads_sleep(connection: driver.Connectio
     connection.finish()
     assert connection.waiting is not None and connection.waiting.begun == 0
     assert connection.waiting.counters is None
+
+
+@pytest.mark.parametrize(
+    ("left", "again", "order"),
+    [(5, True, ["wait", "launch"]), (6, True, ["launch", "wait"]), (5, False, ["launch"]), (6, False, ["launch"])],
+)
+def test_the_next_wait_is_enqueued_while_threads_wait(left: int, again: bool, order: list[str]) -> None:
+    """Where nobody waits any more it comes after the launch: threads would take it first."""
+    waiting = Waiting(SimpleNamespace(device=SimpleNamespace(compute_units=2)))
+    waiting.begun, waiting.counters = 3, np.zeros(COUNTERS, np.int64)
+    waiting.counters[ARRIVED], waiting.counters[LEFT], made = 6, left, []
+
+    def launch() -> Any:
+        assert waiting.counters[RELEASED] == 0  # nobody leaves before there is something to do
+        made.append("launch")
+        return SimpleNamespace(command_execution_status=0)
+
+    waiting._wait = lambda: made.append("wait")  # type: ignore[method-assign]
+    waiting._between(launch, again)
+    assert made == order and waiting.counters[RELEASED] == 3
 
 
 def test_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
