@@ -93,7 +93,8 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield Split(tuple(pieces), peel=tails)
         left.update(pieces)
     if reduced and (pieces or not chunks):
-        yield Place("accumulate", None, "register")
+        turned = not chunks and scattered(nest, tile)
+        yield Place("accumulate", None, "register", steps=(_turned(nest, tile),) if turned else None)
     yield from _walks(nest, tile, left)
     if tile.vector is not None:
         yield Vectorize(*tile.vector)
@@ -142,6 +143,19 @@ def _sums(nest: Nest, tile: RTile) -> Place:
     beside = all(w.stride(tile.axis) == 1 for w in nest.writes)
     layout = None if beside else Layout(tuple(Var(a, INDEX) for a in names))
     return Place("accumulate", None, "shared", layout, steps=_moved(tile.axis, tile.lanes))
+
+
+def scattered(nest: Nest, tile: RTile) -> bool:
+    """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
+    apart = tile.axis in {a.name for a in nest.spatial} and any(w.stride(tile.axis) != 1 for w in nest.writes)
+    return apart and math.prod(tile.piece.values()) // tile.lanes > FEW_RESULTS
+
+
+def _turned(nest: Nest, tile: RTile) -> Place:
+    """Results pass through shared memory, in whole vectors: lanes that are stored one by one are written out, and take a compiler
+    milliseconds each."""
+    names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
+    return Place("via", None, "shared", Layout(tuple(Var(a, INDEX) for a in names)))
 
 
 def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
@@ -295,7 +309,8 @@ def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int])
 
 
 def shared_bytes(nest: Nest, tile: RTile) -> int:
-    """What a block keeps in shared memory: operands, in whole panels, and the sums that wait there; each begins on a line."""
+    """What a block keeps in shared memory: operands, in whole panels, and the sums that wait, or are turned, there; each begins on a
+    line."""
     left = {a.name: min(tile.block.get(a.name, a.extent), a.extent) for a in nest.axes}
     whole = {a.name: tile.block.get(a.name, a.extent) for a in nest.axes}
     chunk = {a.name: min(tile.chunk.get(a.name, left[a.name]), left[a.name]) for a in nest.reduced}
@@ -311,7 +326,11 @@ def shared_bytes(nest: Nest, tile: RTile) -> int:
             held = _box_bytes(nest, access, tile, {**whole, **chunk})
         total += -(-held // 64) * 64
     waits = any(chunk[a] < left[a] for a in chunk) and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
-    if waits:
+    turned = bool(chunk) and not waits and scattered(nest, tile)
+    if waits or turned:
+        results = math.prod((whole if waits else tile.piece)[a.name] for a in nest.spatial)
+        if turned:  # the rest of an axis has code, and results, of its own
+            results <<= sum(a.extent % tile.piece[a.name] > 0 or a.extent % whole[a.name] > 0 for a in nest.spatial)
         members = [v.dtype.bytes for s in nest.task.states for v in s.reduce.combiner.left]
-        total += sum(-(-math.prod(whole[a.name] for a in nest.spatial) * b // 64) * 64 for b in members)
+        total += sum(-(-results * b // 64) * 64 for b in members)
     return total

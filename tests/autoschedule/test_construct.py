@@ -139,6 +139,25 @@ def test_dimensions_may_have_other_names_than_axes() -> None:
         assert not check_schedule(candidate.schedule, arrays(candidate.computation))
 
 
+@pytest.mark.parametrize(("extent", "filters"), [(14, 32), (13, 40)])
+def test_many_results_with_lanes_apart_are_turned_and_not_stored_one_by_one(extent: int, filters: int) -> None:
+    text = f"""computation Z(C = 8, H = {extent}, F = {filters}) {{ input X: float32[c: C, h: H + 2, w: H + 2]
+      input W: float32[f: F, c: C, r: 3, s: 3] axis p: H axis q: H
+      output Z[f, p, q] = sum[c, r, s] X[c, p + r, q + s] * W[f, c, r, s] }}"""
+    computation = tl.parse(text).computation()
+    turned = []
+    for fusions, nest in fused(nest_of(plan(computation, set())[-1])):
+        for tile in seeds(nest, fusions, cores_of(POCL)):
+            schedule = Schedule(computation, steps(nest, tile))
+            if "via shared" in schedule.text:
+                turned.append(schedule)
+                assert lowered(schedule, POCL).kernels[-1].shared_bytes <= shared_bytes(nest, tile), schedule
+    assert turned
+    for schedule in turned[:2]:
+        kernel = tl.compile(schedule)
+        assert kernel.check() and kernel.source.count("Z[") <= 4, schedule
+
+
 def test_no_operator_or_device_has_a_name_here() -> None:
     words = (
         "matmul|gemm|conv|pool|depthwise|softmax|relu|attention|pocl|nvidia|amd|intel|v100|a100|h100|h200|mi210|mi300|adreno|mali"
