@@ -7,7 +7,6 @@ constructed, too, for one version of the scheduler, so that no other process con
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -18,8 +17,9 @@ from collections.abc import Iterable, Sequence
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
 from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
+from tilelang.autoschedule.roofline import bound
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError, TileLangError
+from tilelang.errors import DeviceError
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -98,7 +98,7 @@ def best(
     known = [recalled.schedule] if recalled is not None else []
     tried = list({s.text: s for s in (*known, *itertools.islice(candidates, trials))}.values())
     if bound_s is None:
-        bound_s = _bound_s(tried, target.profile)
+        bound_s = bound(computation, target.profile)
     measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)
     if measured.best is None:
         why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials)) or "there is none"
@@ -107,14 +107,6 @@ def best(
     if database is not None:
         database.record(_entries(key_of(computation, target, given), measured, trials))
     return Best(measured.best.schedule, measured=measured)
-
-
-def _bound_s(tried: Sequence[Schedule], profile: Profile) -> float:
-    """What no schedule of the computation can go below, by the first that the model can read; 0 where there is none."""
-    for schedule in tried:
-        with contextlib.suppress(TileLangError):
-            return estimate_schedule(schedule, profile).bound
-    return 0.0
 
 
 def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:

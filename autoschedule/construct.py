@@ -10,14 +10,19 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 
-from tilelang.autoschedule.cost import Estimate
+from tilelang.autoschedule.cost import Estimate, device_of, estimate_loops
 from tilelang.autoschedule.cost_cores import Cores, estimate
+from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
-from tilelang.autoschedule.loops import read_steps
+from tilelang.autoschedule.lanes import of_lanes
+from tilelang.autoschedule.loops import loops_of, read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
+from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.roofline import bound
 from tilelang.autoschedule.rtile import RTile, shared_bytes, steps
 from tilelang.autoschedule.stages import Made, apart, by_rows
 from tilelang.computation import Computation
+from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
 from tilelang.task import Task, plan
@@ -25,6 +30,7 @@ from tilelang.task import Task, plan
 VISITS = 500  # estimates for one task
 BEAM = 6  # seeds of a nest that the search starts from
 KEPT = 64  # candidates that are handed on
+KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,22 +46,36 @@ class Candidate:
         return Schedule(self.computation, self.steps)
 
 
-def construct(computation: Computation, device: Cores) -> list[Candidate]:
-    """Candidates for a computation, the best first; at least one."""
+def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
+    """Candidates for a computation on a device, the best first; at least one. pruning: what drops some."""
+    device, least = device_of(profile, pruning), bound(computation, profile)
     *earlier, last = plan(computation, set())
-    if any(t in computation.outputs for task in earlier for t in task.outputs):  # no step says how another output is made
-        return [Candidate(computation, m.steps, m.estimate) for m in of_task(last, device)]
-    found = apart([(task, of_task(task, device)[0]) for task in earlier], of_task(last, device))
-    if earlier:
-        found = sorted([*by_rows(computation, device), *found], key=lambda m: m.estimate.seconds)
-    return [Candidate(computation, m.steps, m.estimate) for m in found]
+    made = of_task(last, device)
+    if not earlier:
+        return [Candidate(computation, m.steps, m.estimate.above(least)) for m in made]
+    made = made[:KEPT_OF_SEVERAL]
+    said = not any(t in computation.outputs for task in earlier for t in task.outputs)  # no step says how another output is made
+    every = apart([(task, of_task(task, device)[0]) for task in earlier], made) if said else [m.steps for m in made]
+    before = [k for loops in loops_of(Schedule(computation, every[0]), profile) for k in loops.kernels()][:-1]
+    kernels = [(*before, read_steps(nest_of(last), m.steps)) for m in made]
+    if said and isinstance(device, Cores):
+        rows = by_rows(computation, device)
+        every += rows
+        kernels += [loops_of(Schedule(computation, steps), profile) for steps in rows]
+    found = [Candidate(computation, s, estimate_loops(k, profile).above(least)) for s, k in zip(every, kernels, strict=True)]
+    return sorted(found, key=lambda c: c.estimate.seconds)
 
 
-def of_task(task: Task, device: Cores) -> list[Made]:
+def of_task(task: Task, device: Cores | Lanes) -> list[Made]:
     """Steps for a task, the best first."""
     root = nest_of(task)
     if root.points == 0:
-        return [Made((), Estimate(0.0, (), 0.0))]
+        return [Made((), Estimate.of(()))]
+    return of_cores(root, device) if isinstance(device, Cores) else of_lanes(root, device)
+
+
+def of_cores(root: Nest, device: Cores) -> list[Made]:
+    """Steps for a task on cores with vectors, by a search that begins at what growth ends with."""
     found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]] = {}
     nests = list(fused(root))
     for fusions, nest in nests:

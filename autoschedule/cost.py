@@ -1,17 +1,22 @@
 """How long a schedule takes, by a model of the device: counted, not tried.
 
-Which model a device has is chosen here alone, by its profile. Every model counts what `loops_of` reads off a schedule, hand-written
-ones and constructed ones alike, and takes its rates from the profile; a rate that a profile does not have takes no time.
+Which model a device has `device_of` alone says, by its profile. Every model counts what `loops_of` reads off a schedule,
+hand-written ones and constructed ones alike, and takes its rates from the profile; a rate that a profile does not have takes no time.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
 
 from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.roofline import bound
 
 if TYPE_CHECKING:
+    from tilelang.autoschedule.cost_cores import Cores
+    from tilelang.autoschedule.cost_lanes import Lanes
     from tilelang.machine import Profile
     from tilelang.schedule import Schedule
 
@@ -21,11 +26,24 @@ SCALES = ("operations_scale", "moves_scale", "waiting_scale", "launch_scale")
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """A predicted time. parts: (what, seconds) that add up to `seconds`; bound: what no schedule can go below."""
+    """A predicted time. parts: (what, seconds) that add up to `seconds`; bound: what no schedule of the computation can go below
+    (roofline.py), 0 where that is not known."""
 
     seconds: float
     parts: tuple[tuple[str, float], ...]
-    bound: float
+    bound: float = 0.0
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[str, float]]) -> Self:
+        """The estimate of what takes so long together; parts of one name are one."""
+        found: dict[str, float] = {}
+        for what, seconds in parts:
+            found[what] = found.get(what, 0.0) + seconds
+        return cls(sum(found.values()), tuple(found.items()))
+
+    def above(self, bound: float) -> Self:
+        """The same beside the bound of its computation."""
+        return dataclasses.replace(self, bound=bound)
 
     @property
     def bottleneck(self) -> str:
@@ -54,13 +72,24 @@ def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:
     >>> found.seconds >= found.bound > 0
     True
     """
-    return estimate_loops(loops_of(schedule, profile), profile)
+    return estimate_loops(loops_of(schedule, profile), profile).above(bound(schedule.computation, profile))
 
 
 def estimate_loops(kernels: tuple[Loops, ...], profile: Profile) -> Estimate:
-    """The same of a program's kernels, one after another."""
+    """The predicted time of a program's kernels, one after another; their bound is not known."""
+    from tilelang.autoschedule import cost_cores, cost_lanes
+
+    match device_of(profile):
+        case cost_cores.Cores() as device:
+            return cost_cores.estimate(kernels, device)
+        case device:
+            return cost_lanes.estimate(kernels, device)
+
+
+def device_of(profile: Profile, pruning: Pruning | None = None) -> Cores | Lanes:
+    """The device of a profile, as one of the families that there are models, and constructions, for. pruning: what drops candidates."""
     from tilelang.autoschedule import cost_cores, cost_lanes
 
     if profile.lockstep:
-        return cost_lanes.estimate(kernels, cost_lanes.Lanes(profile))
-    return cost_cores.estimate(kernels, cost_cores.cores_of(profile))
+        return cost_lanes.Lanes(profile, pruning or Pruning())
+    return cost_cores.cores_of(profile, pruning)

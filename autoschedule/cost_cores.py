@@ -111,20 +111,11 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
 
 def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
     """The time of a program's kernels, one after another."""
-    kernels = tuple(every for loops in kernels for every in _apart(loops))
+    kernels = tuple(every for loops in kernels for every in loops.kernels())
     parts = [p for loops in kernels for p in _kernel(loops, device)]
     launches = device.scale("launch") * device.rate("launch_us") + (len(kernels) - 1) * device.rate("next_launch_us")
     parts.append(("launch", launches * 1e-6))
-    whole = sum(s for _, s in parts)
-    return Estimate(whole, tuple(parts), min(whole, sum(bound(loops, device) for loops in kernels)))
-
-
-def _apart(loops: Loops) -> Iterator[Loops]:
-    """A kernel after those that make what it computes in global memory."""
-    for p in loops.places:
-        if p.stage is not None and p.memory == "global":
-            yield from _apart(p.stage)
-    yield loops
+    return Estimate.of(parts)
 
 
 def _inside(loops: Loops) -> list[tuple[Placed, Loops]]:
@@ -146,14 +137,6 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     parts.append((f"waiting for {what}", exposed))
     parts.append(("blocks", blocks / min(blocks, device.cores) * device.rate("block_us") * 1e-6))
     return parts
-
-
-def bound(loops: Loops, device: Cores) -> float:
-    """The roofline: all operations at full rate, or all bytes once at full bandwidth."""
-    compute = device.per(loops.nest.flops * 1e-9, "float32_gflops")
-    made = {p.access.name for p, _ in _inside(loops) if p.access is not None}
-    moved = sum(a.footprint_bytes(loops.nest.extents) for a in loops.nest.accesses if a.name not in made)
-    return max(compute, device.per(moved * 1e-9, "global_gb_per_s"))
 
 
 def busiest_share(loops: Loops, device: Cores) -> float:

@@ -146,19 +146,15 @@ class Work:
 
 def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
     """The time of a program's kernels, one after another."""
-    found = [kernel_estimate(loops, device) for loops in kernels]
-    parts: dict[str, float] = {}
-    for e in found:
-        for what, seconds in e.parts:
-            parts[what] = parts.get(what, 0.0) + seconds
-    return Estimate(sum(e.seconds for e in found), tuple(parts.items()), sum(e.bound for e in found))
+    every = [kernel for loops in kernels for kernel in loops.kernels()]
+    return Estimate.of(part for kernel in every for part in kernel_parts(kernel, device))
 
 
-def kernel_estimate(loops: Loops, device: Lanes) -> Estimate:
-    """The time of one kernel, and of the second one that adds where blocks share a reduction."""
+def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
+    """What the time of one kernel is made of, and of the second one that adds where blocks share a reduction."""
     parts: dict[str, float] = {"launch": device.rate("launch_us") * 1e-6}
     if not loops.nest.points:
-        return Estimate(parts["launch"], tuple(parts.items()), 0.0)
+        return [*parts.items()]
     threads = threads_of(loops, device.profile)
     blocks = max(1, loops.units("block") * loops.units("cluster"))
     resident = resident_blocks(loops, threads, device)
@@ -172,16 +168,7 @@ def kernel_estimate(loops: Loops, device: Lanes) -> Estimate:
     spilled = registers(loops, threads) / device.profile.registers_per_thread if resident else 4.0
     if spilled > 1:
         parts["spills"] = sum(parts.values()) * (spilled - 1) * 2
-    for what, seconds in _second_kernel(loops, device):
-        parts[what] = parts.get(what, 0.0) + seconds
-    return Estimate(sum(parts.values()), tuple(parts.items()), min(bound(loops.nest, device), sum(parts.values())))
-
-
-def bound(nest: Nest, device: Lanes) -> float:
-    """The roofline: all operations at full rate, or all bytes once at full bandwidth."""
-    flops = _operations(nest.inner)[1] * nest.points + _operations(nest.outer)[1] * nest.outputs
-    compute = flops / device.flops_rate(_type(nest), matrix=True)
-    return max(compute, nest.compulsory_bytes / device.global_rate)
+    return [*parts.items(), *_second_kernel(loops, device)]
 
 
 def _type(nest: Nest) -> str:

@@ -11,10 +11,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tilelang import dtype as dt
-from tilelang.autoschedule import holes, lanes
+from tilelang.autoschedule import holes
 from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.autoschedule.cost import estimate_loops
-from tilelang.autoschedule.cost_cores import cores_of
 from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
 from tilelang.autoschedule.loops import Loops, loops_of
@@ -43,9 +42,7 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
     """
     if any(axis.extent == 0 for axis in computation.axes):
         return []
-    if profile.lockstep:
-        return lanes.construct(computation, profile, pruning)
-    return construct(computation, cores_of(profile, pruning))
+    return construct(computation, profile, pruning)
 
 
 @dataclasses.dataclass(frozen=True)

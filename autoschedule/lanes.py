@@ -13,8 +13,6 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule import lanes_roles, lanes_streams, lanes_units
-from tilelang.autoschedule.construct import Candidate
-from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks, shared_bytes
 from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
@@ -23,14 +21,10 @@ from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
 from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, panels, steps
 from tilelang.autoschedule.lanes_tile import fused as fused_axes
 from tilelang.autoschedule.loops import read_steps
-from tilelang.autoschedule.nest import Nest, nest_of, span
-from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.nest import Nest, span
 from tilelang.autoschedule.rtile import Fusions
-from tilelang.autoschedule.stages import Made, apart
-from tilelang.computation import Computation
-from tilelang.machine import Profile
+from tilelang.autoschedule.stages import Made
 from tilelang.steps import Fuse, Step, Vectorize
-from tilelang.task import Task, plan
 
 REGISTER_TILES = 6  # that growth hands on
 BLOCKS_OF_EACH = 6  # for each of them
@@ -39,19 +33,8 @@ KEPT = 64  # candidates that are handed on
 IN_PANELS = 16  # of them, whose blocks may be numbered in panels
 
 
-def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
-    """Candidates for a computation on a device, the best first; at least one."""
-    device = Lanes(profile, pruning or Pruning())
-    *earlier, last = plan(computation, set())
-    found = apart([(task, of_task(task, device)[0]) for task in earlier], of_task(last, device))
-    return [Candidate(computation, m.steps, m.estimate) for m in found]
-
-
-def of_task(task: Task, device: Lanes) -> list[Made]:
-    """Steps for a task, the best first."""
-    root = nest_of(task)
-    if root.points == 0:
-        return [Made((), Estimate(0.0, (), 0.0))]
+def of_lanes(root: Nest, device: Lanes) -> list[Made]:
+    """Steps for a task on lanes, the best first."""
     found: dict[LaneTile, tuple[Nest, LaneTile, Made]] = {}
     for fusions, nest in fused(root):
         families = (shared_tiles, lanes_streams.tiles, lanes_units.tiles, lanes_roles.tiles)

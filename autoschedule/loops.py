@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
@@ -112,6 +112,13 @@ class Loops:
         """How many units of a level the schedule spreads over: blocks in a kernel, threads in a block."""
         return math.prod(loop.units for loop in self.loops if loop.level == level)
 
+    def kernels(self) -> Iterator[Loops]:
+        """The kernel that these are, after those that make what it computes in global memory."""
+        for p in self.places:
+            if p.stage is not None and p.memory == "global":
+                yield from p.stage.kernels()
+        yield self
+
     def __str__(self) -> str:
         lines = []
         for depth, tile in enumerate(self.tiles):
@@ -212,7 +219,8 @@ class _Reading:
             step.verb, self.placed_access(step), step.memory, len(self.loops), self.tiles[-1], "global", step.layout,
             next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
             next((s.instruction for s in inner if isinstance(s, Do)), None),
-            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None, self.stop_bytes(inner),
+            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
+            self.stop_bytes(inner) if step.verb == "accumulate" else 0,
         )  # fmt: skip
         if step.verb == "via":
             self.places.append(placed)

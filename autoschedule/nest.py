@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tilelang.computation import Tensor
-from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, Var, substitute
+from tilelang.dtype import DType
+from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
 from tilelang.simplify import linear
 from tilelang.spec import Spec, root_spec
 from tilelang.task import Task, reads
@@ -282,6 +283,29 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
         (outer if task.states else inner).update(operations(value))
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
     return Nest(task, spec, axes, (*found.values(), *writes), dict(inner), dict(outer))
+
+
+def multiplied_type(reduce: Reduce) -> DType | None:
+    """Of a sum of products the type of what is multiplied, before casts widen it; None for other reductions.
+
+    >>> from tilelang import axes, float16, float32, input, sum
+    >>> m, k = axes(m=4, k=4)
+    >>> A, x, B = input("A", float16, m, k), input("x", float16, k), input("B", float32, k)
+    >>> [multiplied_type(sum(A[m, k] * v[k], over=k)).name for v in (x, B)]
+    ['float16', 'float32']
+    """
+    value = reduce.values[0]
+    if reduce.combiner.name != "sum" or not isinstance(value, Binary) or value.op != "*":
+        return None
+    left, right = _narrow(value.left), _narrow(value.right)
+    return max(left, right, key=lambda t: t.bytes) if left.kind == right.kind else value.dtype
+
+
+def _narrow(e: Expr) -> DType:
+    """The type that a value has before it is widened."""
+    while isinstance(e, Cast) and e.operand.dtype.kind == e.type.kind and e.operand.dtype.bytes <= e.type.bytes:
+        e = e.operand
+    return e.dtype
 
 
 def operations(expr: Expr) -> Counter[str]:

@@ -8,43 +8,37 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TypeAlias
 
 from tilelang.autoschedule.cost import Estimate
-from tilelang.autoschedule.cost_cores import Cores, estimate
+from tilelang.autoschedule.cost_cores import Cores
 from tilelang.autoschedule.growth import in_parts
-from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Axis, Call
-from tilelang.schedule import Schedule
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task, plan, task_of
+
+Steps: TypeAlias = tuple[Step, ...]
 
 ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Made:
-    """The steps of one task, or of a whole computation, and their estimate."""
+    """The steps of one task, and their estimate."""
 
-    steps: tuple[Step, ...]
+    steps: Steps
     estimate: Estimate
 
 
-def apart(earlier: list[tuple[Task, Made]], last: list[Made]) -> list[Made]:
+def apart(earlier: list[tuple[Task, Made]], last: list[Made]) -> list[Steps]:
     """A kernel for each task: the steps of the earlier ones in the braces that place their results."""
     head = tuple(Place("compute", task.outputs[0].name, "global", steps=made.steps or None) for task, made in earlier)
-    before = [made.estimate for _, made in earlier]
-    return [Made((*head, *made.steps), together([*before, made.estimate])) for made in last]
+    return [(*head, *made.steps) for made in last]
 
 
-def together(estimates: list[Estimate]) -> Estimate:
-    """The estimate of kernels that run one after another."""
-    parts = tuple(p for e in estimates for p in e.parts)
-    return Estimate(sum(e.seconds for e in estimates), parts, sum(e.bound for e in estimates))
-
-
-def by_rows(computation: Computation, device: Cores) -> list[Made]:
+def by_rows(computation: Computation, device: Cores) -> list[Steps]:
     """All tasks in one kernel, row by row; none where no axis is common to all."""
     placed = on_chip(computation)
     names = {t.name for t in placed}
@@ -77,10 +71,9 @@ def by_rows(computation: Computation, device: Cores) -> list[Made]:
         if not last.reduced:
             behind = int(any(n > 1 for _, n in sizes))
             head.append(Place("via", None, "register", stream=True, behind=behind))
-        whole = (*head, *kept, *body)
         device.pruning.keeps()
-        found.append(Made(whole, estimate(loops_of(Schedule(computation, whole)), device)))
-    return sorted(found, key=lambda m: m.estimate.seconds)
+        found.append((*head, *kept, *body))
+    return found
 
 
 def on_chip(computation: Computation) -> list[Tensor]:

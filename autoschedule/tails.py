@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule import lanes, lanes_streams, lanes_tile
 from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost_cores import Cores, cores_of
+from tilelang.autoschedule.cost import device_of
+from tilelang.autoschedule.cost_cores import Cores
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import fused, seeds
 from tilelang.autoschedule.loops import Loops, loops_of
@@ -52,12 +53,10 @@ def _alike(step: Step, given: Step) -> bool:
 
 def _whole(above: Schedule, profile: Profile, pruning: Pruning) -> Iterator[tuple[Step, ...]]:
     """The steps down to the leaf."""
-    device = Lanes(profile, pruning) if profile.lockstep else cores_of(profile, pruning)
     if not above.steps:
-        whole = above.computation
-        found = construct(whole, device) if isinstance(device, Cores) else lanes.construct(whole, profile, pruning)
-        yield from (c.steps for c in found[:CONSTRUCTED])
+        yield from (c.steps for c in construct(above.computation, profile, pruning)[:CONSTRUCTED])
         return
+    device = device_of(profile, pruning)
     loops = loops_of(above, profile)[-1]
     if loops.nest.points == 0 or any(isinstance(s, (Vectorize, Do)) for s in above.steps):
         return

@@ -34,7 +34,7 @@ def test_what_is_constructed_is_a_schedule_of_the_language() -> None:
     assert again.schedule is kernel.schedule and again.source == kernel.source
 
 
-@pytest.mark.parametrize("profile", ["pocl", "simulated"])
+@pytest.mark.parametrize("profile", ["pocl", "volta"])
 def test_the_estimate_adds_up(profile: str) -> None:
     found = tl.compile(PRODUCT, tl.target("opencl", profile=profile)).estimate
     assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0

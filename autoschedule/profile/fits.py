@@ -86,17 +86,16 @@ def capacity(before: Plateau, after: Plateau, points: Points) -> float:
 
 
 def upper_envelope(points: Points) -> tuple[tuple[float, float], ...]:
-    """The highest y of any point up to each x: what is reached there or with less, whatever disturbed single points.
+    """The highest y of any point at each x or beyond: what a falling curve reaches there, whatever disturbed single points.
 
-    >>> upper_envelope([(1, 2.0), (2, 5.0), (2, 4.0), (4, 4.9)])
-    ((1, 2.0), (2, 5.0), (4, 5.0))
+    >>> upper_envelope([(1, 5.0), (2, 3.0), (4, 4.0), (8, 1.0)])
+    ((1, 5.0), (2, 4.0), (4, 4.0), (8, 1.0))
     """
     found: dict[float, float] = {}
     highest = -math.inf
-    for x, y in sorted(points):
-        highest = max(highest, y)
-        found[x] = highest
-    return tuple(found.items())
+    for x, y in sorted(points, reverse=True):
+        found[x] = highest = max(highest, y)
+    return tuple(reversed(found.items()))
 
 
 def line(points: Points) -> tuple[float, float]:

@@ -43,7 +43,7 @@ COMPUTATIONS = {
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_the_first_candidates_are_right(name: str) -> None:
     computation = tl.parse(COMPUTATIONS[name]).computation()
-    candidates = construct(computation, cores_of(POCL))
+    candidates = construct(computation, POCL)
     times = [c.estimate.seconds for c in candidates]
     assert candidates and times == sorted(times)
     for candidate in candidates[:3]:
@@ -55,7 +55,7 @@ def test_the_first_candidates_are_right(name: str) -> None:
 def test_a_processor_known_from_documents_has_times_that_differ(profile: str) -> None:
     text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", "M = 256, N = 512, K = 300")
     device = cores_of(tl.load_profile(profile))
-    first, *others = construct(tl.parse(text).computation(), device)
+    first, *others = construct(tl.parse(text).computation(), tl.load_profile(profile))
     assert 0 < first.estimate.seconds < max(other.estimate.seconds for other in others)
     until = str(first.schedule).split("accumulate in register")[0]
     piece = {axis: int(size) for axis, size in re.findall(r"\b([mn])=(\d+)", until)}  # the last size of each
@@ -64,20 +64,20 @@ def test_a_processor_known_from_documents_has_times_that_differ(profile: str) ->
 
 def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
     for text in COMPUTATIONS.values():
-        for candidate in construct(tl.parse(text).computation(), cores_of(POCL)):
+        for candidate in construct(tl.parse(text).computation(), POCL):
             found = candidate.estimate
             assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
 
 
 def test_windows_are_fused_only_where_operands_share_them() -> None:
-    texts = [str(c.schedule) for c in construct(tl.parse(COMPUTATIONS["convolution"]).computation(), cores_of(POCL))]
+    texts = [str(c.schedule) for c in construct(tl.parse(COMPUTATIONS["convolution"]).computation(), POCL)]
     assert any("fuse p_q=(p, q)" in t for t in texts) and not any("f_p" in t for t in texts)
 
 
 @given(recipes())
 def test_any_computation_gets_schedules_that_are_accepted_and_right(recipe: Recipe) -> None:
     computation = recipe.build()
-    candidates = construct(computation, cores_of(POCL))
+    candidates = construct(computation, POCL)
     for candidate in candidates[:1] + candidates[-1:]:
         faults = check_schedule(candidate.schedule, arrays(computation))
         assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
@@ -102,7 +102,7 @@ def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
       output Y[i, j] = shifted[i, j] / total[i]
     }"""
     computation = tl.parse(text).computation()
-    candidates = [c.schedule for c in construct(computation, cores_of(POCL))]
+    candidates = [c.schedule for c in construct(computation, POCL)]
     rows = [s for s in candidates if "compute shifted in shared" in str(s)]
     kernels = [s for s in candidates if "compute peak in global" in str(s) and "compute total in global" in str(s)]
     assert rows and kernels and len(rows) + len(kernels) == len(candidates)
@@ -112,7 +112,7 @@ def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
 
 def test_a_copy_in_shared_memory_turns_and_parts_what_vectors_read() -> None:
     strided = tl.parse(COMPUTATIONS["strided windows"]).computation()
-    texts = [str(c.schedule) for c in construct(strided, cores_of(POCL))]
+    texts = [str(c.schedule) for c in construct(strided, POCL)]
     assert any("w % 2, w / 2)" in t and "vectorize q" in t for t in texts) and any(
         "h, w, c)" in t and "vectorize c" in t for t in texts
     )
@@ -122,7 +122,7 @@ def test_walks_of_chunks_have_no_tails_and_windows_are_not_written_out_beside_ma
     text = """computation Z(N = 1, C = 48, H = 28, F = 64) { input X: float32[n: N, c: C, h: H, w: H]
       input W: float32[f: F, c: C, r: 3, s: 3]
       axis p: H - 2 axis q: H - 2 output Z[n, f, p, q] = sum[c, r, s] X[n, c, p + r, q + s] * W[f, c, r, s] }"""
-    for candidate in construct(tl.parse(text).computation(), cores_of(POCL)):
+    for candidate in construct(tl.parse(text).computation(), POCL):
         walks = [s for s in candidate.steps if isinstance(s, Split)]
         cuts = {a: n for s in walks for a, n in s.sizes if a in ("c", "c_r_s") and isinstance(n, int)}
         assert all({"c": 48, "c_r_s": 432}[a] % n == 0 for a, n in cuts.items()), candidate.steps
@@ -133,7 +133,7 @@ def test_walks_of_chunks_have_no_tails_and_windows_are_not_written_out_beside_ma
 def test_dimensions_may_have_other_names_than_axes() -> None:
     text = """computation C(M = 24, N = 96, K = 40) { axis m: M axis n: N axis k: K input A: float32[x: M, y: K]
       input B: float32[u: K, v: N] output C[m, n] = sum[k] A[m, k] * B[k, n] }"""
-    candidates = construct(tl.parse(text).computation(), cores_of(POCL))
+    candidates = construct(tl.parse(text).computation(), POCL)
     assert any("load B in register { vectorize v=16 }" in str(c.schedule) for c in candidates)
     for candidate in candidates[:1] + candidates[-1:]:
         assert not check_schedule(candidate.schedule, arrays(candidate.computation))
@@ -174,6 +174,6 @@ def test_an_output_that_another_one_reads_has_a_kernel_of_its_own() -> None:
     peak = tl.define("peak", tl.max(x[i, j], over=j), i)
     total = tl.define("total", tl.sum(tl.exp(x[i, j] - peak[i]), over=j), i)
     both = tl.computation("both", (peak, tl.define("softmax", tl.exp(x[i, j] - peak[i]) / total[i], i, j)))
-    for candidate in construct(both, cores_of(POCL)):
+    for candidate in construct(both, POCL):
         candidate.schedule.check(POCL)
     assert tl.compile(both).check()

@@ -3,13 +3,16 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
 
 import tilelang as tl
+from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
 from tilelang.autoschedule.cost_cores import busiest_share, cores_of, stage_share
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.traffic import Cache, Traffic
 from tilelang.machine import Profile
+from tilelang.testing import Recipe, recipes
 
 POCL = tl.load_profile("pocl")
 
@@ -51,7 +54,7 @@ def tiled(whole: tl.Schedule, m: int = 32, n: int = 48, rows: int = 8, columns: 
 
 
 def with_rates(**rates: float) -> Profile:
-    return dataclasses.replace(POCL, rates=tuple(rates.items()))
+    return dataclasses.replace(POCL, rates=tuple(rates.items()), curves=())
 
 
 def test_a_rate_that_is_not_known_takes_no_time() -> None:
@@ -59,6 +62,30 @@ def test_a_rate_that_is_not_known_takes_no_time() -> None:
     assert estimate_schedule(schedule, with_rates()).seconds == 0
     only = estimate_schedule(schedule, with_rates(launch_us=50))
     assert only.seconds == pytest.approx(50e-6) and only.bottleneck == "launch" and only.bound == 0
+
+
+@pytest.mark.parametrize("device", ["pocl", "volta"])
+@given(recipe=recipes("softmax", "normalised"))
+def test_candidates_of_several_tasks_are_estimated_as_their_schedules(device: str, recipe: Recipe) -> None:
+    computation, profile = recipe.build(), tl.load_profile(device)
+    found = construct(computation, profile)
+    assert [c.estimate.seconds for c in found] == sorted(c.estimate.seconds for c in found)
+    for candidate in (found[0], found[-1]):
+        again = estimate_schedule(candidate.schedule, profile)
+        assert again.seconds == pytest.approx(candidate.estimate.seconds) and again.bound == candidate.estimate.bound
+        assert dict(again.parts) == pytest.approx(dict(candidate.estimate.parts))
+
+
+@pytest.mark.parametrize("device", ["pocl", "volta"])
+def test_every_kernel_of_a_schedule_takes_its_time(device: str) -> None:
+    i, j = tl.axes(i=4096, j=1024)
+    X, profile = tl.input("X", tl.float32, i, j), tl.load_profile(device)
+    S = tl.define("S", tl.sum(X[i, j], over=j), i)
+    both = construct(tl.schedule(tl.define("Y", X[i, j] / S[i], i, j)).computation, profile)
+    apart = next(c for c in both if "in global" in str(c.schedule))
+    only = construct(tl.schedule(tl.define("Y", X[i, j] / tl.input("S", tl.float32, i)[i], i, j)).computation, profile)[0]
+    least = 4 * 4096 * 1024 / (dict(profile.rates)["global_gb_per_s"] * 1e9)
+    assert apart.estimate.seconds > only.estimate.seconds + 0.9 * least
 
 
 def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:

@@ -7,9 +7,10 @@ from hypothesis import given
 
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
+from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes import block_front, construct, register_tiles
+from tilelang.autoschedule.lanes import block_front, register_tiles
 from tilelang.autoschedule.lanes_banks import layout_phases, phases
 from tilelang.autoschedule.lanes_threads import threads_of
 from tilelang.autoschedule.lanes_tile import layout_over
@@ -60,11 +61,12 @@ def test_what_is_too_small_for_threads_gets_a_schedule_too() -> None:
 
 
 def test_estimates_add_up_and_are_those_of_the_schedule() -> None:
+    volta = tl.load_profile("volta")
     for text in COMPUTATIONS.values():
-        for candidate in construct(tl.parse(text).computation(), SIMULATED)[:4]:
+        for candidate in construct(tl.parse(text).computation(), volta)[:4]:
             found = candidate.estimate
             assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
-            assert estimate_schedule(candidate.schedule, SIMULATED).seconds == pytest.approx(found.seconds)
+            assert estimate_schedule(candidate.schedule, volta).seconds == pytest.approx(found.seconds)
 
 
 # ---------------------------------------------------------------- what published numbers of devices lead to

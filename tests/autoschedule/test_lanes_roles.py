@@ -5,10 +5,9 @@ import pytest
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.construct import Candidate
+from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes import construct
 from tilelang.autoschedule.lanes_roles import shared_out
 from tilelang.autoschedule.lanes_threads import registers, threads_of
 from tilelang.autoschedule.loops import loops_of

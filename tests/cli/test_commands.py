@@ -432,8 +432,8 @@ def test_fill_writes_a_file_that_runs(tmp_path: Path) -> None:
     assert tilelang("fmt", "--check", str(made)).exit_code == 0
     assert tilelang("run", str(made), "--check").exit_code == 0
     assert tilelang("fill", str(path), *SIZES, "-s", "half").stdout == text
-    found = of_json(tilelang("fill", str(path), *SIZES, "-s", "half", "--json", "--profile", "simulated"))
-    assert found["profile"] == "simulated" and found["seconds"] >= found["bound"] > 0 and "n=16 -> block" in found["text"]
+    found = of_json(tilelang("fill", str(path), *SIZES, "-s", "half", "--json", "--profile", "volta"))
+    assert found["profile"] == "volta" and found["seconds"] >= found["bound"] > 0 and "n=16 -> block" in found["text"]
 
 
 def test_fill_says_what_cannot_be(tmp_path: Path) -> None:

@@ -66,10 +66,11 @@ def test_a_hill_that_rises_again_is_no_fall() -> None:
 
 def test_envelopes_are_never_below_a_point() -> None:
     draw = random.Random(1)
-    points = [(x, 100 * (1 - 2.0**-x) * (1 - draw.random() / 4)) for x in range(1, 9) for _ in range(5)]
+    points = [(x, 100 * 2.0**-x * (1 - draw.random() / 4)) for x in range(1, 9) for _ in range(5)]
     envelope = upper_envelope(points)
     assert all(y <= dict(envelope)[x] for x, y in points)
-    assert [x for x, _ in envelope] == list(range(1, 9)) and [y for _, y in envelope] == sorted(y for _, y in envelope)
+    assert [x for x, _ in envelope] == list(range(1, 9))
+    assert [y for _, y in envelope] == sorted((y for _, y in envelope), reverse=True)
 
 
 def test_a_line_through_disturbed_points() -> None:

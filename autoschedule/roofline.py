@@ -1,0 +1,235 @@
+"""The time that no schedule of a computation can go below: the roofline of what must be computed and what must be moved.
+
+It is of the computation, not of a schedule: every definition is computed once for each element that is needed, what depends on fewer
+axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits. Rates are
+the highest ever measured (upper envelopes of curves, peaks); what stands under a condition may not be needed, and is not counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from tilelang.autoschedule.nest import multiplied_type, span
+from tilelang.autoschedule.profile.fits import upper_envelope
+from tilelang.computation import Computation, Definition, Tensor
+from tilelang.dtype import DType
+from tilelang.expr import ARITHMETIC, Axis, Binary, Call, Expr, Pad, Read, Select
+from tilelang.machine import Profile
+from tilelang.simplify import linear
+
+SIDES = {
+    "read_bandwidth": 1,
+    "write_bandwidth": 1,
+    "copy_bandwidth": 2,
+}  # curves, and the tensors of a footprint that each touches
+
+# By the type computed in and, of sums of products, the type of what is multiplied.
+Flops: TypeAlias = dict[tuple[DType, DType | None], float]
+
+
+def bound(computation: Computation, profile: Profile) -> float:
+    """Seconds below which no schedule of a computation can go; 0 where the profile has no rate that says so.
+
+    >>> import tilelang as tl
+    >>> i, j, k = tl.axes(i=1024, j=1024, k=1024)
+    >>> A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
+    >>> C = tl.computation("c", (tl.define("C", tl.sum(A[i, k] * B[k, j], over=k), i, j),))
+    >>> f"{bound(C, tl.load_profile('pocl')) * 1e3:.2f} ms"
+    '4.46 ms'
+    """
+    elements, flops = needs(computation)
+    read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)
+    written = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.outputs)
+    times = [
+        _seconds(read, bandwidth(profile, read, ("read_bandwidth",))),
+        _seconds(read + written, bandwidth(profile, read + written, tuple(SIDES))),
+    ]
+    times += [_seconds(count, peak(profile, *types)) for types, count in flops.items()]
+    return max(times)
+
+
+def _seconds(count: float, giga_per_s: float | None) -> float:
+    return count / giga_per_s * 1e-9 if giga_per_s else 0.0
+
+
+# ---------------------------------------------------------------- rates
+
+
+def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
+    """The most GB/s that were ever measured over so many bytes or more; without curves the rate of the nearest memory that they fit."""
+    cores = profile.compute_units or 1
+    found = []
+    for name in curves:
+        if (curve := profile.curve(name)) is not None:
+            points = upper_envelope([(x * SIDES[name] * cores, y) for x, y in curve.points])
+            found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
+    return max(found) if found else _nearest(profile, footprint_bytes, cores)
+
+
+def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | None:
+    """GB/s of the nearest memory that holds so many bytes, all cores' together; None where they are unknown."""
+    known = dict(profile.rates)
+    for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
+        if footprint_bytes <= (cache.capacity_bytes or 0) * cores:
+            rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
+            return rate * cores / cycle if rate and cycle else None
+    for name, count in (("l1", cores), ("l2", 1)):
+        if footprint_bytes <= known.get(f"{name}_bytes", 0.0) * count:
+            return known.get(f"{name}_gb_per_s")
+    return known.get("global_gb_per_s")
+
+
+def peak(profile: Profile, computed: DType, multiplied: DType | None = None) -> float | None:
+    """GFLOP/s of a type by lanes or, where sums of products of a type have instructions, by these; None where they are unknown.
+
+    Of narrower types without a rate of their own a vector has as many more.
+    """
+    known = dict(profile.rates)
+    plain = known.get("float32_gflops")
+    lanes = known.get(f"{computed.name}_gflops", plain * max(1.0, 4 / computed.bytes) if plain else None)
+    matrix = known.get(f"matrix_{multiplied.name}_gflops") if multiplied is not None else None
+    return max(lanes, matrix) if lanes and matrix else lanes
+
+
+# ---------------------------------------------------------------- what is needed
+
+
+def needs(computation: Computation) -> tuple[dict[str, float], Flops]:
+    """How many elements of each tensor are needed, by name, and the operations that they take."""
+    elements = {t.name: float(math.prod(t.shape)) for t in computation.outputs}
+    flops: Flops = {}
+    for definition in reversed(computation.definitions):
+        share = max(elements.get(t.name, 0.0) / max(1, math.prod(t.shape)) for t in definition.tensors)
+        if share:
+            for tensor, count in _touched(definition):
+                elements[tensor.name] = max(elements.get(tensor.name, 0.0), share * count)
+            for types, count in _flops(definition):
+                flops[types] = flops.get(types, 0.0) + share * count
+    return elements, flops
+
+
+def _touched(definition: Definition) -> Iterator[tuple[Tensor, float]]:
+    """The elements that each read of a definition touches for certain."""
+    reduce = definition.reduction
+    condition = reduce.condition if reduce is not None else None
+    conditional = _axes(condition) if condition is not None else set()
+    for e in _certain(reduce.values if reduce is not None else definition.values):
+        read = e.read if isinstance(e, Pad) else e
+        if isinstance(read, Read) and not _axes(read) & conditional:
+            yield read.tensor, float(math.prod(values(i, n) for i, n in zip(read.indices, read.tensor.shape, strict=True)))
+
+
+def _flops(definition: Definition) -> Iterator[tuple[tuple[DType, DType | None], float]]:
+    """The operations of a definition that run for certain, by their types."""
+    reduce = definition.reduction
+    if reduce is None:
+        yield from (((e.dtype, None), _points(e)) for e in _certain(definition.values) if _is_operation(e))
+        return
+    within = _holds(reduce.condition) if reduce.condition is not None else 1.0
+    multiplied = multiplied_type(reduce)
+    for e in _certain(reduce.values):
+        if _is_operation(e):
+            yield (e.dtype, multiplied if e.dtype == reduce.values[0].dtype else None), within * _points(e)
+    combined = _points(*reduce.values, *definition.axes, *reduce.axes) * within - math.prod(a.extent for a in definition.axes)
+    for e in _certain(reduce.combiner.result):
+        if _is_operation(e):
+            yield (e.dtype, multiplied), max(0.0, combined)
+
+
+def _is_operation(e: Expr) -> bool:
+    return isinstance(e, Call) or (isinstance(e, Binary) and e.op in ARITHMETIC)
+
+
+def _certain(values: Sequence[Expr]) -> Iterator[Expr]:
+    """Every part of expressions, each once, that is computed wherever they are."""
+    seen, stack = set[Expr](), list(values)
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        yield e
+        match e:
+            case Read() | Pad():
+                pass
+            case Select(condition=condition):
+                stack.append(condition)
+            case Binary("and" | "or", left):
+                stack.append(left)
+            case _:
+                stack += [c for c in e.children() if isinstance(c, Expr)]
+
+
+def _axes(*exprs: Expr) -> set[Axis]:
+    return {a for e in exprs for a in e.walk() if isinstance(a, Axis)}
+
+
+def _points(*exprs: Expr) -> float:
+    """How often something runs that depends on these: at the points of their axes where what they read lies inside its tensor."""
+    pads = {p.read for e in exprs for p in e.walk() if isinstance(p, Pad)}
+    shares = [_inside_share(i, n) for r in pads for i, n in zip(r.indices, r.tensor.shape, strict=True)]
+    return math.prod(a.extent for a in _axes(*exprs)) * max(0.0, 1 - sum(1 - s for s in shares))
+
+
+# ---------------------------------------------------------------- indices
+
+
+def values(index: Expr, extent: int) -> int:
+    """How many values below an extent an index takes at least.
+
+    >>> i, r = Axis("i", 28), Axis("r", 3)
+    >>> values(i * 2 + r - 1, 56), values(i * 2, 56), values(i * 2 + r * 2 - 2, 60)
+    (56, 28, 30)
+    """
+    axes = _axes(index)
+    reach = span(index, {a.name: a.extent for a in axes})
+    if reach is None:  # memory decides
+        return 1
+    terms = linear(index)[0]
+    steps = [abs(f) for _, f in terms]
+    points = math.prod(a.extent for a in axes)
+    inside = _inside(index, extent)
+    return min(extent, -(-reach // math.gcd(*steps)) if steps else 1, points if inside is None else inside)
+
+
+def _inside_share(index: Expr, extent: int) -> float:
+    """The share of its points at which an index lies inside; 0 where it is unknown."""
+    return (_inside(index, extent) or 0) / max(1, math.prod(a.extent for a in _axes(index)))
+
+
+def _inside(index: Expr, extent: int | None) -> int | None:
+    """At how many points of its axes an index is from 0 to below an extent (None: there is no end); None where it is not linear."""
+    terms, start = linear(index)
+    if not all(isinstance(atom, Axis) for atom, _ in terms):
+        return None
+    ends = [(f * (a.extent - 1), a.extent, f) for a, f in terms if isinstance(a, Axis)]
+    least, most = start + sum(min(0, e) for e, _, _ in ends), start + sum(max(0, e) for e, _, _ in ends)
+    if least >= 0 and (extent is None or most < extent):
+        return math.prod(n for _, n, _ in ends)
+    last = most if extent is None else extent - 1
+    if not ends or last < 0:
+        return 0
+    *others, (_, longest, step) = sorted(ends, key=lambda e: e[1])
+    first, end = (start, step) if step > 0 else (start + step * (longest - 1), -step)  # the same values, ascending
+    count = 0
+    for at in itertools.product(*(range(n) for _, n, _ in others)):
+        begin = first + sum(k * f for k, (_, _, f) in zip(at, others, strict=True))
+        count += max(0, min(longest - 1, (last - begin) // end) - max(0, -(begin // end)) + 1)
+    return count
+
+
+def _holds(condition: Expr) -> float:
+    """The share of its points at which a condition on axes holds, at least."""
+    match condition:
+        case Binary("and", left, right):
+            return max(0.0, _holds(left) + _holds(right) - 1)
+        case Binary("or", left, right):
+            return max(_holds(left), _holds(right))
+        case Binary("<=" | "<" as op, left, right):
+            apart = right - left if op == "<=" else right - left - 1
+        case _:
+            return 0.0
+    return (_inside(apart, None) or 0) / max(1, math.prod(a.extent for a in _axes(apart)))

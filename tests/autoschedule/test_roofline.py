@@ -1,0 +1,116 @@
+"""The lower bound: of a computation, below every schedule's time and every time ever measured."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import tilelang as tl
+from benchmarks import operators_cases
+from tests.autoschedule.test_construct import COMPUTATIONS
+from tilelang.autoschedule.roofline import bandwidth, bound, needs
+from tilelang.computation import Computation, as_computation
+from tilelang.machine import Curve, Profile
+
+POCL = tl.load_profile("pocl")
+RESULTS = Path(operators_cases.__file__).parent / "results" / "operators.jsonl"
+
+
+def flops(computation: Computation) -> float:
+    return sum(needs(computation)[1].values())
+
+
+def elements(computation: Computation) -> dict[str, float]:
+    return needs(computation)[0]
+
+
+def test_nothing_measured_lies_below_it() -> None:
+    """Times of schedules and of other libraries, alone and in a row, on the device of the profile."""
+    known = {o.id: o for o in operators_cases.read()}
+    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    assert len(rows) > 100
+    for row in rows:
+        least = bound(as_computation(known[row["operator"]].computation()), POCL) * 1e6
+        fastest = min(us for what in ("row_us", "alone_us", "ranked_us") for us in row.get(what, {}).values())
+        assert 0 < least <= fastest, f"{row['operator']}: {fastest:.1f} us measured, no less than {least:.1f}"
+
+
+def test_what_depends_on_fewer_axes_is_computed_once_for_each_point_of_these() -> None:
+    i, j, k = tl.axes(i=30, j=40, k=50)
+    A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
+    C = tl.define("C", tl.sum(tl.exp(A[i, k]) * B[k, j], over=k), i, j)
+    assert flops(as_computation(C)) == 30 * 50 + 2 * 30 * 40 * 50 - 30 * 40  # the first of the products is added to nothing
+
+
+def test_of_a_border_only_what_lies_inside_is_counted() -> None:
+    text = COMPUTATIONS["convolution"]
+    computation = tl.parse(text).computation()
+    (name, whole) = next((t.name, t.shape) for t in computation.inputs if t.name == "X")
+    n, c, h, w = whole
+    padded = flops(computation)
+    f, p, q = computation.outputs[0].shape[1:]
+    kernel = next(t.shape for t in computation.inputs if t.name != name)
+    every = 2 * n * f * p * q * c * kernel[-1] * kernel[-2]
+    assert 0.8 * every < padded < every
+
+
+def test_what_is_not_read_need_not_be_moved_or_computed() -> None:
+    i, j = tl.axes(i=100, j=64)
+    X = tl.input("X", tl.float32, i=200, j=64)
+    half = as_computation(tl.define("Y", X[2 * i, j] + 1, i, j))
+    assert elements(half) == {"X": 6400, "Y": 6400} and flops(half) == 6400
+    r = tl.axes(r=200)
+    E = tl.define("E", tl.exp(X[r, j]), r, j)
+    assert flops(as_computation(tl.define("Y", E[2 * i, j], i, j))) == 6400
+
+
+def test_a_condition_is_counted_where_it_holds() -> None:
+    i, k = tl.axes(i=100, k=100)
+    A, x = tl.input("A", tl.float32, i, k), tl.input("x", tl.float32, k)
+    lower = as_computation(tl.define("y", tl.sum(A[i, k] * x[k], over=k, where=k <= i), i))
+    assert flops(lower) == 2 * 5050 - 100 and "A" not in elements(lower)
+    chosen = as_computation(tl.define("y", tl.where(x[k] > 0, x[k], A[0, k]), k))
+    assert elements(chosen) == {"y": 100, "x": 100}
+
+
+def test_several_tasks_read_and_write_once_what_enters_and_leaves() -> None:
+    i, j = tl.axes(i=2048, j=1024)
+    X = tl.input("X", tl.float32, i, j)
+    M = tl.define("M", tl.max(X[i, j], over=j), i)
+    S = tl.define("S", tl.sum(tl.exp(X[i, j] - M[i]), over=j), i)
+    softmax = as_computation(tl.define("Z", tl.exp(X[i, j] - M[i]) / S[i], i, j))
+    copy = as_computation(tl.define("Z", X[i, j], i, j))
+    rates = dataclasses.replace(POCL, rates=(("global_gb_per_s", 50.0),), curves=())
+    assert bound(softmax, rates) == bound(copy, rates) == pytest.approx(2 * 4 * 2048 * 1024 / 50e9)
+
+
+def profile_of(*memories: tuple[str, int], cores: int = 2, curves: tuple[Curve, ...] = (), **rates: float) -> Profile:
+    caches = tuple(dataclasses.replace(POCL.memory(name), capacity_bytes=size) for name, size in memories)
+    return dataclasses.replace(POCL, compute_units=cores, memories=caches, rates=tuple(rates.items()), curves=curves)
+
+
+def test_a_footprint_moves_at_the_rate_of_the_nearest_memory_that_it_fits() -> None:
+    profile = profile_of(("l1", 1000), ("l2", 4000), l1_bytes_per_cycle=64.0, cycle_ns=0.5, global_gb_per_s=10.0)
+    assert bandwidth(profile, 2000, ()) == 2 * 64 / 0.5
+    assert bandwidth(profile, 2001, ()) is None  # what the second cache gives is not known
+    assert bandwidth(profile, 8001, ()) == 10
+
+
+def test_a_curve_is_read_as_an_envelope() -> None:
+    """One disturbed point does not make the bound higher; what is reached with more bytes is reached with fewer."""
+    curve = Curve(
+        "read_bandwidth", "footprint_bytes", "gb_per_s", ((1000.0, 100.0), (2000.0, 20.0), (4000.0, 60.0), (8000.0, 10.0))
+    )
+    profile = profile_of(cores=1, curves=(curve,))
+    found = [bandwidth(profile, size, ("read_bandwidth",)) for size in (10, 1500, 2500, 7999, 8000, 1e9)]
+    assert found == [100, 100, 60, 60, 10, 10]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_the_order_of_factors_is_nothing(order: int) -> None:
+    i, j, k = tl.axes(i=512, j=512, k=512)
+    A, B = tl.input("A", tl.float16, i, k), tl.input("B", tl.float32, k, j)
+    factors = [A[i, k], B[k, j]]
+    product = as_computation(tl.define("C", tl.sum(factors[order] * factors[1 - order], over=k), i, j))
+    assert bound(product, tl.load_profile("hopper")) == pytest.approx((2 * 512**3 - 512**2) / 66900e9)
