@@ -263,7 +263,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
 
 
 def _operations(counts: Mapping[str, int]) -> tuple[float, float]:
-    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Conversions of
+    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Casts of
     operands are counted where these are read."""
     pairs = min(counts.get("*", 0), counts.get("+", 0))
     instructions = sum(n * SPECIAL.get(op, 1) for op, n in counts.items() if op != "cast") - pairs

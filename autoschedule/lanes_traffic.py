@@ -48,11 +48,11 @@ def fragment(loops: Loops, access: Access, place: Placed | None, threads: Thread
         bytes_read = elements * access.element_bytes * times * threads.units
         return bytes_read / 16, float(bytes_read)
     loads = math.ceil(elements / vector) * times
-    converted = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
+    cast = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
     extra = 4.0 if access.padded and place is None else 1.0 if place is None else 0.0
     per_load = _phase_bytes(loops, access, place, threads, vector, device)
     warps = -(-threads.count // device.warp)
-    return (loads * (1.0 + extra) + converted) * threads.units, loads * per_load * warps * (threads.units / threads.count)
+    return (loads * (1.0 + extra) + cast) * threads.units, loads * per_load * warps * (threads.units / threads.count)
 
 
 def _by_descriptors(made: Instruction, loops: Loops, threads: Threads) -> float:
