@@ -20,7 +20,7 @@ from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
-from tilelang.lowering.drivers.pocl_waiting import Waiting, cores
+from tilelang.lowering.drivers.pocl_waiting import Waiting, can_wait
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import Options, check_pocl_cache, prepare_opencl
 
@@ -221,8 +221,8 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
 
 
 def may_wait(device: Device) -> bool:
-    """Whether the device's threads wait for the next launch: PoCL's, where each has a core, unless TILELANG_ACTIVE_WAIT=0."""
-    return device.platform == POCL and 1 < device.compute_units <= cores() and Options.from_environment().active_wait
+    """Whether the device's threads wait for the next launch: PoCL's, where that is possible, unless TILELANG_ACTIVE_WAIT=0."""
+    return device.platform == POCL and can_wait(device.compute_units) and Options.from_environment().active_wait
 
 
 @functools.cache

@@ -4,7 +4,8 @@ PoCL's threads sleep whenever there is no work. Waking one on another core takes
 machine, at the beginning of each launch, and between two that follow one another. So a command of ours is enqueued with each launch, on
 a queue of its own: a kernel with a block for each thread, which a thread takes when there is nothing left for it in the launch. The
 last one to come leaves at once: it ends the launch, and the host needs a core and other commands a thread. The others wait until all
-have come and the next launch was made, or the time is over. No result depends on it: it reads and writes its own counters alone.
+have come and the next launch was made, or the time is over; they give way to whoever wants their core, and where that was another
+program there is no waiting for a while. No result depends on it: the kernel reads and writes its own counters alone.
 
 Which blocks of a launch a thread gets follows from the order in which threads come to it, and data in its core's own cache are read
 again at twice the speed. So the order is kept the same where that costs next to nothing: one thread, always the same, goes last.
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,34 +25,42 @@ from typing import Any
 
 WAIT_S = 100e-6  # about what sleeping and waking cost: waiting never costs more than twice the better of the two
 OFTEN_S = 10e-3  # launches that follow one another more slowly gain too little
+REST_S = 100e-3  # for which there is no waiting after a thread lost its core while it waited
 TAKEN_S = 3e-6  # how long the host lets waiting threads take a launch before it goes on
-CALIBRATION_ROUNDS = 512
-RELEASED, ARRIVED, LEFT, HIGHEST, COUNTERS = 16, 32, 48, 64, 80  # apart from one another by the lines of caches
+CALIBRATION_CYCLES = 50_000
+RELEASED, ARRIVED, LEFT, HIGHEST, LOST, COUNTERS = 16, 32, 48, 64, 80, 96  # apart from one another by the lines of caches
 RUNNING = 1  # CL_RUNNING; smaller numbers come later
 
 NAME = "wait_for_launch"
 SOURCE = f"""\
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-#if defined(__x86_64__)
 #define PAUSE() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define PAUSE() __asm__ volatile("yield")
-#else
-#define PAUSE()
-#endif
+static long cycles_now(void) {{
+  uint low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return (long)high << 32 | low;
+}}
+static void give_way(void) {{
+  long number = 24; // sched_yield
+  __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+}}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void {NAME}(volatile __global long* counters, long threads, long rounds) {{
+void {NAME}(volatile __global long* counters, long threads, long cycles) {{
   volatile long here; // on the thread's stack, by which threads are told apart
   const long arrived = atom_inc(&counters[{ARRIVED}]), number = arrived / threads, all = (number + 1) * threads;
   const long before = counters[{RELEASED}];
   if ((long)&here > counters[{HIGHEST}]) counters[{HIGHEST}] = (long)&here;
-  if (arrived % threads < threads - 1)
-    for (long round = 0; round < rounds; round++) {{
+  if (arrived % threads < threads - 1) {{
+    const long start = cycles_now();
+    long waited = 0;
+    for (; waited < cycles; waited = cycles_now() - start) {{
       const long released = counters[{RELEASED}];
       // A host that goes on launching has a core, and one of the threads none: it is not waited for.
       if (released > number && counters[{ARRIVED}] >= all - (released > before)) break;
-      PAUSE();
+      give_way();
     }}
+    if (waited > 2 * cycles) atom_inc(&counters[{LOST}]);
+  }}
   if (before > number && counters[{HIGHEST}] - (long)&here < 65536)
     for (int round = 0; round < 64; round++) PAUSE(); // the others go first
   atom_inc(&counters[{LEFT}]);
@@ -60,7 +71,8 @@ void {NAME}(volatile __global long* counters, long threads, long rounds) {{
 class Waiting:
     """What has the threads of a connection's device wait. begun: how many such commands were enqueued.
 
-    counters: how many of them are released; how many of their blocks have begun, and have ended; the highest stack of a thread.
+    counters: how many of them are released; how many of their blocks have begun, have ended, and lost their core; the highest stack
+    of a thread.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -68,7 +80,7 @@ class Waiting:
         self.threads = connection.device.compute_units
         self.begun = 0
         self.counters: Any = None  # until launches follow one another quickly
-        self._last = float("-inf")
+        self._last, self._rest, self._lost = float("-inf"), float("-inf"), 0
         self._lock = threading.Lock()
 
     def launch(self, enqueue: Callable[[], Any], queue: Any) -> Any:
@@ -83,7 +95,9 @@ class Waiting:
                 self._prepare()
             if self.counters is None:
                 return enqueue()
-            return self._between(enqueue, often and queue is self._connection.queue)
+            if self._lost != self.counters[LOST]:
+                self._lost, self._rest = int(self.counters[LOST]), now + REST_S
+            return self._between(enqueue, often and now > self._rest and queue is self._connection.queue)
 
     def _between(self, enqueue: Callable[[], Any], again: bool) -> Any:
         """A launch between two waits. again: whether there is to be another one.
@@ -111,7 +125,7 @@ class Waiting:
         self.begun += 1
 
     def _prepare(self) -> None:
-        """Compiles the kernel and finds out how many rounds it may wait."""
+        """Compiles the kernel and finds out how many cycles it may wait."""
         import numpy as np
         import pyopencl as cl
 
@@ -122,11 +136,11 @@ class Waiting:
         self._enqueue = cl.enqueue_nd_range_kernel
         self._kernel = cl.Kernel(connection.build(SOURCE).program, NAME)
         self.queue = cl.CommandQueue(connection.context, connection.device.handle, cl.command_queue_properties.PROFILING_ENABLE)
-        self._kernel.set_args(self._buffer, np.int64(1 << 32), np.int64(CALIBRATION_ROUNDS))  # so many never come
+        self._kernel.set_args(self._buffer, np.int64(1 << 32), np.int64(CALIBRATION_CYCLES))  # so many never come
         shortest_s = min(self._calibrated_s() for _ in range(8))  # other programs take the core now and then
-        rounds = CALIBRATION_ROUNDS * WAIT_S / shortest_s
-        self._kernel.set_args(self._buffer, np.int64(self.threads), np.int64(rounds))
-        counters[ARRIVED] = counters[LEFT] = 0
+        cycles = CALIBRATION_CYCLES * WAIT_S / shortest_s
+        self._kernel.set_args(self._buffer, np.int64(self.threads), np.int64(cycles))
+        counters[ARRIVED] = counters[LEFT] = counters[LOST] = 0
         self.counters = counters
 
     def _calibrated_s(self) -> float:
@@ -134,6 +148,11 @@ class Waiting:
         alone = self._enqueue(self.queue, self._kernel, (1,), (1,))
         alone.wait()
         return 1e-9 * float(alone.profile.end - alone.profile.start)
+
+
+def can_wait(threads: int) -> bool:
+    """Whether there is a system that the kernel is written for, and a core for each of so many threads."""
+    return (sys.platform, platform.machine()) == ("linux", "x86_64") and 1 < threads <= cores()
 
 
 def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:

@@ -13,7 +13,7 @@ import pytest
 
 from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.drivers import pocl_waiting
-from tilelang.lowering.drivers.pocl_waiting import ARRIVED, COUNTERS, LEFT, RELEASED, Waiting, cores
+from tilelang.lowering.drivers.pocl_waiting import ARRIVED, COUNTERS, LEFT, LOST, RELEASED, Waiting, cores
 
 STEP = """
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -25,6 +25,7 @@ void advance(__global int* x) { x[get_group_id(0)] = 3 * x[get_group_id(0)] + 1;
 def connection(monkeypatch: pytest.MonkeyPatch) -> driver.Connection:
     """A connection of its own whose threads wait after every launch but the first, however slow the machine is."""
     monkeypatch.setattr(pocl_waiting, "OFTEN_S", float("inf"))
+    monkeypatch.setattr(pocl_waiting, "REST_S", -1.0)
     made = driver.Connection(driver.choose())
     made.waiting = Waiting(made)
     return made
@@ -101,6 +102,24 @@ def test_launches_far_between_let_the_threads_sleep(connection: driver.Connectio
     assert connection.waiting.counters is None
 
 
+def test_there_is_no_waiting_for_a_while_after_a_thread_lost_its_core(
+    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pocl_waiting, "REST_S", float("inf"))
+    function, buffers = advance(connection, np.zeros(2, np.uint32))
+    for _ in range(2):
+        function(buffers)
+    waiting = connection.waiting
+    assert waiting is not None
+    waiting.queue.finish()
+    waiting.counters[LOST] += 1
+    before = waiting.begun
+    for _ in range(3):
+        function(buffers)
+    connection.finish()
+    assert waiting.begun == before and waiting.counters[RELEASED] == before
+
+
 @pytest.mark.parametrize(
     ("left", "again", "order"),
     [(5, True, ["wait", "launch"]), (6, True, ["launch", "wait"]), (5, False, ["launch"]), (6, False, ["launch"])],
@@ -123,14 +142,19 @@ def test_the_next_wait_is_enqueued_while_threads_wait(left: int, again: bool, or
 
 def test_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     device = dataclasses.replace(driver.choose(), platform=driver.POCL, compute_units=4)
-    monkeypatch.setattr(driver, "cores", lambda: 4)
+    monkeypatch.setattr(pocl_waiting, "cores", lambda: 4)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     assert driver.may_wait(device)
     assert not driver.may_wait(dataclasses.replace(device, platform="another"))
     assert not driver.may_wait(dataclasses.replace(device, compute_units=1))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("platform.machine", lambda: "aarch64")
+        assert not driver.may_wait(device)
     monkeypatch.setenv("TILELANG_ACTIVE_WAIT", "0")
     assert not driver.may_wait(device)
     monkeypatch.delenv("TILELANG_ACTIVE_WAIT")
-    monkeypatch.setattr(driver, "cores", lambda: 3.5)  # threads would wait in one another's way
+    monkeypatch.setattr(pocl_waiting, "cores", lambda: 3.5)  # threads would wait in one another's way
     assert not driver.may_wait(device)
 
 
