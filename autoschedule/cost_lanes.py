@@ -117,11 +117,12 @@ class Lanes:
         known = self.rates.get("l2_gb_per_s")
         return known * 1e9 if known is not None else 3 * self.global_rate
 
-    def flops_rate(self, type_name: str, matrix: bool = False) -> float:
-        """Operations a second of a type, by lanes or by matrix instructions (where it has such); a multiply-add is two."""
-        by_lanes = self.rates.get(f"{type_name}_gflops", self.rates.get("float32_gflops"))
+    def flops_rate(self, nest: Nest, matrix: bool = False) -> float:
+        """Operations a second in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies (where
+        there are such); a multiply-add is two."""
+        by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
         lanes = by_lanes * 1e9 if by_lanes is not None else 4 * 32 * self.cycles
-        by_matrix = self.rates.get(f"matrix_{type_name}_gflops")
+        by_matrix = self.rates.get(f"matrix_{nest.multiplied.name}_gflops") if nest.multiplied is not None else None
         return max(lanes, by_matrix * 1e9) if matrix and by_matrix is not None else lanes
 
 
@@ -171,10 +172,6 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
     return [*parts.items(), *_second_kernel(loops, device)]
 
 
-def _type(nest: Nest) -> str:
-    return nest.factors[0].tensor.dtype.name if nest.factors else nest.writes[0].tensor.dtype.name
-
-
 def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
     """Blocks that a core holds at once, by threads, registers, shared memory and its own limit; 0 where one does not fit."""
     shared = shared_bytes(loops, device)
@@ -216,13 +213,13 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     instructions, flops = _operations(nest.inner)
     results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in nest.spatial) * threads.units
     results *= threads.passes(loops)
-    rate = device.flops_rate(_type(nest), matrix)
+    rate = device.flops_rate(nest, matrix)
     efficiency = 1.0 if matrix else _multiply_add_efficiency(loops, threads, device)
     done_instructions, done_flops = _operations(nest.outer)
-    compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(_type(nest))
+    compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(nest)
     lanes = device.rate("core_schedulers") * device.warp * device.cycles
     issued, shared, stored = storing(loops, threads, device)
-    epilogue = issued / lanes + shared / device.shared_rate + done_flops * results / device.flops_rate(_type(nest))
+    epilogue = issued / lanes + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
     epilogue += stops(loops, threads) * 2 * device.rate("barrier_ns") * 1e-9 / device.cores
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
     moved = 0.0

@@ -121,7 +121,7 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
 
     start = {a.name: 1 for a in nest.spatial}
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
-    balance = device.flops_rate(nest.factors[0].tensor.dtype.name) / device.shared_rate
+    balance = device.flops_rate(nest) / device.shared_rate
     found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
     return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
 
@@ -182,7 +182,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
 
     # operands are seen through tiles of one point along the axes that are not tiled
     full = dataclasses.replace(kept, accesses=nest.accesses)
-    balance = device.flops_rate(nest.factors[0].tensor.dtype.name) / device.global_rate
+    balance = device.flops_rate(nest) / device.global_rate
     found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
     order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
     turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
@@ -203,7 +203,7 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
         held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.factors)
         return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
 
-    balance = device.flops_rate(nest.factors[0].tensor.dtype.name, matrix=True) / device.global_rate
+    balance = device.flops_rate(nest, matrix=True) / device.global_rate
     return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
 
 

@@ -207,6 +207,16 @@ class Nest:
         return tuple(a for a in self.reads if (a.tensor, a.written) in combined or not self.task.states)
 
     @functools.cached_property
+    def computed(self) -> DType:
+        """The type that it computes in: of what reductions combine, else of its results."""
+        return self.task.states[0].reduce.values[0].dtype if self.task.states else self.task.values[0].dtype
+
+    @functools.cached_property
+    def multiplied(self) -> DType | None:
+        """Of a sum of products the type of what is multiplied, before casts widen it."""
+        return multiplied_type(self.task.states[0].reduce) if self.task.states else None
+
+    @functools.cached_property
     def writes(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if a.store)
 

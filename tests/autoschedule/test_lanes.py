@@ -69,6 +69,23 @@ def test_estimates_add_up_and_are_those_of_the_schedule() -> None:
             assert estimate_schedule(candidate.schedule, volta).seconds == pytest.approx(found.seconds)
 
 
+def test_the_order_of_factors_is_nothing() -> None:
+    """Nor is that of the reads: a table of indices, or a mask, that is read first computes nothing."""
+    i, j, k = tl.axes(i=512, j=512, k=512)
+    half, B = tl.input("A", tl.float16, i, k), tl.input("B", tl.float32, k, j)
+    hopper = tl.load_profile("hopper")
+    products = [tl.define("C", tl.sum(x * y, over=k), i, j) for x, y in ((half[i, k], B[k, j]), (B[k, j], half[i, k]))]
+    one, other = (construct(tl.schedule(p).computation, hopper)[0].estimate for p in products)
+    assert (one.seconds, one.bound) == (other.seconds, other.bound)
+    assert one.seconds >= one.bound == pytest.approx((2 * 512**3 - 512**2) / (dict(hopper.rates)["float32_gflops"] * 1e9))
+    nests = [nest_of(plan(tl.schedule(p).computation, set())[-1]) for p in products]
+    assert all((n.computed, n.multiplied) == (tl.float32, tl.float32) for n in nests)
+    table = tl.input("T", tl.int32, i, range=(0, 512))
+    gathered = tl.define("C", tl.sum(half[table[i], k] * half[j, k], over=k), i, j)
+    nest = nest_of(plan(tl.schedule(gathered).computation, set())[0])
+    assert (nest.computed, nest.multiplied) == (tl.float32, tl.float16)
+
+
 # ---------------------------------------------------------------- what published numbers of devices lead to
 
 

@@ -105,12 +105,3 @@ def test_a_curve_is_read_as_an_envelope() -> None:
     profile = profile_of(cores=1, curves=(curve,))
     found = [bandwidth(profile, size, ("read_bandwidth",)) for size in (10, 1500, 2500, 7999, 8000, 1e9)]
     assert found == [100, 100, 60, 60, 10, 10]
-
-
-@pytest.mark.parametrize("order", [0, 1])
-def test_the_order_of_factors_is_nothing(order: int) -> None:
-    i, j, k = tl.axes(i=512, j=512, k=512)
-    A, B = tl.input("A", tl.float16, i, k), tl.input("B", tl.float32, k, j)
-    factors = [A[i, k], B[k, j]]
-    product = as_computation(tl.define("C", tl.sum(factors[order] * factors[1 - order], over=k), i, j))
-    assert bound(product, tl.load_profile("hopper")) == pytest.approx((2 * 512**3 - 512**2) / 66900e9)
