@@ -74,8 +74,8 @@ def of_task(task: Task, device: Cores | Lanes) -> list[Made]:
     return of_cores(root, device) if isinstance(device, Cores) else of_lanes(root, device)
 
 
-def of_cores(root: Nest, device: Cores) -> list[Made]:
-    """Steps for a task on cores with vectors, by a search that begins at what growth ends with."""
+def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
+    """Steps for a task on cores with vectors, by a search that begins at what growth ends with; as many as are kept of all estimated."""
     found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]] = {}
     nests = list(fused(root))
     for fusions, nest in nests:
@@ -89,7 +89,7 @@ def of_cores(root: Nest, device: Cores) -> list[Made]:
             search.climb(tile)
     if not found:  # no tile fits
         return [Made((), estimate((read_steps(root, ()),), device))]
-    best = sorted(found.values(), key=lambda f: f[2].seconds)[:KEPT]
+    best = sorted(found.values(), key=lambda f: f[2].seconds)[:kept]
     return [Made(steps(nest, tile), e) for nest, tile, e in best]
 
 

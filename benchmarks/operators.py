@@ -1,8 +1,9 @@
 """The 119 operators on a processor: constructed schedules, nothing tried, beside NumPy, PyTorch, Numba and hand-written schedules.
 
 `python benchmarks/operators.py` measures what `--results` does not hold yet, operator by operator, then prints the table; `--what
-trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixteen that the model puts first; `--selection` measures a
-few operators of each class (`make bench`), `--table` nothing. Contestants take turns with a pause at every change of sides; results are
+trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixteen that the model puts first; `sweep`
+of six operators what lies behind them, `squares` products that libraries are best at; `--selection` measures a few operators of each
+class (`make bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides; results are
 checked before. Times are of calls by themselves and of calls in a row: a launch that wakes PoCL's threads costs 50 us, which the first
 show and the second do not. A worker measures; where a kernel takes it down another one goes on.
 """
@@ -30,14 +31,16 @@ from benchmarks import operators_cases, operators_peers, operators_plot, operato
 from benchmarks.gpu_cases import ROOT
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_hand import by_hand
-from benchmarks.operators_ours import Call, candidates, compare, launched, limits
+from benchmarks.operators_ours import Call, candidates, compare, estimated, launched, limits
 from benchmarks.operators_peers import Array, Arrays
 from benchmarks.operators_results import Row
+from tilelang.autoschedule.construct import Candidate
 
 RESULTS = ROOT / "benchmarks" / "results" / "operators.jsonl"
 SELECTED = ("M0", "M1", "M4", "C0", "C5", "C9", "C16", "C17", "C23", "C30", "C35", "D0", "D5", "D6", "P0", "P2", "P6", "R0", "R2",
             "R3", "E1", "E5")  # fmt: skip
-BEST_OF = 16
+SWEEP = ("M2", "C34", "D5", "P6", "R3", "E17")
+BEST_OF, FIRST, SWEPT = 16, 8, 64
 TRIALS = 8
 MOST_BEGUN = 2
 GRACE_S = 300  # that a worker may take longer than it was told, for an operator that it began
@@ -45,11 +48,13 @@ INTERRUPTED, NO_DEVICE, NOT_KEPT = 130, 3, 4  # exit codes
 Contestants = dict[str, tuple[Call, Callable[[], Any]]]  # each with what gives its result
 
 
-def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | None = None, trials: int = 0) -> Row:
+def times(
+    operator: Operator, target: tl.Target, rounds: int, earlier: Row | None = None, only: Sequence[str] = (), trials: int = 0
+) -> Row:
     """All contestants on one operator: microseconds of a call alone and in a row, what was wrong, and our schedule.
 
-    earlier: a row of before, the best of whose peers are measured again and the others' times kept. trials: how many candidates
-    `compile` may time, and then takes the best of.
+    earlier: a row of before, the best of whose peers are measured again and the others' times kept. only: the peers to measure, in
+    their place. trials: how many candidates `compile` may time, and then takes the best of.
     """
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     out = np.full(operator.shapes[name], np.nan, np.float32)
@@ -61,8 +66,14 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
     kernel_s = time.perf_counter() - start
     found, pruning, schedule_s = candidates(operator, target.profile)
     contestants = {"ours": (ours, lambda: out), **hand_written(operator, target, arrays)}
-    for who, (side, call) in operators_peers.peers(operator, arrays, os.cpu_count() or 1).items():
-        if earlier is None or who in {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}:
+    found_peers = operators_peers.peers(operator, arrays, os.cpu_count() or 1)
+    best = (
+        {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}
+        if earlier is not None
+        else set(found_peers)
+    )
+    for who, (side, call) in found_peers.items():
+        if who in (only or best):
             contestants[who] = Call(who, side, call), call
     wrong, failed = check(operator, arrays, contestants)
     alone_and_in_a_row = compare([c for who, (c, _) in contestants.items() if who not in {*wrong, *failed}], rounds)
@@ -74,7 +85,7 @@ def times(operator: Operator, target: tl.Target, rounds: int, earlier: Row | Non
         "others_measured_at": since(earlier),
         "wrong": wrong,
         "failed": failed,
-        "absent": operators_peers.absent(),
+        "absent": {who: why for who, why in operators_peers.absent().items() if who not in kept(earlier, "row_us")},
         "schedule": described(kernel.schedule),
         "estimate_us": round(kernel.estimate.seconds * 1e6, 2),
         "bound_us": round(kernel.estimate.bound * 1e6, 2),
@@ -130,13 +141,27 @@ def check(operator: Operator, arrays: Arrays, contestants: Contestants) -> tuple
     return wrong, failed
 
 
-def ranking(operator: Operator, target: tl.Target, rounds: int, earlier: Row | None = None) -> Row:
+def ranking(operator: Operator, target: tl.Target, rounds: int, *_given: Any) -> Row:
     """The first sixteen schedules by the model, each with its estimated and measured microseconds of calls in a row."""
+    found, _, _ = candidates(operator, target.profile)
+    return {**in_order(operator, target, rounds, found[:BEST_OF]), "candidates": len(found)}
+
+
+def sweep(operator: Operator, target: tl.Target, rounds: int, *_given: Any) -> Row:
+    """The same of the first eight and of so many at equal distances in the rest of all that construction looked at."""
+    found = estimated(operator, target.profile)
+    first, rest = found[:FIRST], found[FIRST:]
+    many = min(SWEPT - FIRST, len(rest))
+    spread = [rest[i * len(rest) // many] for i in range(many)]
+    return {**in_order(operator, target, rounds, [*first, *spread]), "candidates": len(found)}
+
+
+def in_order(operator: Operator, target: tl.Target, rounds: int, found: Sequence[Candidate]) -> Row:
+    """Candidates in the order of the model, each with its estimated and measured microseconds of calls in a row."""
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     expected, bound = operators_peers.expected_and_bound(operator, arrays)
-    found, _, _ = candidates(operator, target.profile)
     calls, schedules, wrong, failed = [], [], {}, {}
-    for number, candidate in enumerate(found[:BEST_OF]):
+    for number, candidate in enumerate(found):
         out: Array = np.full(operator.shapes[name], np.nan, np.float32)
         schedules.append([round(candidate.estimate.seconds * 1e6, 2), described(candidate.schedule)])
         try:
@@ -156,14 +181,14 @@ def ranking(operator: Operator, target: tl.Target, rounds: int, earlier: Row | N
         "ranked": schedules,
         "wrong": wrong,
         "failed": failed,
-        "candidates": len(found),
     }
 
 
-MEASURED: dict[str, Callable[[Operator, tl.Target, int, Row | None], Row]] = {
+MEASURED: dict[str, Callable[[Operator, tl.Target, int, Row | None, Sequence[str]], Row]] = {
     "times": times,
     "trials": functools.partial(times, trials=TRIALS),
     "ranking": ranking,
+    "sweep": sweep,
     "squares": times,
 }
 
@@ -175,7 +200,8 @@ def asked(given: argparse.Namespace) -> list[Operator]:
     """The operators to measure, no duplicates. ValueError: a name that none has."""
     known = operators_cases.SQUARES if given.what == "squares" else operators_cases.read()
     if not given.only:
-        return [o for o in known if not o.duplicate_of and (given.what == "squares" or not given.selection or o.id in SELECTED)]
+        chosen = SWEEP if given.what == "sweep" else SELECTED if given.selection else [o.id for o in known]
+        return [o for o in known if not o.duplicate_of and o.id in chosen]
     found = {o.id: o for o in known}
     for name in (names := given.only.split(",")):
         if name not in found:
@@ -230,7 +256,7 @@ def measured(given: argparse.Namespace, operator: Operator, target: tl.Target, e
     begun, device = operators_results.begun(given.results, given.what, operator.id), str(target.device)
     operators_results.keep(given.results, {**head, "begun": begun + 1}, device)
     try:
-        row = {**head, **MEASURED[given.what](operator, target, given.rounds, earlier)}
+        row = {**head, **MEASURED[given.what](operator, target, given.rounds, earlier, given.peers)}
     except KeyboardInterrupt:
         operators_results.keep(given.results, {**head, "begun": begun}, device)  # it was not the operator that ended the worker
         raise
@@ -264,6 +290,7 @@ def arguments_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--limit-s", type=float, default=3600, help="when to stop; the next run goes on")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--beside", type=Path, help="results of before: only the best peer there is measured again")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=(), help="measure these of the peers alone")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the table of what is there")
     parser.add_argument(
         "--targets", action="store_true", help="measure nothing, print what was promised beside what was measured"
@@ -277,6 +304,11 @@ def arguments_of(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--beside: {given.beside} does not exist")
     if given.results.is_dir():
         parser.error(f"--results: {given.results} is a folder")
+    for who in given.peers:
+        if who not in operators_peers.NAMES:
+            parser.error(f"--peers: `{who}` is none of {', '.join(operators_peers.NAMES)}")
+        if why := operators_peers.absent().get(who):
+            parser.error(f"--peers: {who}: {why}")
     try:
         asked(given)
     except ValueError as error:

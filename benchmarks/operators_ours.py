@@ -15,11 +15,14 @@ from benchmarks.hand_written import copy_source
 from benchmarks.harness import aligned_array
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
-from tilelang.autoschedule.construct import Candidate
+from tilelang.autoschedule.construct import VISITS, Candidate, of_cores
+from tilelang.autoschedule.cost_cores import cores_of
 from tilelang.autoschedule.fill import candidates as construction
+from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.computation import as_computation
 from tilelang.lowering.drivers import opencl as driver
+from tilelang.task import plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +42,14 @@ def candidates(operator: Operator, profile: tl.Profile) -> tuple[list[Candidate]
     start = time.perf_counter()
     found = construction(computation, profile, pruning)
     return found, pruning, time.perf_counter() - start
+
+
+def estimated(operator: Operator, profile: tl.Profile) -> list[Candidate]:
+    """All that construction looks at for an operator, the best by its estimate first."""
+    computation = as_computation(operator.computation())
+    (task,) = plan(computation, set())
+    found = of_cores(nest_of(task), cores_of(profile), kept=VISITS)
+    return [Candidate(computation, made.steps, made.estimate) for made in found]
 
 
 def launched(kernel: tl.Kernel, arrays: Arrays, name: str, out: Array, who: str = "ours") -> Call:

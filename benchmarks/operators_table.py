@@ -46,14 +46,14 @@ def of_limit(row: Row, us: float) -> float:
 
 def complete(row: Row) -> bool:
     """Whether a row has times of ours and of another."""
-    return row["what"] != "ranking" and "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
+    return "ours" in row.get("row_us", {}) and any(who not in OURS for who in row["row_us"])
 
 
 def line(row: Row) -> str:
     """One operator for someone who waits for the table."""
     if "ours" in row.get("failed", {}):
         return f"{row['operator']} FAILED: {row['failed']['ours']}"
-    if row["what"] == "ranking":
+    if "ranked_us" in row:
         found = ranked(row)
         return f"{row['operator']} top 1 by best of {len(found)}: {found[0] / min(found):.2f}" if found else row["operator"]
     said = [f"{who} WRONG: {why}" for who, why in row["wrong"].items()] + [f"{who} {why}" for who, why in row["failed"].items()]
@@ -141,7 +141,7 @@ def pruned(rows: Sequence[Row]) -> str:
 
 def rankings(rows: Sequence[Row]) -> str:
     """The model's first schedule against the best of its first sixteen, and the best of its first eight."""
-    header = ("class", "operators", "top 1 / best of 16", "best of 8 / of 16", "Kendall's tau")
+    header = ("class", "operators", "top 1 / best", "best of 8 / best", "Kendall's tau")
     groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
     groups["all"] = list(rows)
     lines: list[tuple[str, ...]] = []
@@ -164,6 +164,7 @@ def show(rows: Sequence[Row]) -> str:
     timed = [row for row in rows if complete(row) and row["what"] == "times"]
     tried = [row for row in rows if complete(row) and row["what"] == "trials"]
     in_order = [row for row in rows if row["what"] == "ranking" and len(row.get("ranked_us", {})) > 1]
+    swept = [row for row in rows if row["what"] == "sweep" and len(row.get("ranked_us", {})) > 1]
     out = section("Every operator", lambda: operators(timed), timed)
     worst = sorted(timed, key=lambda r: ratio(r, "row_us"))[:WORST]
     out += section(f"The worst {len(worst)}", lambda: operators(worst), worst)
@@ -173,7 +174,8 @@ def show(rows: Sequence[Row]) -> str:
     out += section("Time to compile", lambda: compiling(timed), timed)
     counted = [row for row in timed if "generated" in row]
     out += section("Shares of the candidates that were dropped, by rule", lambda: pruned(counted), counted)
-    out += section("Ranking", lambda: rankings(in_order), in_order)
+    out += section("Ranking, of the model's first 16", lambda: rankings(in_order), in_order)
+    out += section("Ranking, of schedules from all that construction looked at", lambda: rankings(swept), swept)
     for row in rows:
         out += [f"WRONG: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("wrong", {}).items()]
         out += [f"FAILED: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("failed", {}).items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ def given_shapes(operator: Operator, names: Sequence[str]) -> dict[str, tuple[in
 def peer(operator: Operator, arrays: Arrays, threads: int) -> Callable[[], Any]:
     """A call of what TVM's rules for processors make: those for products with a vector and for reductions; what they do not take stays
     the loops of one thread, as in its default pipeline."""
+    os.environ.setdefault("TVM_NUM_THREADS", str(threads))  # half as many as there are, else
     import tvm
     from tvm.s_tir import dlight
 

@@ -26,6 +26,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> tl.Target:
     """No pauses, few candidates, no peers but NumPy."""
     monkeypatch.setattr(operators_peers, "peers", stand_in)
     monkeypatch.setattr(operators, "BEST_OF", 3)
+    monkeypatch.setattr(operators, "FIRST", 1)
+    monkeypatch.setattr(operators, "SWEPT", 3)
     monkeypatch.setattr(operators_ours, "SAMPLE_S", 1e-5)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     return tl.target("opencl")

@@ -114,6 +114,28 @@ def test_wrong_results_are_not_compared(quick: tl.Target, monkeypatch: pytest.Mo
     assert "liar" in row["wrong"] and "liar" not in row["row_us"] and "PyTorch" in row["row_us"]
 
 
+def test_only_the_peers_that_are_named_are_measured(quick: tl.Target) -> None:
+    before = {"NumPy": 1.0, "PyTorch": 5.0, "TVM": 9.0}
+    earlier = {"alone_us": before, "row_us": before, "revision": "before"}
+    row = operators.times(operators_cases.tiny(OPERATORS[0]), quick, 1, earlier, ["PyTorch"])
+    assert row["row_us"]["NumPy"] == 1.0 and row["row_us"]["TVM"] == 9.0 and row["row_us"]["PyTorch"] != 5.0
+    assert "TVM" not in row["absent"]
+
+
+def test_a_sweep_goes_from_the_first_to_the_last_that_was_estimated(quick: tl.Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = operators_cases.tiny(next(o for o in OPERATORS if o.kind == "row_sum"))
+    found = operators_ours.estimated(small, quick.profile)
+    monkeypatch.setattr(operators, "SWEPT", len(found))
+    row = operators.sweep(small, quick, 1)
+    assert [text for _, text in row["ranked"]] == [operators.described(c.schedule) for c in found] and row["candidates"] == len(
+        found
+    )
+    monkeypatch.setattr(operators, "SWEPT", 3)
+    assert [us for us, _ in operators.sweep(small, quick, 1)["ranked"]] == [
+        row["ranked"][n][0] for n in (0, 1, 1 + (len(found) - 1) // 2)
+    ]
+
+
 def test_means_are_against_the_best_peer_of_each_operator() -> None:
     first = {"what": "times", "class": "product", "row_us": {"ours": 2.0, "hand": 1.0, "NumPy": 8.0, "PyTorch": 4.0}}
     second = {"what": "times", "class": "product", "row_us": {"ours": 4.0, "NumPy": 2.0, "PyTorch": 3.0}}

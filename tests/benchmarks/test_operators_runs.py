@@ -22,11 +22,13 @@ def test_a_run_goes_on_and_its_table_is_whole(
     quick: tl.Target, small_set: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = ["--results", str(tmp_path / "rows.jsonl"), "--rounds", "1"]
-    for what in ("times", "ranking"):
+    for what in ("times", "ranking", "sweep"):
         assert operators.main([*results, "--what", what, "--only", "M0,C0", "--worker"]) == 0
-        assert operators.main([*results, "--what", what, "--worker"]) == 0
+        assert (
+            operators.main([*results, "--what", what, "--only", ",".join(o.id for o in operators_cases.read()), "--worker"]) == 0
+        )
     rows, _ = operators_results.read(tmp_path / "rows.jsonl")
-    assert len(rows) == 2 * len(operators_cases.CLASSES) and not any("begun" in row or row["wrong"] for row in rows.values())
+    assert len(rows) == 3 * len(operators_cases.CLASSES) and not any("begun" in row or row["wrong"] for row in rows.values())
     begun = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").count('"begun"')
     assert begun == len(rows)  # nothing was measured twice
     capsys.readouterr()
@@ -99,6 +101,7 @@ def test_an_interrupted_operator_is_measured_again_and_the_others_stay(
         (["--only", "m1"], "--only: `m1` is no operator of the set; like it are M1"),
         (["--only", "M1,C41"], "--only: C41 is C"),
         (["--what", "squares", "--only", "M1"], "--only: `M1` is no operator of the set; like it are S1024, S2048, S3072"),
+        (["--peers", "MKL"], "--peers: `MKL` is none of NumPy, PyTorch, torch.compile, Numba, TVM"),
         (["--rounds", "0"], "--rounds: at least 1"),
         (["--beside", "nowhere.jsonl"], "--beside: nowhere.jsonl does not exist"),
         (["--results", "."], "--results: . is a folder"),
