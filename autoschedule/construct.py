@@ -75,7 +75,7 @@ def of_task(task: Task, device: Cores | Lanes) -> list[Made]:
 
 
 def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
-    """Steps for a task on cores with vectors, by a search that begins at what growth ends with; as many as are kept of all estimated."""
+    """Steps for a task on cores with vectors, searched from where growth ends; as many as are kept of all that were estimated."""
     found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]] = {}
     nests = list(fused(root))
     for fusions, nest in nests:
