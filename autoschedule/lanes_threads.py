@@ -111,7 +111,7 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
     narrowest = inner[-1][1].level if inner else "thread"
     role = next((team for team in loops.teams if team.role == narrowest), None)
     width = _threads_of_level(role.level if role is not None else narrowest, profile)
-    count = sum(team.count * _threads_of_level(team.level, profile) for team in loops.teams) or units * width
+    count = sum(team.count * _threads_of_level(team.level, profile) for team in loops.teams) or _spread_threads(loops, profile)
     every: list[tuple[str, int, int]] = []
     lanes: list[tuple[str, int, int]] = []
     for d, loop in inner:
@@ -120,6 +120,17 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
         if loop.level == "thread":
             lanes += taken
     return Threads(count, units, width, block_depth, tuple(lanes), tuple(every))
+
+
+def _spread_threads(loops: Loops, profile: Profile) -> int:
+    """The threads of a block where no step says how many: the product of the spreads below it, where those within a unit fill it."""
+    total, inside = 1, 1
+    for loop in loops.loops:
+        if loop.level != WALK and loop.level not in BLOCK_LEVELS:
+            here = _threads_of_level(loop.level, profile)
+            total *= 1 if inside > 1 else (loop.count or loop.total) * here
+            inside = here
+    return total
 
 
 def described(loops: Loops) -> Instruction | None:

@@ -100,6 +100,8 @@ ROWS = recipe(
     "reduction", kind="sum", kept=(0, 4), over=(5,), dtype="float32", value="plain", where="", steps=(), reduced_first=False
 )
 STENCIL = recipe("stencil", rows=11, columns=13, dtype="float8_e5m2", steps=(), fill=0)
+BAG = recipe("gather", rows=16, bag=1, width=11, table=5, dtype="uint8", kind="max")
+TWO = recipe("several_outputs", rows=7, columns=16, dtype="int32", kinds=("min", "prod"))
 NO_WARPS = ("kernel", "block", "thread")
 
 
@@ -113,6 +115,8 @@ NO_WARPS = ("kernel", "block", "thread")
         (SOFTMAX, device("pocl", unknown=("cycle_ns",))),  # bounds, but no time of work
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
+        (BAG, device("blackwell_rtx", warp_threads=4, max_threads=32)),  # rows of a table are no box
+        (TWO, device("rdna3", max_threads=64)),  # warps that a short row does not fill
         (STENCIL, device("avx2", max_vector_lanes=1)),  # vectors of one element
     ],
     ids=str,

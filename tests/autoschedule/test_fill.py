@@ -11,7 +11,7 @@ from hypothesis import given
 import tilelang as tl
 from tests.errors._computations import linear, matmul, softmax
 from tilelang import testing
-from tilelang.autoschedule.fill import fill, sizes
+from tilelang.autoschedule.fill import fill, search, sizes
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
 from tilelang.schedule import Schedule
@@ -132,6 +132,18 @@ def test_devices_with_warps_get_their_holes_filled_too(name: str) -> None:
     kernel = tl.compile(CASES[name], tl.target("opencl", profile="simulated"))
     assert is_filling(kernel.schedule, CASES[name]), kernel.schedule
     assert not tl.simulate(kernel, limit_statements=math.inf).findings
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        START.units(block=tl.warps(2)).tile(m=32, n=32).to(tl.block),
+        START.tile(m=32, n=32).to(tl.block).tile(m=8, n=16).to(tl.warp),
+    ],
+)
+def test_threads_of_a_block_are_counted_as_they_are(above: Schedule) -> None:
+    found = search(above.split(k=tl.hole).tile(m=1, n=4).to(tl.thread), tl.load_profile("simulated"))
+    assert len(found.schedules) > 1 and not found.pruning.dropped
 
 
 def test_a_stage_may_read_what_a_kernel_of_its_own_makes() -> None:

@@ -6,7 +6,7 @@ import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang import testing
 from tilelang.lowering import ir, printer
-from tilelang.testing import families
+from tilelang.testing import family
 
 
 def pointwise(m: int, n: int, k: int) -> tl.Schedule:
@@ -62,7 +62,7 @@ def test_a_stage_of_two_tensors() -> None:
     """Every member of a tuple has a ring of its own."""
     i, j, k = tl.axes(i=9, j=6, k=13)
     X, W = tl.input("X", tl.float32, k, j), tl.input("W", tl.float32, i, k)
-    state = tl.reduce(families.welford, (0.0, 0.0, 0.0), (1.0, X[k, j], 0.0), over=j)
+    state = tl.reduce(family.welford, (0.0, 0.0, 0.0), (1.0, X[k, j], 0.0), over=j)
     _, mean, squares = tl.define(("count", "mean", "squares"), state, k)
     y = tl.define("Y", tl.sum(W[i, k] * mean[k] + squares[k], over=k), i)
     plan = tl.schedule(y).tile(i=4).to("block").accumulate("register").split(k=4)

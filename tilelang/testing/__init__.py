@@ -19,6 +19,7 @@ from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.testing import families
 from tilelang.testing.case import Case, arrays, draw_case
 from tilelang.testing.checking import (
     Expected,
@@ -32,7 +33,7 @@ from tilelang.testing.checking import (
 )
 from tilelang.testing.choice import Drawn, Seeded, Source
 from tilelang.testing.devices import DeviceRecipe, draw_device
-from tilelang.testing.families import Recipe, draw_recipe
+from tilelang.testing.family import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule, tiny_profile
 from tilelang.testing.roles import draw_boxes, draw_roles, roles_profile
 from tilelang.testing.script import read_named, schedule_text
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Case", "DeviceRecipe", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism",
     "check_device", "check_prefixes", "check_schedule", "check_simulated", "device_recipes", "draw_boxes", "draw_case", "draw_device",
-    "draw_recipe", "draw_roles", "draw_schedule", "lowered", "read_named", "recipes", "role_cases", "roles_profile", "run_on_device",
-    "schedule_text", "schedules", "tiny_profile",
+    "draw_recipe", "draw_roles", "draw_schedule", "families", "lowered", "read_named", "recipes", "role_cases", "roles_profile",
+    "run_on_device", "schedule_text", "schedules", "tiny_profile",
 ]  # fmt: skip
 
 

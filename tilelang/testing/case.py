@@ -14,7 +14,7 @@ from tilelang.computation import Computation
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing.choice import Source
-from tilelang.testing.families import Recipe, draw_recipe
+from tilelang.testing.family import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule
 from tilelang.testing.script import schedule_text
 

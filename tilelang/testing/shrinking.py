@@ -13,7 +13,7 @@ from tilelang.errors import TileLangError
 from tilelang.schedule import Schedule
 from tilelang.steps import Place, Split, Step, Tile
 from tilelang.testing.case import Case
-from tilelang.testing.families import Recipe
+from tilelang.testing.family import Recipe
 
 LIMIT = 600  # attempts
 
