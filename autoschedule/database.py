@@ -31,7 +31,7 @@ from typing import Any, Self, TypeVar
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.machine import Profile
-from tilelang.options import Options
+from tilelang.options import Options, user_directory
 from tilelang.schedule import Schedule
 
 SCHEMA = 1
@@ -244,9 +244,7 @@ class Database:
             return None
         if options.cache_dir is not None:
             return cls(Path(options.cache_dir) / FILE, patient)
-        import platformdirs
-
-        return cls(Path(platformdirs.user_cache_dir("tilelang-rtile", appauthor=False)) / FILE, patient)
+        return cls(Path(user_directory("cache")) / FILE, patient)
 
     # ------------------------------------------------------------ what is asked of it
 

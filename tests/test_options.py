@@ -121,6 +121,13 @@ def test_a_home_that_cannot_be_written_is_no_matter(tmp_path: Path) -> None:
     assert python(CALL, HOME=str(tmp_path), XDG_CACHE_HOME="") == "8.0"
 
 
+def test_a_user_whom_nobody_knows_needs_no_home(tmp_path: Path) -> None:
+    """A number without a name, as containers run with, and no HOME: nothing is kept, and nothing is left where the process stands."""
+    nobody = "import os, pwd\ndel os.environ['HOME'], pwd.getpwuid\npwd.getpwuid = {}.__getitem__\n"
+    told = python(nobody + CALL + "print(os.listdir())", HOME=str(tmp_path), XDG_CACHE_HOME="", XDG_DATA_HOME="")
+    assert told.splitlines() == ["8.0", "[]"]
+
+
 def test_no_room_is_an_error_and_no_abort(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert python(CALL, HOME=str(tmp_path), POCL_CACHE_DIR=str(tmp_path / "file")) == "no-room"

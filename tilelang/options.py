@@ -103,15 +103,28 @@ class Options:
         return dataclasses.replace(self, **{k: v for k, v in changes.items() if v is not None})
 
 
+def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
+    """The user's directory for "cache" or "data", of this package or, without a name, of all.
+
+    Where nobody knows the user's home, as of a number without a name and without HOME, it is one in which nothing can be.
+    """
+    import platformdirs
+
+    try:
+        if kind == "cache":
+            return platformdirs.user_cache_dir(name, appauthor=False)
+        return platformdirs.user_data_dir(name, appauthor=False)
+    except RuntimeError:
+        return os.devnull
+
+
 def prepare_opencl() -> None:
     """Sets, before pyopencl is imported, where PoCL and pyopencl keep what they compile, unless the user's environment says so.
 
     PoCL finds no device where it cannot write, and the process aborts where its disk is full. So the first of these that can be written
     and has room is taken: TILELANG_CACHE_DIR, the user's cache directory, a temporary one that goes with the process.
     """
-    import platformdirs
-
-    users, own = platformdirs.user_cache_dir(), Options.from_environment().cache_dir
+    users, own = user_directory("cache", name=None), Options.from_environment().cache_dir
     if own == "":
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     if why_unusable(users) is not None:  # where pyopencl keeps the functions by which it sets arguments

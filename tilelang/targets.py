@@ -17,7 +17,7 @@ from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
 from tilelang.machine import Profile, load_profile, profile_for, shipped_profiles
-from tilelang.options import Options
+from tilelang.options import Options, user_directory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,11 +148,9 @@ def _words(text: str) -> set[str]:
 
 def measured_path(device: Device) -> Path:
     """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
-    import platformdirs
-
     name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
     digest = hashlib.sha256(device.fingerprint.encode()).hexdigest()[:8]
-    return Path(platformdirs.user_data_dir("tilelang-rtile", appauthor=False)) / "profiles" / f"{name}-{digest}.toml"
+    return Path(user_directory("data")) / "profiles" / f"{name}-{digest}.toml"
 
 
 def _queried(profile: Profile, device: Device, origin: str) -> Target:

@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from tilelang.options import user_directory
+
 _MAGIC = b"tilelang binary 1\n"
 _MOST_ENTRIES = 4096
 
@@ -32,9 +34,7 @@ class BinaryCache:
 
     def __init__(self, directory: str | None = None) -> None:
         if directory is None:
-            import platformdirs
-
-            directory = os.path.join(platformdirs.user_cache_dir("tilelang-rtile", appauthor=False), "binaries")
+            directory = os.path.join(user_directory("cache"), "binaries")
         self.directory = Path(directory) if directory else None
 
     def _path(self, name: str) -> Path | None:
