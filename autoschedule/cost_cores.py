@@ -15,9 +15,9 @@ from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest, Tile
 from tilelang.autoschedule.prune import Pruning
-from tilelang.autoschedule.traffic import Cache, Traffic, staged_places
+from tilelang.autoschedule.traffic import Cache, Traffic, staged_places, touched_bytes
 from tilelang.expr import Axis, Binary, Const, Expr, Var
-from tilelang.machine import Profile
+from tilelang.machine import Curve, Profile
 from tilelang.simplify import linear
 
 # The rates of one core that are read here, besides those that `cores_of` reads; cycles are of a whole vector unless they say "element".
@@ -40,7 +40,8 @@ class Cores:
     """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
 
     lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
-    as a cache. multiply_adds, loads: of vectors, in a cycle (None: they take no time). pruning: what drops candidates for it.
+    as a cache. multiply_adds, loads: of vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that
+    each goes over. pruning: what drops candidates for it.
     """
 
     cores: int
@@ -52,6 +53,7 @@ class Cores:
     multiply_adds: float | None
     loads: float | None
     rates: Mapping[str, float]
+    reads: Curve | None = None
     pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
     @property
@@ -62,6 +64,13 @@ class Cores:
     def fetches(self) -> bool:
         """Whether a schedule can bring lines near before they are used."""
         return any(cache.name == "l1" for cache in self.caches)
+
+    def far(self, footprint_bytes: float) -> float | None:
+        """Bytes of a core in a cycle from beyond its caches, while it goes over so many: by the curve, else by the one rate."""
+        cycle = self.rates.get("cycle_ns")
+        if self.reads is not None and cycle:
+            return self.reads.at(footprint_bytes) * cycle / self.cores
+        return self.caches[-1].beyond
 
     def rate(self, name: str) -> float:
         """A rate that is a time; none where it is unknown."""
@@ -105,6 +114,7 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
         peak * cycle / (2 * lanes * cores) if peak and cycle else rates.get("multiply_adds_per_cycle"),
         first / (4 * lanes) if first else None,
         rates,
+        profile.curve("read_bandwidth"),
         pruning or Pruning(),
     )
 
@@ -468,8 +478,9 @@ def waiting(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     for what, cache in zip(beyond, device.caches, strict=False):
         moved = sum(b for s, b in traffic.missed(cache))
         moved += sum(_stage_bytes(p, loops) for p, _ in _inside(loops))
-        cycles = moved / cache.beyond if cache.beyond else 0.0
-        found.append((what, cycles + pages * searched))
+        last = cache is device.caches[-1]
+        rate = device.far(busiest_share(loops, device) * touched_bytes(loops)) if last else cache.beyond
+        found.append((what, divided(moved, rate) + pages * searched))
     return found
 
 

@@ -157,3 +157,15 @@ def staged_places(loops: Loops) -> dict[str, Placed]:
     return {
         p.access.name: p for p in loops.places if p.access is not None and p.verb in ("load", "compute") and p.memory == "shared"
     }
+
+
+def touched_bytes(loops: Loops) -> int:
+    """Bytes of all tensors that a kernel touches in memory, those of its stages too, but for what it keeps on chip."""
+    inside = [(p.access, p.stage) for p in loops.places if p.stage is not None and p.memory != "global"]
+    made = {access.name for access, _ in inside if access is not None}
+    whole: dict[str, int] = {}
+    for nest in (loops.nest, *(stage.nest for _, stage in inside)):
+        for a in nest.accesses:
+            if a.name not in made:
+                whole[a.name] = max(whole.get(a.name, 0), a.footprint_bytes(nest.extents))
+    return sum(whole.values())

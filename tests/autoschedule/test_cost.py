@@ -8,7 +8,7 @@ from hypothesis import given
 import tilelang as tl
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import busiest_share, cores_of, stage_share
+from tilelang.autoschedule.cost_cores import busiest_share, cores_of, stage_share, waiting
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.traffic import Cache, Traffic
 from tilelang.machine import Profile
@@ -86,6 +86,17 @@ def test_every_kernel_of_a_schedule_takes_its_time(device: str) -> None:
     only = construct(tl.schedule(tl.define("Y", X[i, j] / tl.input("S", tl.float32, i)[i], i, j)).computation, profile)[0]
     least = 4 * 4096 * 1024 / (dict(profile.rates)["global_gb_per_s"] * 1e9)
     assert apart.estimate.seconds > only.estimate.seconds + 0.9 * least
+
+
+def test_memory_is_as_fast_as_it_was_over_as_many_bytes() -> None:
+    """What was read near comes faster than the one rate of a device says, what lies far slower."""
+    by_rate = dataclasses.replace(POCL, curves=())
+    for elements, faster in ((1 << 17, True), (1 << 26, False)):
+        i = tl.axes(i=elements)
+        whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
+        (loops,) = loops_of(whole.tile(i=elements // 64).to(tl.block).split(i=64).vectorize(i=16), POCL)
+        measured, nominal = (dict(waiting(loops, cores_of(p)))["global"] for p in (POCL, by_rate))
+        assert (measured < nominal / 3) == faster and (measured > nominal) != faster
 
 
 def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
