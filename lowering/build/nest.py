@@ -391,7 +391,8 @@ class Nest(Rings):
             whole = binary("min", whole, binary("max", (index(b.limit) - b.offset) // size, index(0)))
         whole = simplify(whole)
         keys = {b.key for b in bounds}
-        indices: dict[str, Expr] = {n: v if n == axis else index(0) for n in sizes}
+        piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole pieces only
+        indices: dict[str, Expr] = {n: piece if n == axis else index(0) for n in sizes}
         frame = frame.but(nest=())  # two versions of what stands inside
         trim = walk.trim
         needs: list[Expr] = []
@@ -399,13 +400,13 @@ class Nest(Rings):
         if trim is not None and trim.conditioned:
             needs = [whole < trim.end, trim.first <= whole]
             main, partial = (Trim(trim.first, simplify(e), forced=True) for e in (binary("min", whole, trim.end), trim.end))
-        pieces = dataclasses.replace(walk, trim=main)
+        pieces = dataclasses.replace(walk, var=piece, trip=piece if walk.trip is v else walk.trip, trim=main)
         inner = self.walked(frame, sizes, indices, [pieces])
         kept = tuple(
             x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and b.key != walk.makes)) if x.name == axis else x
             for x in inner.spec.axes
         )
-        within = [simplify(b.offset + v * size + (size - 1)) < b.limit for b in bounds]
+        within = [simplify(b.offset + piece * size + (size - 1)) < b.limit for b in bounds]
         inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
         most = pieces.loop(self.chain(inner, i + 1), "serial", step.span)
         last = Var(self.build.name(v.name), INDEX, 0, v.upper)

@@ -104,7 +104,9 @@ class Dialect:
     one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers: what stands
     before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with
     {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
-    once). alike: an index of one {value} in all threads that run in lockstep. roles: how it writes roles of units (None: it has
+    once). offsets_apart: whether in blocks of one thread, the tasks of a processor, the terms of an offset are added to the pointer
+    one by one: compilers then keep what does not change out of loops, where a sum in 32 bits that may overflow for all they know
+    stays. alike: an index of one {value} in all threads that run in lockstep. roles: how it writes roles of units (None: it has
     none). tensor_map: the declaration of a kernel argument {name} that is one; prefetch_map: the statement that brings one near, with
     a pointer to it, {map}.
     """
@@ -143,6 +145,7 @@ class Dialect:
     copy_first: str = ""
     commit: str = ""
     wait: str = ""
+    offsets_apart: bool = False
     alike: str = "{value}"
     prefetch_map: str = ""
 

@@ -44,6 +44,7 @@ class Places:
         self.dialect, self.library = dialect, library
         self.index_type = "int" if kernel.index_bits == 32 else "long"
         self.index_bits = kernel.index_bits
+        self.offsets_apart = dialect.offsets_apart and kernel.threads == 1
         self.fast_math, self.contract = kernel.fast_math, kernel.contract
         self.names: dict[Any, str] = {}
         self.types: dict[Var, str] = {}  # C type of each variable in scope
@@ -195,6 +196,10 @@ class Places:
         return self._sum((tuple((e, c * size // chunk_bytes) for e, c in terms), constant * size // chunk_bytes), ANY)
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """One element in memory as an lvalue."""
+        terms, _ = weighted_sum(indices, buffer.strides)
+        if self.offsets_apart and len(terms) > 1:
+            return f"*({self.pointer(buffer, indices)})"
         return f"{self.names[buffer]}[{self.offset(buffer, indices)}]"
 
     def known_alignment(self, buffer: Buffer, indices: tuple[Expr, ...]) -> int:

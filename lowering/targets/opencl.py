@@ -51,6 +51,7 @@ DIALECT = Dialect(
     reserved=_RESERVED,
     functions={"round": "rint", "abs": "fabs"},
     masked_access=True,
+    offsets_apart=True,
     own=frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid"}),
     ulps=_BUILTIN_ULPS,
     headers=(

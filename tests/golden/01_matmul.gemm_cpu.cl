@@ -69,7 +69,7 @@ void C(
             for (int m_2 = 0; m_2 < 4; ++m_2) {
                 for (int k_3 = 0; k_3 < 8; ++k_3) {
                     for (int m_3 = 0; m_3 < 4; ++m_3) {
-                        A_shared[m_2 * 32 + k_3 * 4 + m_3] = A[block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3];
+                        *(A_shared + m_2 * 32 + k_3 * 4 + m_3) = *(A + block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3);
                     }
                 }
             }
@@ -77,7 +77,7 @@ void C(
             for (int m = 0; m < 4; ++m) {
                 for (int k_2 = 0; k_2 < 8; ++k_2) {
                     for (int m_1 = 0; m_1 < 4; ++m_1) {
-                        A_shared[m * 32 + k_2 * 4 + m_1] = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? A[block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2] : 0.0f;
+                        *(A_shared + m * 32 + k_2 * 4 + m_1) = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? *(A + block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2) : 0.0f;
                     }
                 }
             }
@@ -100,44 +100,44 @@ void C(
                 for (int k_4 = 0; k_4 < 2; ++k_4) {
                     float16 B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128);
                     float16 B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 16);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 1] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 1] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 2] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 2] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 3] * B_register_1;
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 1) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 1) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 2) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 2) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 3) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 3) * B_register_1;
                     B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 32);
                     B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 48);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 4] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 5] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 5] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 6] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 6] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 7] * B_register_1;
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 4) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 4) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 5) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 5) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 6) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 6) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 7) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 7) * B_register_1;
                     B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 64);
                     B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 80);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 8] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 9] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 9] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 10] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 10] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 11] * B_register_1;
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 8) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 8) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 9) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 9) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 10) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 10) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 11) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 11) * B_register_1;
                     B_register_0 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 96);
                     B_register_1 = *(__local const float16*)(B_shared + n * 256 + k_4 * 128 + 112);
-                    C_state_0_0 = C_state_0_0 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_0;
-                    C_state_0_1 = C_state_0_1 + A_shared[m_4 * 32 + k_4 * 16 + 12] * B_register_1;
-                    C_state_1_0 = C_state_1_0 + A_shared[m_4 * 32 + k_4 * 16 + 13] * B_register_0;
-                    C_state_1_1 = C_state_1_1 + A_shared[m_4 * 32 + k_4 * 16 + 13] * B_register_1;
-                    C_state_2_0 = C_state_2_0 + A_shared[m_4 * 32 + k_4 * 16 + 14] * B_register_0;
-                    C_state_2_1 = C_state_2_1 + A_shared[m_4 * 32 + k_4 * 16 + 14] * B_register_1;
-                    C_state_3_0 = C_state_3_0 + A_shared[m_4 * 32 + k_4 * 16 + 15] * B_register_0;
-                    C_state_3_1 = C_state_3_1 + A_shared[m_4 * 32 + k_4 * 16 + 15] * B_register_1;
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 12) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 12) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 13) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 13) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 14) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 14) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 15) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 15) * B_register_1;
                 }
                 if (k == 0) {
                     if (block_x * 16 + m_4 * 4 < 14 && n * 32 < 6) {

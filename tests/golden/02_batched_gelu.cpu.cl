@@ -99,7 +99,7 @@ void C(
     for (int m = 0; m < 4; ++m) {
         for (int k_1 = 0; k_1 < 8; ++k_1) {
             for (int m_1 = 0; m_1 < 4; ++m_1) {
-                X_shared[m * 32 + k_1 * 4 + m_1] = m * 4 + m_1 < 11 && k_1 < 7 ? X[block_x * 77 + m * 28 + m_1 * 7 + k_1] : 0.0f;
+                *(X_shared + m * 32 + k_1 * 4 + m_1) = m * 4 + m_1 < 11 && k_1 < 7 ? *(X + block_x * 77 + m * 28 + m_1 * 7 + k_1) : 0.0f;
             }
         }
     }
@@ -111,25 +111,25 @@ void C(
             float16 C_state_3 = (float16)(0.0f);
             for (int k_2 = 0; k_2 < 2; ++k_2) {
                 float16 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64);
-                C_state_0 = C_state_0 + X_shared[m_2 * 32 + k_2 * 16] * W_register;
-                C_state_1 = C_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 1] * W_register;
-                C_state_2 = C_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 2] * W_register;
-                C_state_3 = C_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 3] * W_register;
+                C_state_0 = C_state_0 + *(X_shared + m_2 * 32 + k_2 * 16) * W_register;
+                C_state_1 = C_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 1) * W_register;
+                C_state_2 = C_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 2) * W_register;
+                C_state_3 = C_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 3) * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 16);
-                C_state_0 = C_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 4] * W_register;
-                C_state_1 = C_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 5] * W_register;
-                C_state_2 = C_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 6] * W_register;
-                C_state_3 = C_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 7] * W_register;
+                C_state_0 = C_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 4) * W_register;
+                C_state_1 = C_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 5) * W_register;
+                C_state_2 = C_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 6) * W_register;
+                C_state_3 = C_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 7) * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 32);
-                C_state_0 = C_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 8] * W_register;
-                C_state_1 = C_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 9] * W_register;
-                C_state_2 = C_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 10] * W_register;
-                C_state_3 = C_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 11] * W_register;
+                C_state_0 = C_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 8) * W_register;
+                C_state_1 = C_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 9) * W_register;
+                C_state_2 = C_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 10) * W_register;
+                C_state_3 = C_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 11) * W_register;
                 W_register = *(__local const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 48);
-                C_state_0 = C_state_0 + X_shared[m_2 * 32 + k_2 * 16 + 12] * W_register;
-                C_state_1 = C_state_1 + X_shared[m_2 * 32 + k_2 * 16 + 13] * W_register;
-                C_state_2 = C_state_2 + X_shared[m_2 * 32 + k_2 * 16 + 14] * W_register;
-                C_state_3 = C_state_3 + X_shared[m_2 * 32 + k_2 * 16 + 15] * W_register;
+                C_state_0 = C_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 12) * W_register;
+                C_state_1 = C_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 13) * W_register;
+                C_state_2 = C_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 14) * W_register;
+                C_state_3 = C_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 15) * W_register;
             }
             *(__local float16*)(C_state_shared + m_2 * 128 + n_1 * 16) = C_state_0;
             *(__local float16*)(C_state_shared + m_2 * 128 + n_1 * 16 + 32) = C_state_1;

@@ -74,7 +74,7 @@ void Z(
             for (int npq = 0; npq < 2; ++npq) {
                 for (int c_1 = 0; c_1 < 4; ++c_1) {
                     for (int npq_1 = 0; npq_1 < 4; ++npq_1) {
-                        X_shared[npq * 16 + c_1 * 4 + npq_1] = c_1 < 3 && 1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 ? X[block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_1 - 24] : 0.0f;
+                        *(X_shared + npq * 16 + c_1 * 4 + npq_1) = c_1 < 3 && 1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 ? *(X + (block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_1 - 24)) : 0.0f;
                     }
                 }
             }
@@ -85,10 +85,10 @@ void Z(
                 float16 Z_state_3 = (float16)(0.0f);
                 for (int c_2 = 0; c_2 < 4; ++c_2) {
                     float16 W_register = *(__local const float16*)(W_shared + c_2 * 16);
-                    Z_state_0 = Z_state_0 + X_shared[npq_2 * 16 + c_2 * 4] * W_register;
-                    Z_state_1 = Z_state_1 + X_shared[npq_2 * 16 + c_2 * 4 + 1] * W_register;
-                    Z_state_2 = Z_state_2 + X_shared[npq_2 * 16 + c_2 * 4 + 2] * W_register;
-                    Z_state_3 = Z_state_3 + X_shared[npq_2 * 16 + c_2 * 4 + 3] * W_register;
+                    Z_state_0 = Z_state_0 + *(X_shared + npq_2 * 16 + c_2 * 4) * W_register;
+                    Z_state_1 = Z_state_1 + *(X_shared + npq_2 * 16 + c_2 * 4 + 1) * W_register;
+                    Z_state_2 = Z_state_2 + *(X_shared + npq_2 * 16 + c_2 * 4 + 2) * W_register;
+                    Z_state_3 = Z_state_3 + *(X_shared + npq_2 * 16 + c_2 * 4 + 3) * W_register;
                 }
                 if (r == 0 && s == 0) {
                     store_first_global_float16(Z + block_x * 40 + npq_2 * 20, Z_state_0, 5);

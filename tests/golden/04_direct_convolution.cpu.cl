@@ -67,7 +67,7 @@ void Z(
     for (int h = 0; h < 3; ++h) {
         for (int w = 0; w < 7; ++w) {
             for (int c = 0; c < 3; ++c) {
-                X_shared[h * 21 + w * 3 + c] = block_x + h < 6 && 1 <= block_x + h && w < 6 && 1 <= w ? X[block_y * 75 + block_x * 15 + h * 15 + w * 3 + c - 18] : 0.0f;
+                *(X_shared + h * 21 + w * 3 + c) = block_x + h < 6 && 1 <= block_x + h && w < 6 && 1 <= w ? *(X + (block_y * 75 + block_x * 15 + h * 15 + w * 3 + c - 18)) : 0.0f;
             }
         }
     }
@@ -78,9 +78,9 @@ void Z(
             for (int s = 0; s < 3; ++s) {
                 for (int c_1 = 0; c_1 < 3; ++c_1) {
                     float16 W_register = load_first_global_float16(W + r * 63 + s * 21 + c_1 * 7, 7, (float16)(0.0f));
-                    Z_state_0 = Z_state_0 + X_shared[r * 21 + q * 6 + s * 3 + c_1] * W_register;
+                    Z_state_0 = Z_state_0 + *(X_shared + r * 21 + q * 6 + s * 3 + c_1) * W_register;
                     if (q * 2 < 4) {
-                        Z_state_1 = Z_state_1 + X_shared[r * 21 + q * 6 + s * 3 + c_1 + 3] * W_register;
+                        Z_state_1 = Z_state_1 + *(X_shared + r * 21 + q * 6 + s * 3 + c_1 + 3) * W_register;
                     }
                 }
             }

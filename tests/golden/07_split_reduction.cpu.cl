@@ -73,7 +73,7 @@ void Y(
     float4 Y_fold_3 = Y_fold_2.s0123 + Y_fold_2.s4567;
     float2 Y_fold_4 = Y_fold_3.s01 + Y_fold_3.s23;
     float Y_fold_5 = Y_fold_4.s0 + Y_fold_4.s1;
-    Y_partial[block_x * 3 + block_y] = Y_fold_5;
+    *(Y_partial + block_x * 3 + block_y) = Y_fold_5;
 }
 
 // 1 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
@@ -85,7 +85,7 @@ void Y_combine_1(
     for (int i = 0; i < 3; ++i) {
         float Y_state = 0.0f;
         for (int j_part = 0; j_part < 3; ++j_part) {
-            Y_state = Y_state + Y_partial[j_part * 3 + i];
+            Y_state = Y_state + *(Y_partial + j_part * 3 + i);
         }
         Y[i] = Y_state;
     }

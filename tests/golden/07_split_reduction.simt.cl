@@ -61,7 +61,7 @@ void Y_combine_1(
     for (int i = 0; i < 3; ++i) {
         float Y_state = 0.0f;
         for (int j_part = 0; j_part < 11; ++j_part) {
-            Y_state = Y_state + Y_partial[j_part * 3 + i];
+            Y_state = Y_state + *(Y_partial + j_part * 3 + i);
         }
         Y[i] = Y_state;
     }

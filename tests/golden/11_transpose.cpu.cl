@@ -68,51 +68,51 @@ void Y(
         if (block_x * 16 < 2) {
             store_streaming_float16(Y + block_y * 272 + j * 17 + block_x * 16, (float16)(X_shared[j], X_shared[j + 16], X_shared[j + 32], X_shared[j + 48], X_shared[j + 64], X_shared[j + 80], X_shared[j + 96], X_shared[j + 112], X_shared[j + 128], X_shared[j + 144], X_shared[j + 160], X_shared[j + 176], X_shared[j + 192], X_shared[j + 208], X_shared[j + 224], X_shared[j + 240]));
         } else {
-            Y[block_y * 272 + j * 17 + block_x * 16] = X_shared[j];
+            *(Y + block_y * 272 + j * 17 + block_x * 16) = X_shared[j];
             if (block_x * 16 < 16) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 1] = X_shared[j + 16];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 1) = X_shared[j + 16];
             }
             if (block_x * 16 < 15) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 2] = X_shared[j + 32];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 2) = X_shared[j + 32];
             }
             if (block_x * 16 < 14) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 3] = X_shared[j + 48];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 3) = X_shared[j + 48];
             }
             if (block_x * 16 < 13) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 4] = X_shared[j + 64];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 4) = X_shared[j + 64];
             }
             if (block_x * 16 < 12) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 5] = X_shared[j + 80];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 5) = X_shared[j + 80];
             }
             if (block_x * 16 < 11) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 6] = X_shared[j + 96];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 6) = X_shared[j + 96];
             }
             if (block_x * 16 < 10) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 7] = X_shared[j + 112];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 7) = X_shared[j + 112];
             }
             if (block_x * 16 < 9) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 8] = X_shared[j + 128];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 8) = X_shared[j + 128];
             }
             if (block_x * 16 < 8) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 9] = X_shared[j + 144];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 9) = X_shared[j + 144];
             }
             if (block_x * 16 < 7) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 10] = X_shared[j + 160];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 10) = X_shared[j + 160];
             }
             if (block_x * 16 < 6) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 11] = X_shared[j + 176];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 11) = X_shared[j + 176];
             }
             if (block_x * 16 < 5) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 12] = X_shared[j + 192];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 12) = X_shared[j + 192];
             }
             if (block_x * 16 < 4) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 13] = X_shared[j + 208];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 13) = X_shared[j + 208];
             }
             if (block_x * 16 < 3) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 14] = X_shared[j + 224];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 14) = X_shared[j + 224];
             }
             if (block_x * 16 < 2) {
-                Y[block_y * 272 + j * 17 + block_x * 16 + 15] = X_shared[j + 240];
+                *(Y + block_y * 272 + j * 17 + block_x * 16 + 15) = X_shared[j + 240];
             }
         }
     }

@@ -65,8 +65,8 @@ void Y(
     float16 Y_state_0 = (float16)(0.0f);
     float16 Y_state_1 = (float16)(0.0f);
     for (int t = 0; t < 3; ++t) {
-        Y_state_0 = Y_state_0 + *(__global const float16_u*)(table + ids[block_x * 3 + t] * 19);
-        Y_state_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(3) ? Y_state_1 + load_first_global_float16(table + ids[block_x * 3 + t] * 19 + 16, 3, (float16)(0.0f)) : Y_state_1;
+        Y_state_0 = Y_state_0 + *(__global const float16_u*)(table + *(ids + block_x * 3 + t) * 19);
+        Y_state_1 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(3) ? Y_state_1 + load_first_global_float16(table + *(ids + block_x * 3 + t) * 19 + 16, 3, (float16)(0.0f)) : Y_state_1;
     }
     *(__global float16_u*)(Y + block_x * 19) = Y_state_0;
     store_first_global_float16(Y + block_x * 19 + 16, Y_state_1, 3);

@@ -80,25 +80,25 @@ void O(
                         if (j * 4 + 3 <= block_x * 8 + i * 4) {
                             for (int j_2 = 0; j_2 < min(4, 13 - j * 4); ++j_2) {
                                 float16 V_register = *(__local const float16*)(V_shared + d_1 * 64 + j_2 * 16);
-                                O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_2] * V_register;
-                                O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 13] * V_register;
-                                O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 26] * V_register;
-                                O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_2 + 39] * V_register;
+                                O_state_0 = O_state_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_2) * V_register;
+                                O_state_1 = O_state_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 13) * V_register;
+                                O_state_2 = O_state_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 26) * V_register;
+                                O_state_3 = O_state_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 39) * V_register;
                             }
                         } else {
                             for (int j_3 = 0; j_3 < min(4, 13 - j * 4); ++j_3) {
                                 float16 V_register_1 = *(__local const float16*)(V_shared + d_1 * 64 + j_3 * 16);
                                 if (j * 4 + j_3 <= block_x * 8 + i * 4) {
-                                    O_state_0 = O_state_0 + P[block_x * 104 + i * 52 + j * 4 + j_3] * V_register_1;
+                                    O_state_0 = O_state_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_3) * V_register_1;
                                 }
                                 if (j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
-                                    O_state_1 = O_state_1 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 13] * V_register_1;
+                                    O_state_1 = O_state_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 13) * V_register_1;
                                 }
                                 if (j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
-                                    O_state_2 = O_state_2 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 26] * V_register_1;
+                                    O_state_2 = O_state_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 26) * V_register_1;
                                 }
                                 if (j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
-                                    O_state_3 = O_state_3 + P[block_x * 104 + i * 52 + j * 4 + j_3 + 39] * V_register_1;
+                                    O_state_3 = O_state_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 39) * V_register_1;
                                 }
                             }
                         }
@@ -149,16 +149,16 @@ void O(
                         for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
                             float16 V_register_2 = *(__local const float16*)(V_shared + d_1 * 64 + j_4 * 16);
                             if (j * 4 + j_4 <= block_x * 8 + i * 4) {
-                                O_state_1_1_0 = O_state_1_1_0 + P[block_x * 104 + i * 52 + j * 4 + j_4] * V_register_2;
+                                O_state_1_1_0 = O_state_1_1_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_4) * V_register_2;
                             }
                             if (block_x * 8 + i * 4 < 12 && j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
-                                O_state_1_1_1 = O_state_1_1_1 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 13] * V_register_2;
+                                O_state_1_1_1 = O_state_1_1_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 13) * V_register_2;
                             }
                             if (block_x * 8 + i * 4 < 11 && j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
-                                O_state_1_1_2 = O_state_1_1_2 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 26] * V_register_2;
+                                O_state_1_1_2 = O_state_1_1_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 26) * V_register_2;
                             }
                             if (block_x * 8 + i * 4 < 10 && j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
-                                O_state_1_1_3 = O_state_1_1_3 + P[block_x * 104 + i * 52 + j * 4 + j_4 + 39] * V_register_2;
+                                O_state_1_1_3 = O_state_1_1_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 39) * V_register_2;
                             }
                         }
                         if (j == 0) {

@@ -76,7 +76,7 @@ void C(
             for (int m_2 = 0; m_2 < 4; ++m_2) {
                 for (int k_3 = 0; k_3 < 8; ++k_3) {
                     for (int m_3 = 0; m_3 < 4; ++m_3) {
-                        A_shared[m_2 * 32 + k_3 * 4 + m_3] = A[block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3];
+                        *(A_shared + m_2 * 32 + k_3 * 4 + m_3) = *(A + block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3);
                     }
                 }
             }
@@ -84,7 +84,7 @@ void C(
             for (int m = 0; m < 4; ++m) {
                 for (int k_2 = 0; k_2 < 8; ++k_2) {
                     for (int m_1 = 0; m_1 < 4; ++m_1) {
-                        A_shared[m * 32 + k_2 * 4 + m_1] = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? A[block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2] : 0.0f;
+                        *(A_shared + m * 32 + k_2 * 4 + m_1) = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? *(A + block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2) : 0.0f;
                     }
                 }
             }
@@ -100,10 +100,10 @@ void C(
                 float16 C_state_3_0 = (float16)(0.0f);
                 float16 C_state_3_1 = (float16)(0.0f);
                 for (int k_4 = 0; k_4 < 8; ++k_4) {
-                    float A_register_0 = A_shared[m_4 * 32 + k_4 * 4];
-                    float A_register_1 = A_shared[m_4 * 32 + k_4 * 4 + 1];
-                    float A_register_2 = A_shared[m_4 * 32 + k_4 * 4 + 2];
-                    float A_register_3 = A_shared[m_4 * 32 + k_4 * 4 + 3];
+                    float A_register_0 = *(A_shared + m_4 * 32 + k_4 * 4);
+                    float A_register_1 = *(A_shared + m_4 * 32 + k_4 * 4 + 1);
+                    float A_register_2 = *(A_shared + m_4 * 32 + k_4 * 4 + 2);
+                    float A_register_3 = *(A_shared + m_4 * 32 + k_4 * 4 + 3);
                     float16 B_register_0 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 32);
                     float16 B_register_1 = *(__local const float16*)(B_shared + n_2 * 256 + k_4 * 32 + 16);
                     C_state_0_0 = A_register_0 * B_register_0 + C_state_0_0;

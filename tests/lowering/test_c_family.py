@@ -291,6 +291,15 @@ void k(
     )
 
 
+@pytest.mark.parametrize(("threads", "read"), [(1, "*(A + i * 16 + j + 3)"), (2, "A[i * 16 + j + 3]")])
+def test_terms_of_an_offset_are_added_to_the_pointer_one_by_one_in_a_task_of_a_processor(threads: int, read: str) -> None:
+    A = Buffer("A", dt.float32, (8, 16), "global", "input")
+    C = Buffer("C", dt.float32, (8,), "global", "output")
+    i, j = Var("i", dt.int64, 0, 7), Var("j", dt.int64, 0, 11)
+    body = For(i, index(8), For(j, index(12), Store(C, (i,), Load(A, (i, j + 3)))))
+    assert f"C[i] = {read};" in c_family.emit(Program((Kernel("k", (1, 1, 1), threads, (A, C), body),), (A, C)), opencl.DIALECT)
+
+
 @pytest.mark.parametrize(
     "file", ["a\nint evil;.tile", "a\r\nint evil;", "evil\\", "evil??/", 'evil" \\"', "\u2028evil */ /*", "é evil"]
 )

@@ -29,3 +29,16 @@ def test_a_peeled_walk_stores_what_no_point_contributes_to(moves: dict[str, int]
     made = tl.schedule(tl.define("Y", tl.prod(x[i, j], over=j, where=(i - 2 <= j) & (j <= i + 1)), i)).tile(i=4, j=6).to("block")
     made = made.split(j=4, peel=True).accumulate("register").load("X", "register", **moves)
     assert not faults(made)
+
+
+def test_the_whole_pieces_of_a_peeled_walk_read_without_conditions() -> None:
+    """They lie inside what shared memory holds, whose rows are no whole number of pieces."""
+    m, n, k = tl.axes(m=8, n=16, k=20)
+    a, b = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    made = tl.schedule(tl.define("C", tl.sum(a[m, k] * b[k, n], over=k), m, n)).tile(m=8).to("block").split(k=10)
+    made = made.load("B", "shared").split(m=2).accumulate("register").split(k=4, peel=True).split(k=1, unroll=True)
+    made = made.load("B", "register", steps=tl.move().vectorize(n=16)).split(m=1, unroll=True).vectorize(n=16)
+    assert not faults(made)
+    source = tl.compile(made, tl.target("opencl", profile="pocl")).source
+    whole, partial = source.split("< 2; ++k_", 1)[1].split("float16 B_register_2", 1)
+    assert "float16 B_register" in whole and "?" not in whole and "?" in partial
