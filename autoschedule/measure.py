@@ -365,6 +365,9 @@ class _Process:
             self.end()
             message = f"the process that measures cannot use {setting.device}: {fault.why}"
             raise DeviceError("no-measurement", message, mend="trials=0 measures nothing") from None
+        except BaseException:  # as of Ctrl-C
+            self.end()
+            raise
 
     def ask(self, what: str, limit_s: float, *arguments: Any) -> dict[str, Any]:
         """The answer to a request. Raises _Fault."""

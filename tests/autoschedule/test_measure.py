@@ -4,7 +4,10 @@ import dataclasses
 import math
 import os
 import signal
+import subprocess
+import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,6 +190,36 @@ def test_the_compiler_tells_what_is_spilled(size: int, spills: bool) -> None:
     (found,) = module.reported(program, target, tl.Options(cache_dir=""))
     assert (module.in_memory_bytes(found) > 0) == spills
     assert module.reported(program, tl.target("opencl", profile="simulated"), tl.Options()) == []
+
+
+@pytest.mark.parametrize("when", ["", "load", "run", "sample"])
+def test_an_interrupt_leaves_no_process_and_no_files(when: str, tmp_path: Path) -> None:
+    code = f"""
+        import os, signal, tilelang as tl
+        from tests.autoschedule.test_measure import CANDIDATES, PLAIN
+        from tilelang.autoschedule import best, measure
+
+        real = measure._Process.ask
+
+        def ask(self, what, *rest):
+            if what == {when!r}:
+                print(self._child.pid, flush=True)
+                os.kill(os.getpid(), signal.SIGINT)
+            return real(self, what, *rest)
+
+        measure._Process.ask = ask
+        try:
+            best.best(PLAIN.computation, CANDIDATES, tl.target("opencl"), 2)
+        except KeyboardInterrupt:
+            os.waitpid(-1, os.WNOHANG)  # raises: no child is left
+    """
+    given = {**os.environ, "TMPDIR": str(tmp_path), "TILELANG_DATABASE": str(tmp_path / "none.sqlite")}
+    start = f"import sys; sys.path[:] = {sys.path!r}\n" + textwrap.dedent(code)
+    done = subprocess.run([sys.executable, "-c", start], env=given, capture_output=True, text=True)
+    assert done.stderr.strip().endswith("ChildProcessError: [Errno 10] No child processes"), done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
+    assert not list(tmp_path.glob("tilelang-*")) and not (tmp_path / "none.sqlite").exists()
 
 
 def test_medians_and_quartiles() -> None:
