@@ -19,6 +19,7 @@ from tilelang.autoschedule.lanes_traffic import fragment, global_bytes, rounded,
 from tilelang.autoschedule.loops import Loops
 from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
+from tilelang.instruction import use
 from tilelang.machine import Profile
 from tilelang.tensor import Layout
 
@@ -117,13 +118,13 @@ class Lanes:
         known = self.rates.get("l2_gb_per_s")
         return known * 1e9 if known is not None else 3 * self.global_rate
 
-    def flops_rate(self, nest: Nest, matrix: bool = False) -> float:
-        """Operations a second in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies (where
-        there are such); a multiply-add is two."""
+    def flops_rate(self, nest: Nest, matrix: bool = False, licences: tuple[str, ...] = ()) -> float:
+        """Operations a second in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies, or by
+        those that need a licence (where there are such); a multiply-add is two."""
         by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
         lanes = by_lanes * 1e9 if by_lanes is not None else 4 * 32 * self.cycles
-        by_matrix = self.rates.get(f"matrix_{nest.multiplied.name}_gflops") if nest.multiplied is not None else None
-        return max(lanes, by_matrix * 1e9) if matrix and by_matrix is not None else lanes
+        names = (nest.multiplied.name, *licences) if nest.multiplied is not None and matrix else ()
+        return max(lanes, *(self.rates.get(f"matrix_{name}_gflops", 0.0) * 1e9 for name in names), 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,7 +214,8 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     instructions, flops = _operations(nest.inner)
     results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in nest.spatial) * threads.units
     results *= threads.passes(loops)
-    rate = device.flops_rate(nest, matrix)
+    licences = use(loops.instruction).licences if loops.instruction is not None else ()
+    rate = device.flops_rate(nest, matrix, licences)
     efficiency = 1.0 if matrix else _multiply_add_efficiency(loops, threads, device)
     done_instructions, done_flops = _operations(nest.outer)
     compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(nest)

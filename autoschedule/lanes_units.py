@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.fragment import Fragment
 from tilelang.instruction import Instruction, Operand, known
-from tilelang.steps import Step, Vectorize
+from tilelang.steps import Place, Step, Tile, Vectorize
 from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 WARP_TILES = ((64, 64), (64, 32), (32, 64), (32, 32), (16, 64))
 GRIDS = ((2, 2), (2, 4), (4, 2), (1, 4), (1, 2), (1, 1))
 ROUND_BYTES = (64, 128)  # of a row along the reduction
+SPLITS = (2, 4, 8, 16, 32)
+BLOCKS_OF_A_CORE = 3  # at most, where blocks share reductions
+ROUNDS_OF_A_PART = 4  # at least
 MOST_THREADS = 512
 
 
@@ -57,6 +61,18 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                     tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
                     if tile is not None:
                         yield tile
+                        yield from in_parts(nest, device, fit.axes[2], tile)
+
+
+def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[LaneTile]:
+    """The tile with several blocks for one of the result, each with a part of the reduction, where there are few blocks."""
+    blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
+    length, extent = dict(tile.chunk)[k], nest.extents[k]
+    for parts in SPLITS:
+        if blocks * parts > BLOCKS_OF_A_CORE * device.cores or extent // parts < ROUNDS_OF_A_PART * length:
+            return
+        share = -(-extent // parts // length) * length
+        yield dataclasses.replace(tile, block=(*tile.block, (k, share)), accumulate=())
 
 
 def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
@@ -147,7 +163,7 @@ def _tile(
         staged=tuple(staged),
         warp=((m, warp[0]), (n, warp[1])),
         walk=tuple((a.name, shape[k] if a.name == k else 1) for a in nest.reduced),
-        accumulate=direct_stores(nest, device, fit),
+        accumulate=through_shared(nest, device, fit, block) or direct_stores(nest, device, fit),
         instruction=(fit.made.name, fit.binding),
     )
 
@@ -158,6 +174,25 @@ def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
     lanes = beside(held, 1) if held is not None else 1
     lanes = min(lanes, vector_lanes(nest.writes[0], n, device))
     return (Vectorize(n, lanes),) if lanes > 1 and may_store_vectors(nest, n) else ()
+
+
+def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -> tuple[Step, ...]:
+    """Results laid down in shared memory and stored from there in wide vectors, row by row; none where lanes have such vectors already,
+    or rows take none."""
+    held, (m, n, _) = fit.made.fragment(fit.made.writes), fit.axes
+    (write,) = nest.writes[:1]
+    dims = [getattr(i, "name", "").removeprefix("@") for i in write.indices]
+    wide = vector_lanes(write, n, device)
+    if held is None or len(nest.writes) > 1 or dims[-2:] != [m, n] or not may_store_vectors(nest, n) or block[n] % wide:
+        return ()
+    own = min(beside(held, 1), wide)
+    if own == wide or math.prod(block.values()) * write.element_bytes > device.shared_bytes:
+        return ()
+    lanes = tuple((int(r), int(c)) for r, c in held.table[:, 0, :])
+    move = tuple((d, wide if d == n else 1) for d in dims if d in block)
+    reading = tuple((d, max(1, block[d] // size), size) for d, size in move)
+    layout = swizzle((m, n), (block[m], block[n]), wide, (lanes, own), reading, (*device.banks, write.element_bytes))
+    return Place("via", None, "shared", layout), Tile(move, "thread"), Vectorize(n, wide)
 
 
 def beside(held: Fragment, dimension: int) -> int:
@@ -198,9 +233,9 @@ def _stage(
         reading = [(int(r), int(c)) for r, c in source.table[:, 0, :]]
         kept_by, kept = mover.name, None
     else:
-        column = max(mine, key=lambda a: beside(held, mine.index(a)))
+        column = max(mine, key=lambda a: (beside(held, mine.index(a)), a == near))
         row = next(a for a in mine if a != column)
-        piece = beside(held, mine.index(column))
+        piece = min(beside(held, mine.index(column)), 16 // access.element_bytes)
         table = held.table[:, 0, :]
         reading = [(int(t[mine.index(row)]), int(t[mine.index(column)])) for t in table]
         kept_by, kept = None, (column, piece) if piece > 1 else None
@@ -214,8 +249,10 @@ def _stage(
     order = tuple((d, move.get(d, 1)) for d in dims)
     writing = tuple((d, max(1, tile[d] // move.get(d, 1)), move.get(d, 1)) for d in dims)
     banks = (*device.banks, access.element_bytes)
-    layout = swizzle((row, column), (tile[row], tile[column]), max(piece, 1), tuple(reading), writing, banks)
-    vector = (column, move[column]) if move[column] > 1 else None
+    run = piece if piece > 1 else move[column]
+    layout = swizzle((row, column), (tile[row], tile[column]), run, (tuple(reading), piece), writing, banks)
+    wide = move[column] if len(layout.terms) < 3 else min(run, move[column])
+    vector = (column, wide) if wide > 1 else None
     return Staged(access, layout, order, vector, kept, kept_by, None, ahead)
 
 
@@ -258,30 +295,31 @@ def _movers(
 
 @functools.lru_cache(maxsize=1024)
 def swizzle(
-    names: tuple[str, str], shape: tuple[int, int], piece: int, reading: tuple[tuple[int, int], ...],
-    writing: tuple[tuple[str, int, int], ...], banks: tuple[int, int, int],
+    names: tuple[str, str], shape: tuple[int, int], piece: int, lanes: tuple[tuple[tuple[int, int], ...], int],
+    moving: tuple[tuple[str, int, int], ...], banks: tuple[int, int, int],
 ) -> Layout:  # fmt: skip
-    """Of the ways to lay pieces of a row's elements, the one in which reading and writing take the fewest phases, the plainest first.
+    """Of the ways to lay pieces of a row's elements, the one in which its accesses take the fewest phases, the plainest first.
 
-    names, shape: of rows and columns. reading: row and column at which each lane's access begins; writing: how lanes are spread.
-    banks: how many, bytes of each, bytes of an element.
+    names, shape: of rows and columns. lanes: row and column at which the access of each lane that computes begins, and its elements;
+    moving: how lanes that bring elements, or take them away, are spread; banks: how many, bytes of each, bytes of an element.
     """
-    (row, column), (count, width, element_bytes) = names, banks
+    (row, column), (begins, own), (count, width, element_bytes) = names, lanes, banks
     extents = dict(zip(names, shape, strict=True))
-    written = coordinates(writing, len(reading))
-    wide = max(apart for _, _, apart in writing)
+    moved = coordinates(moving, len(begins))
+    wide = max(apart for _, _, apart in moving)
     found: list[tuple[int, int, Layout]] = []
     for number, layout in enumerate(layouts(row, column, shape[1], piece)):
-        read_at = places_at(layout, extents, {row: [r for r, _ in reading], column: [c for _, c in reading]})
-        write_at = places_at(layout, extents, {d: written[d] for d in names})
-        total = 2 * phases([p * element_bytes for p in read_at], piece * element_bytes, count, width)
-        total += phases([p * element_bytes for p in write_at], wide * element_bytes, count, width)
+        own_at = places_at(layout, extents, {row: [r for r, _ in begins], column: [c for _, c in begins]})
+        moved_at = places_at(layout, extents, {d: moved[d] for d in names})
+        total = 2 * phases([p * element_bytes for p in own_at], own * element_bytes, count, width)
+        total += phases([p * element_bytes for p in moved_at], wide * element_bytes, count, width)
         found.append((total, number, layout))
     return min(found, key=lambda f: f[:2])[2]
 
 
 def layouts(row: str, column: str, width: int, piece: int) -> Iterator[Layout]:
-    """Rows of pieces: as they come; pieces exchanged by the row's number; and rows in pairs, which exchange their places, too."""
+    """Rows of pieces: as they come; pieces, or pairs of them, exchanged by the row's number; rows that are longer than they need to be;
+    and rows in pairs, which exchange their places, too."""
     r, c = Var(row, INDEX), Var(column, INDEX)
     yield Layout((r, c))
     count = width // piece
@@ -292,6 +330,11 @@ def layouts(row: str, column: str, width: int, piece: int) -> Iterator[Layout]:
     for below in (1, 2, 4):
         number = r % among if below == 1 else r // below % among
         yield Layout((r, (c // piece) ^ number, *inside))
+    for below in (1, 2, 4) if among > 2 else ():
+        number = (r if below == 1 else r // below) % (among // 2) * 2
+        yield Layout((r, (c // piece) ^ number, *inside))
+    for more in (piece, 2 * piece, 4 * piece):
+        yield Layout((r, c), more)
     for period in (8, 16):
         number = (r // 2 + r // (2 * period)) % among
         yield Layout((r // 2, (r + r // period) % 2, (c // piece) ^ number, *inside))

@@ -26,8 +26,9 @@ SIDES = {
     "copy_bandwidth": 2,
 }  # curves, and the tensors of a footprint that each touches
 
-# By the type computed in and, of sums of products, the type of what is multiplied.
-Flops: TypeAlias = dict[tuple[DType, DType | None], float]
+# By the type computed in and, of sums of products, the type of what is multiplied, with the licences given.
+Types: TypeAlias = tuple[DType, DType | None, tuple[str, ...]]
+Flops: TypeAlias = dict[Types, float]
 
 
 def bound(computation: Computation, profile: Profile) -> float:
@@ -82,16 +83,17 @@ def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | No
     return known.get("global_gb_per_s")
 
 
-def peak(profile: Profile, computed: DType, multiplied: DType | None = None) -> float | None:
-    """GFLOP/s of a type by lanes or, where sums of products of a type have instructions, by these; None where they are unknown.
+def peak(profile: Profile, computed: DType, multiplied: DType | None = None, licences: tuple[str, ...] = ()) -> float | None:
+    """GFLOP/s of a type by lanes or, where sums of products of a type have instructions, or have such by licence, by these; None where
+    they are unknown.
 
     Of narrower types without a rate of their own a vector has as many more.
     """
     known = dict(profile.rates)
     plain = known.get("float32_gflops")
     lanes = known.get(f"{computed.name}_gflops", plain * max(1.0, 4 / computed.bytes) if plain else None)
-    matrix = known.get(f"matrix_{multiplied.name}_gflops") if multiplied is not None else None
-    return max(lanes, matrix) if lanes and matrix else lanes
+    names = (multiplied.name, *licences) if multiplied is not None else ()
+    return max(lanes, *(known.get(f"matrix_{name}_gflops", 0.0) for name in names), 0.0) if lanes else lanes
 
 
 # ---------------------------------------------------------------- what is needed
@@ -122,21 +124,21 @@ def _touched(definition: Definition) -> Iterator[tuple[Tensor, float]]:
             yield read.tensor, float(math.prod(values(i, n) for i, n in zip(read.indices, read.tensor.shape, strict=True)))
 
 
-def _flops(definition: Definition) -> Iterator[tuple[tuple[DType, DType | None], float]]:
+def _flops(definition: Definition) -> Iterator[tuple[Types, float]]:
     """The operations of a definition that run for certain, by their types."""
-    reduce = definition.reduction
+    reduce, allow = definition.reduction, definition.allow
     if reduce is None:
-        yield from (((e.dtype, None), _points(e)) for e in _certain(definition.values) if _is_operation(e))
+        yield from (((e.dtype, None, allow), _points(e)) for e in _certain(definition.values) if _is_operation(e))
         return
     within = _holds(reduce.condition) if reduce.condition is not None else 1.0
     multiplied = multiplied_type(reduce)
     for e in _certain(reduce.values):
         if _is_operation(e):
-            yield (e.dtype, multiplied if e.dtype == reduce.values[0].dtype else None), within * _points(e)
+            yield (e.dtype, multiplied if e.dtype == reduce.values[0].dtype else None, allow), within * _points(e)
     combined = _points(*reduce.values, *definition.axes, *reduce.axes) * within - math.prod(a.extent for a in definition.axes)
     for e in _certain(reduce.combiner.result):
         if _is_operation(e):
-            yield (e.dtype, multiplied), max(0.0, combined)
+            yield (e.dtype, multiplied, allow), max(0.0, combined)
 
 
 def _is_operation(e: Expr) -> bool:

@@ -1,0 +1,82 @@
+"""Products by the matrix instructions of warps, by construction: split reductions, results through shared memory, licences, banks."""
+
+import pytest
+
+import tilelang as tl
+from benchmarks.gpu_cases import example
+from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.loops import loops_of
+from tilelang.computation import Computation, as_computation
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulate import run
+from tilelang.schedule import Schedule
+from tilelang.testing import arrays, check_schedule
+
+
+def product(m: int, n: int, k: int, type: tl.DType = tl.float16) -> Computation:
+    return as_computation(example("01_matmul").matmul(m, n, k, type))
+
+
+def by_tf32(m: int, n: int, k: int) -> Computation:
+    return as_computation(example("16_matrix_types").matmul(m, n, k))
+
+
+@pytest.mark.parametrize("device", ["ampere", "ada", "h200", "blackwell", "cdna2", "cdna3", "rdna3"])
+@pytest.mark.parametrize(("n", "k"), [(1000, 4032), (4032, 1000)])
+def test_few_rows_fill_the_device(device: str, n: int, k: int) -> None:
+    """Products of 128 rows: several blocks share a reduction, so that few cores are without one."""
+    profile = tl.load_profile(device)
+    best = construct(product(128, n, k), profile)[0]
+    loops = loops_of(best.schedule, profile)[-1]
+    assert loops.instruction is not None and loops.units("block") >= Lanes(profile).cores / 3
+    one = construct(product(128, n, k // 4), profile)[0].estimate.seconds
+    assert best.estimate.seconds < 4 * one, "longer reductions cost less than in proportion"
+
+
+@pytest.mark.parametrize("device", ["ampere", "cdna3"])
+def test_a_reduction_that_blocks_share_is_right(device: str) -> None:
+    computation, profile = product(72, 64, 1024), tl.load_profile(device)
+    split = next(
+        c for c in construct(computation, profile) if "k=" in str(c.schedule).split("-> block")[0] and "do m" in str(c.schedule)
+    )
+    faults = check_schedule(split.schedule, arrays(computation), profile=profile)
+    assert not faults, f"{split.schedule}\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("device", ["ampere", "cdna3", "rdna3"])
+def test_results_of_16_bits_go_through_shared_memory(device: str) -> None:
+    computation, profile = product(72, 80, 96), tl.load_profile(device)
+    via = next(c for c in construct(computation, profile) if "via shared" in str(c.schedule))
+    assert "-> thread; vectorize n=8 }" in str(via.schedule)
+    faults = check_schedule(via.schedule, arrays(computation), profile=profile)
+    assert not faults, f"{via.schedule}\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize(
+    ("device", "type"),
+    [("ampere", tl.float16), ("cdna2", tl.float16), ("cdna3", tl.float16), ("rdna3", tl.float16), ("ampere", tl.float32)],
+    ids=str,
+)
+def test_no_lane_waits_for_a_bank(device: str, type: tl.DType) -> None:
+    """The first candidate of a large product, on a small one of which every tile is full."""
+    profile = tl.load_profile(device)
+    large, small = ((by_tf32(n, n, k) if type == tl.float32 else product(n, n, k)) for n, k in ((4096, 4096), (256, 64)))
+    best = construct(large, profile)[0]
+    assert "do " in str(best.schedule)
+    program = lower(small, Schedule(small, best.steps).steps, profile)
+    report = run(program, arrays(small))
+    assert not report.findings and sum(count.total for count in report.conflicts) == 0, best.schedule
+
+
+def test_tf32_is_taken_only_where_the_definition_gives_leave() -> None:
+    for device in ("ampere", "h200"):
+        profile = tl.load_profile(device)
+        assert not any("tf32" in str(c.schedule) for c in construct(product(1024, 1024, 1024, tl.float32), profile))
+        allowed = construct(by_tf32(1024, 1024, 1024), profile)[0]
+        exact = construct(product(1024, 1024, 1024, tl.float32), profile)[0]
+        assert "do mma_m16n8k8_tf32" in str(allowed.schedule) and allowed.estimate.seconds < exact.estimate.seconds
+    computation = by_tf32(72, 80, 40)
+    first = next(c for c in construct(computation, tl.load_profile("ampere")) if "tf32" in str(c.schedule))
+    faults = check_schedule(first.schedule, arrays(computation), profile=tl.load_profile("ampere"))
+    assert not faults, f"{first.schedule}\n" + "\n".join(faults)
