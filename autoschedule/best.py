@@ -11,15 +11,14 @@ import dataclasses
 import functools
 import hashlib
 import importlib.resources
-import itertools
 from collections.abc import Iterable, Sequence
 
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
-from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
+from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure, program_of
 from tilelang.autoschedule.roofline import bound
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, TileLangError
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -73,6 +72,16 @@ def remember_constructed(
         database.record_constructed(Entry(key, schedule.text, found.seconds, 0.0, 0.0, ratio, 0, now()))
 
 
+def _taken(candidates: Iterable[Schedule], most: int, target: OnDevice, options: Options) -> list[Schedule]:
+    """The first candidates that can be lowered for the target; where none can, the first, which say why."""
+    taken, refused = list[Schedule](), list[Schedule]()
+    for schedule in candidates:
+        (refused if isinstance(program_of(schedule, target, options), TileLangError) else taken).append(schedule)
+        if len(taken) == most:
+            break
+    return taken or refused[:most]
+
+
 def best(
     computation: Computation,
     candidates: Iterable[Schedule],
@@ -87,16 +96,17 @@ def best(
 ) -> Best:
     """The schedule that is remembered of as many trials, else the fastest of the first `trials` candidates, remembered from now on.
 
-    candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried. One
-    that is remembered of fewer trials, or for another shape, is tried before them. given, options: as of `recall`. bound_s: None: the
-    model's; it and the others: as of `measure`. Raises DeviceError where no candidate runs and is right, or none can be measured.
+    candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried; one
+    that the target does not take is followed by the next. One that is remembered of fewer trials, or for another shape, is tried before
+    them. given, options: as of `recall`. bound_s: None: the model's; it and the others: as of `measure`. Raises DeviceError where no
+    candidate runs and is right, or none can be measured.
     """
     options = options or Options.from_environment()
     recalled = recall(computation, target, given, options)
     if recalled is not None and recalled.distance == 0 and recalled.trials >= trials:
         return Best(recalled.schedule, recalled=recalled)
     known = [recalled.schedule] if recalled is not None else []
-    tried = list({s.text: s for s in (*known, *itertools.islice(candidates, trials))}.values())
+    tried = list({s.text: s for s in (*known, *_taken(candidates, trials, target, options))}.values())
     if bound_s is None:
         bound_s = bound(computation, target.profile)
     measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)

@@ -26,7 +26,7 @@ from tilelang.schedule import Builder, Schedule
 from tilelang.steps import Step, has_holes
 from tilelang.targets import Target
 
-MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, or timed
+MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
@@ -113,15 +113,18 @@ def _timed(given: Schedule | Computation, target: Target, profile: Profile, tria
     from tilelang.autoschedule.best import best
 
     computation, steps = _parts(given)
-    return best(computation, constructed(given, profile, options), target, trials, given=steps, options=options).schedule
+    candidates = constructed(given, profile, options, max(MOST_TRIED, 2 * trials))
+    return best(computation, candidates, target, trials, given=steps, options=options).schedule
 
 
 def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:
     return (given.computation, given.steps) if isinstance(given, Schedule) else (given, ())
 
 
-def constructed(given: Schedule | Computation, profile: Profile, options: Options) -> Iterator[Schedule]:
-    """The first of the schedules that construction gives: a whole one, and last a plain one; or what is given, filled."""
+def constructed(
+    given: Schedule | Computation, profile: Profile, options: Options, most: int = MOST_TRIED
+) -> Iterator[Schedule]:  # fmt: skip
+    """The first of the schedules that construction gives: whole ones, and last a plain one; or what is given, filled."""
     from tilelang.autoschedule import fill
     from tilelang.autoschedule.prune import Pruning
 
@@ -129,7 +132,7 @@ def constructed(given: Schedule | Computation, profile: Profile, options: Option
     if isinstance(given, Schedule):
         yield from fill.fill(given, profile, pruning)
         return
-    for candidate in fill.candidates(given, profile, pruning)[:MOST_TRIED]:
+    for candidate in fill.candidates(given, profile, pruning)[:most]:
         with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
             yield candidate.schedule
     yield Schedule(given, default_steps(main_task(given, ()), profile))

@@ -75,6 +75,12 @@ def test_without_a_database_or_a_device_nothing_is_recalled(options: Options) ->
     assert best(sums(40), candidates(sums(40), []), tl.target("opencl"), 1, options=Options(database="")).measured is not None
 
 
+def test_what_the_target_does_not_take_is_followed_by_the_next(options: Options) -> None:
+    wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
+    found = best(sums(40), [wrong, wrong, *candidates(sums(40), [])], tl.target("opencl"), 1, options=options)
+    assert found.measured is not None and [t.code for t in found.measured.trials] == [""]
+
+
 def test_where_no_candidate_is_right_each_says_why(options: Options) -> None:
     wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
     with pytest.raises(DeviceError) as caught:
