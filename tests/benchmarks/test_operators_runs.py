@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 import tilelang as tl
-from benchmarks import harness, operators, operators_cases, operators_ours, operators_peers, operators_results
+from benchmarks import (
+    harness,
+    operators,
+    operators_cases,
+    operators_metaschedule,
+    operators_ours,
+    operators_peers,
+    operators_results,
+)
 
 HEAD = {"what": "times", "operator": "M0", "class": "product", "extents": [1]}
 
@@ -226,3 +234,12 @@ def test_a_slow_contestant_has_one_turn(monkeypatch: pytest.MonkeyPatch) -> None
     calls: list[str] = []
     found = operators_ours.compare([operators_ours.Call("slow", "there", lambda: calls.append("slow"))], 5, 0)
     assert calls == ["slow"] and found["slow"][0] == found["slow"][1] > 0
+
+
+def test_what_was_tuned_stands_beside_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    times = {"row_us": {"ours": 4.0, "a": 5.0, "b": 3.0}, "alone_us": {"ours": 4.0, "a": 5.0, "b": 8.0}}
+    line = operators_metaschedule.show([{"operator": "M2", "trials": 16, **times}]).splitlines()[-1]
+    assert line.split() == ["M2", "16", "4", "3", "0.75", "1.25"]
+    with pytest.raises(SystemExit):
+        operators_metaschedule.main(["tune", "somewhere", "--only", "M2,m3"])
+    assert "--only: no operators of the set: m3" in capsys.readouterr().err
