@@ -37,6 +37,7 @@ NOMINAL = {
     "l1_bytes": 32768.0,
     "l2_bytes": 4194304.0,
 }
+FEW_UNITS = 16  # of a cut along each axis, that are numbered first
 DEEP = 3  # rounds that a ring is ahead beyond which no more overlaps
 SPECIAL = {
     "exp": 8,
@@ -333,6 +334,8 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
     >>> panels = layout(lambda m, n: (n // 4, m, n % 4))
     >>> first_units((("m", 32), ("n", 32)), None, 64), first_units((("m", 32), ("n", 32)), panels, 64)
     ((('m', 2), ('n', 32)), (('m', 16), ('n', 4)))
+    >>> first_units((("m", 1 << 20), ("n", 1 << 20)), panels, 640)
+    (('m', 160), ('n', 4))
     """
     if order is None:
         found, left = [], count
@@ -342,10 +345,16 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
         return tuple(reversed(found))
     import numpy as np
 
-    shape = tuple(n for _, n in rounds)
-    at: dict[str, list[int]] = dict(zip((a for a, _ in rounds), np.indices(shape).reshape(len(shape), -1).tolist(), strict=True))
-    first = np.argsort(places_at(order, dict(rounds), at))[:count]
-    return tuple((a, len({at[a][i] for i in first})) for a, _ in rounds)
+    corner = {a: min(n, FEW_UNITS) for a, n in rounds}  # of all units, which may be a great many, so far as the first ones reach
+    while True:
+        every = np.indices(tuple(corner.values())).reshape(len(corner), -1).tolist()
+        at: dict[str, list[int]] = dict(zip(corner, every, strict=True))
+        first = np.argsort(places_at(order, corner, at))[:count]
+        reached = {a: len({at[a][i] for i in first}) for a in corner}
+        wider = {a: min(n, 2 * corner[a]) for a, n in rounds if reached[a] == corner[a] < n}
+        if not wider:
+            return tuple(reached.items())
+        corner |= wider
 
 
 def _meeting(loops: Loops, threads: Threads) -> float:
