@@ -269,14 +269,17 @@ class Kernel:
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
         """The kernels in order, each with its buffers."""
         every = {**self._workspace, **buffers} if self._workspace else buffers
+        found = []
         try:
-            return [
-                (function, [every[n] for n in names] + [self._connection.tensor_map(m, every[n]) for n, m in maps])
-                for function, names, maps in self._launches
-            ]
+            for function, names, maps in self._launches:
+                given = [every[n] for n in names]
+                if maps:
+                    given += [self._connection.tensor_map(m, every[n]) for n, m in maps]
+                found.append((function, given))
         except (KeyError, TypeError) as error:
             mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
             raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
+        return found
 
     def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
         """Runs the kernel.

@@ -107,7 +107,7 @@ class Connection:
         self.queue = cl.CommandQueue(self.context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
-        self.waiting = Waiting(self) if may_wait(device) else None
+        self.waiting = Waiting(self, cl.enqueue_nd_range_kernel) if may_wait(device) else None
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a source text, or finds it compiled: in this process, then in the cache given.
@@ -251,9 +251,9 @@ class Function:
     """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks)."""
 
     def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
-        cl = _cl()
-        self.name, self._enqueue = name, cl.enqueue_nd_range_kernel
-        self.queue, self._waiting = module.connection.queue, module.connection.waiting
+        cl, waiting = _cl(), module.connection.waiting
+        self.name, self.queue = name, module.connection.queue
+        self._enqueue = cl.enqueue_nd_range_kernel if waiting is None else waiting.launch
         self.kernel = cl.Kernel(module.program, name)
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
@@ -268,15 +268,11 @@ class Function:
         with self._lock:
             try:
                 self.kernel.set_args(*buffers)
-                return self._launched(queue or self.queue)
+                return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
             except (_cl().Error, TypeError) as error:
                 reason = str(error).splitlines()[0].split(" - ")[0]
                 mend = "device buffers, and a queue, of kernel.queue's context"
                 raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
-
-    def _launched(self, queue: Any) -> Any:
-        enqueue = functools.partial(self._enqueue, queue, self.kernel, self.global_size, self.local_size)
-        return enqueue() if self._waiting is None else self._waiting.launch(enqueue, queue)
 
     timed = __call__  # every launch has an event
 

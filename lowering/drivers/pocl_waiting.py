@@ -70,22 +70,22 @@ void {NAME}(volatile __global long* counters, long threads, long cycles) {{
 
 
 class Waiting:
-    """What has the threads of a connection's device wait. begun: how many such commands were enqueued.
+    """What has the threads of a connection's device wait. enqueue: pyopencl's; begun: how many such commands were enqueued.
 
     counters: how many of them are released; how many of their blocks have begun, have ended, and lost their core; the highest stack
     of a thread.
     """
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any, enqueue: Callable[..., Any]) -> None:
+        self._connection, self._enqueue = connection, enqueue
         self.threads = connection.device.compute_units
         self.begun = 0
         self.counters: Any = None  # until launches follow one another quickly
         self._last, self._rest, self._lost = float("-inf"), float("-inf"), 0
         self._lock = threading.Lock()
 
-    def launch(self, enqueue: Callable[[], Any], queue: Any) -> Any:
-        """Makes a launch, its event: whoever waits for it is released, and whoever is done with it waits for the next one.
+    def launch(self, queue: Any, *kernel_and_sizes: Any) -> Any:
+        """Enqueues a kernel, its event: whoever waits for it is released, and whoever is done with it waits for the next one.
 
         On another queue than the connection's, a launch may have to wait for what it would then be in the way of.
         """
@@ -95,12 +95,13 @@ class Waiting:
             if self.counters is None and often:
                 self._prepare()
             if self.counters is None:
-                return enqueue()
+                return self._enqueue(queue, *kernel_and_sizes)
             if self._lost != self.counters[LOST]:
-                self._lost, self._rest = int(self.counters[LOST]), now + REST_S
-            return self._between(enqueue, often and now > self._rest and queue is self._connection.queue)
+                self._lost, self._rest = self.counters[LOST], now + REST_S
+            again = often and now > self._rest and queue is self._connection.queue
+            return self._between(again, queue, *kernel_and_sizes)
 
-    def _between(self, enqueue: Callable[[], Any], again: bool) -> Any:
+    def _between(self, again: bool, *launch: Any) -> Any:
         """A launch between two waits. again: whether there is to be another one.
 
         What the host enqueues while threads enqueue or end something may cost it its core, for it sleeps at PoCL's locks. So it does
@@ -110,7 +111,7 @@ class Waiting:
         waits = left < before * self.threads
         if again and waits:
             self._wait()
-        event = enqueue()
+        event = self._enqueue(*launch)
         self.counters[RELEASED] = before
         if waits and come == before * self.threads:
             end = time.perf_counter() + TAKEN_S
@@ -134,7 +135,6 @@ class Waiting:
         counters = np.zeros(COUNTERS, np.int64)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(counters))  # threads may wait while the interpreter ends
         self._buffer = cl.Buffer(connection.context, flags, hostbuf=counters)
-        self._enqueue = cl.enqueue_nd_range_kernel
         self._kernel = cl.Kernel(connection.build(SOURCE).program, NAME)
         self.queue = cl.CommandQueue(connection.context, connection.device.handle, cl.command_queue_properties.PROFILING_ENABLE)
         self._kernel.set_args(self._buffer, np.int64(1 << 32), np.int64(CALIBRATION_CYCLES))  # so many never come
@@ -142,7 +142,7 @@ class Waiting:
         cycles = CALIBRATION_CYCLES * WAIT_S / shortest_s
         self._kernel.set_args(self._buffer, np.int64(self.threads), np.int64(cycles))
         counters[ARRIVED] = counters[LEFT] = counters[LOST] = 0
-        self.counters = counters
+        self.counters = counters.data  # whose items are Python's numbers
 
     def _calibrated_s(self) -> float:
         """How long one block waits by itself."""

@@ -24,10 +24,12 @@ void advance(__global int* x) { x[get_group_id(0)] = 3 * x[get_group_id(0)] + 1;
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> driver.Connection:
     """A connection of its own whose threads wait after every launch but the first, however slow the machine is."""
+    import pyopencl as cl
+
     monkeypatch.setattr(pocl_waiting, "OFTEN_S", float("inf"))
     monkeypatch.setattr(pocl_waiting, "REST_S", -1.0)
     made = driver.Connection(driver.choose())
-    made.waiting = Waiting(made)
+    made.waiting = Waiting(made, cl.enqueue_nd_range_kernel)
     return made
 
 
@@ -126,17 +128,18 @@ def test_there_is_no_waiting_for_a_while_after_a_thread_lost_its_core(
 )
 def test_the_next_wait_is_enqueued_while_threads_wait(left: int, again: bool, order: list[str]) -> None:
     """Where nobody waits any more it comes after the launch: threads would take it first."""
-    waiting = Waiting(SimpleNamespace(device=SimpleNamespace(compute_units=2)))
-    waiting.begun, waiting.counters = 3, np.zeros(COUNTERS, np.int64)
-    waiting.counters[ARRIVED], waiting.counters[LEFT], made = 6, left, []
+    made = []
 
-    def launch() -> Any:
+    def enqueue() -> Any:
         assert waiting.counters[RELEASED] == 0  # nobody leaves before there is something to do
         made.append("launch")
         return SimpleNamespace(command_execution_status=0)
 
+    waiting = Waiting(SimpleNamespace(device=SimpleNamespace(compute_units=2)), enqueue)
+    waiting.begun, waiting.counters = 3, np.zeros(COUNTERS, np.int64)
+    waiting.counters[ARRIVED], waiting.counters[LEFT] = 6, left
     waiting._wait = lambda: made.append("wait")  # type: ignore[method-assign]
-    waiting._between(launch, again)
+    waiting._between(again)
     assert made == order and waiting.counters[RELEASED] == 3
 
 
