@@ -85,7 +85,7 @@ def times(
         "others_measured_at": since(earlier),
         "wrong": wrong,
         "failed": failed,
-        "absent": {who: why for who, why in operators_peers.absent().items() if who not in kept(earlier, "row_us")},
+        "absent": {who: why for who, why in operators_peers.absent(operator).items() if who not in kept(earlier, "row_us")},
         "schedule": described(kernel.schedule),
         "estimate_us": round(kernel.estimate.seconds * 1e6, 2),
         "bound_us": round(kernel.estimate.bound * 1e6, 2),

@@ -3,7 +3,8 @@
     python benchmarks/operators_metaschedule.py tune FOLDER      tries schedules; its records stay there, and a later run goes on
     python benchmarks/operators_metaschedule.py measure FOLDER   times the best of the records beside ours, in turns
 
-Tuning takes minutes, its times need not be right: the best few by them are measured again.
+Tuning takes minutes, its times need not be right: the best few by them are measured again. It needs xgboost, cloudpickle, psutil and
+tornado besides; apache-tvm 0.27.0.post1 with apache-tvm-ffi 0.1.15.post2 crashes where a task is made, with 0.1.14.post0 it does not.
 """
 
 from __future__ import annotations

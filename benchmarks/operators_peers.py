@@ -29,8 +29,11 @@ NOT_RUN = {
 }
 
 
-def absent() -> dict[str, str]:
-    """The peers that are not measured here, each with the reason."""
+LONG_FLOPS = 4e9  # which the loops of one thread, that TVM leaves products as, take minutes for
+
+
+def absent(operator: Operator | None = None) -> dict[str, str]:
+    """The peers that are not measured here, or not of an operator, each with the reason."""
     found = dict(NOT_RUN)
     if importlib.util.find_spec("torch") is None:
         found |= dict.fromkeys(("PyTorch", "torch.compile"), "torch is not installed")
@@ -39,12 +42,14 @@ def absent() -> dict[str, str]:
     found |= {
         who: f"{package} is not installed" for who, package in PACKAGES.items() if importlib.util.find_spec(package) is None
     }
+    if operator is not None and operator.kind == "matmul" and operator.flops > LONG_FLOPS:
+        found["TVM"] = "its rules leave large products the loops of one thread, which take minutes"
     return found
 
 
 def peers(operator: Operator, arrays: Arrays, threads: int) -> dict[str, tuple[str, Peer]]:
     """Each peer's thread pool and call by its name. arrays: the inputs, and memory for the result; threads: for each."""
-    missing, name = absent(), list(operator.shapes)[-1]
+    missing, name = absent(operator), list(operator.shapes)[-1]
     out = {who: np.empty_like(arrays[name]) for who in ("NumPy", "PyTorch", "Numba")}
     found: dict[str, tuple[str, Peer]] = {"NumPy": ("NumPy", lambda: by_numpy(operator, arrays, out["NumPy"]))}
     if "PyTorch" not in missing:

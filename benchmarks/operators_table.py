@@ -180,14 +180,14 @@ def show(rows: Sequence[Row]) -> str:
         out += [f"WRONG: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("wrong", {}).items()]
         out += [f"FAILED: {row['operator']} ({row['what']}): {who}: {why}" for who, why in row.get("failed", {}).items()]
         out += [f"FAILED: {row['operator']} ({row['what']}): begun {row['begun']} times, never ended"] if "begun" in row else []
-    reasons = {who: why for row in timed for who, why in row["absent"].items()}
+    reasons = dict.fromkeys((who, why) for row in timed for who, why in row["absent"].items())
     if timed:
         copy, peak = (statistics.median(r[key] for r in timed) for key in ("copy_gb_per_s", "peak_gflops"))
         out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
         counts = Counter(row.get("revision", "unknown") for row in timed)
         out += not_measured(rows)
         out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
-    return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons.items())] or ["nothing was measured"])
+    return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons)] or ["nothing was measured"])
 
 
 def not_measured(rows: Sequence[Row]) -> list[str]:

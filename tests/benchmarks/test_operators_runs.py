@@ -229,6 +229,12 @@ def test_absent_peers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing["Numba"] == "numba is not installed" and missing["TVM"] == "tvm is not installed"
 
 
+def test_tvm_is_not_run_where_it_takes_minutes() -> None:
+    by_id = {o.id: o for o in operators_cases.read()}
+    assert "take minutes" in operators_peers.absent(by_id["M3"])["TVM"]
+    assert "take minutes" not in operators_peers.absent(by_id["M1"]).get("TVM", "")
+
+
 def test_a_slow_contestant_has_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators_ours, "SLOW_S", 0.0)
     calls: list[str] = []
