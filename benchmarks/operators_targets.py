@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from benchmarks import operators_cases
 from benchmarks.harness import table
 from benchmarks.operators_results import Row
 from benchmarks.operators_table import complete, geometric_mean, kendall, parts, ranked, ratio
@@ -18,7 +20,7 @@ BOUND_BY_MEMORY = ("pooling", "reduction", "pointwise", "depthwise")
 @dataclasses.dataclass(frozen=True)
 class Promise:
     """Something promised. found: measured, of calls in a row and of calls by themselves where that makes a difference; rows: of what;
-    reached: how far an operator reaches, where it is one of many."""
+    reached: how far an operator reaches, where it is one of many; whole: how many there are to measure, where that is known."""
 
     name: str
     wanted: float
@@ -26,6 +28,7 @@ class Promise:
     rows: Sequence[Row] = ()
     reached: Callable[[Row], float] = lambda row: ratio(row, "row_us")
     at_least: bool = True
+    whole: int | None = None
 
     @property
     def met(self) -> str:
@@ -40,7 +43,8 @@ class Promise:
         """Its line of the table."""
         sign = ">=" if self.at_least else "<="
         values = [f"{value:.2f}" for value in self.found] + ["", ""]
-        return self.name, f"{sign} {self.wanted:g}", values[0], values[1], str(len(self.rows)), self.met
+        count = f"{len(self.rows)} of {self.whole}" if self.whole is not None else str(len(self.rows))
+        return self.name, f"{sign} {self.wanted:g}", values[0], values[1], count, self.met
 
 
 def show(rows: Sequence[Row]) -> str:
@@ -72,20 +76,20 @@ def of(rows: Sequence[Row], what: str) -> list[Row]:
 
 def promises(rows: Sequence[Row]) -> Iterator[Promise]:
     """All that was promised."""
-    timed = of(rows, "times")
-    yield means("all, no trials: x best peer", 0.9, timed)
+    timed, groups = of(rows, "times"), Counter(o.group for o in operators_cases.read() if not o.duplicate_of)
+    yield means("all, no trials: x best peer", 0.9, timed, groups.total())
     for name in BOUND_BY_MEMORY:
-        yield means(f"{name}: x best peer", 1.0, [r for r in timed if r["class"] == name])
+        yield means(f"{name}: x best peer", 1.0, [r for r in timed if r["class"] == name], groups[name])
     by_hand = [r for r in timed if r["class"] == "product" and "hand" in r["row_us"]]
     found = tuple(geometric_mean(r[how]["hand"] / r[how]["ours"] for r in by_hand) for how in HOW) if by_hand else ()
     yield Promise("products: x hand-written schedule", 0.97, found, by_hand, lambda r: r["row_us"]["hand"] / r["row_us"]["ours"])
     yield lowest("1024^3 to 3072^3: x OpenBLAS and MKL, the least", 0.95, of(rows, "squares"))
     yield lowest("M1 and M2: x best peer, the least", 0.9, [r for r in timed if r["operator"] in ("M1", "M2")])
-    yield means("all, 8 trials: x best peer", 1.0, of(rows, "trials"))
+    yield means("all, 8 trials: x best peer", 1.0, of(rows, "trials"), groups.total())
     yield from durations(timed)
     order = of(rows, "ranking")
     first = (geometric_mean(map(top_1, order)),) if order else ()
-    yield Promise("top 1 / best of 16, geometric mean", 1.1, first, order, top_1, at_least=False)
+    yield Promise("top 1 / best of 16, geometric mean", 1.1, first, order, top_1, at_least=False, whole=groups.total())
     swept = of(rows, "sweep")
     worst = (max(map(top_8, swept)),) if swept else ()
     yield Promise("best of the first 8 / best of a sweep, the worst", 1.05, worst, swept, top_8, at_least=False)
@@ -103,9 +107,10 @@ def top_1(row: Row) -> float:
     return found[0] / min(found)
 
 
-def means(name: str, wanted: float, rows: Sequence[Row]) -> Promise:
+def means(name: str, wanted: float, rows: Sequence[Row], whole: int) -> Promise:
     """The geometric mean against the best peer of each operator."""
-    return Promise(name, wanted, tuple(geometric_mean(ratio(r, how) for r in rows) for how in HOW) if rows else (), rows)
+    found = tuple(geometric_mean(ratio(r, how) for r in rows) for how in HOW) if rows else ()
+    return Promise(name, wanted, found, rows, whole=whole)
 
 
 def lowest(name: str, wanted: float, rows: Sequence[Row]) -> Promise:

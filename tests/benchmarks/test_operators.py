@@ -193,8 +193,8 @@ def test_targets_say_what_is_met_and_why_the_rest_is_not() -> None:
     rows = [promised(), promised(operator="E1", **{"class": "pointwise"}, row_us={"ours": 20.0, "NumPy": 10.0})]
     text = operators_targets.show(rows)
     lines = {line.split("  ")[0]: line.split() for line in text.splitlines()}
-    assert lines["all, no trials: x best peer"][-5:] == ["0.9", "1.00", "1.00", "2", "yes"]
-    assert lines["pointwise: x best peer"][-4:] == ["0.50", "1.00", "1", "no"]
+    assert lines["all, no trials: x best peer"][-7:] == ["0.9", "1.00", "1.00", "2", "of", "108", "yes"]
+    assert lines["pointwise: x best peer"][-6:] == ["0.50", "1.00", "1", "of", "19", "no"]
     assert lines["products: x hand-written schedule"][-4:] == ["0.80", "0.80", "1", "no"]
     assert lines["M1 and M2: x best peer, the least"][-4:] == ["2.00", "1.00", "1", "yes"]
     assert lines["ms to a running kernel, median"][-4:] == ["1000", "2000.00", "2", "no"]
