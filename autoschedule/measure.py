@@ -154,7 +154,9 @@ def measure(
                 _first(trials, bench, checks, bound_s, tell)
                 _rounds(trials, bench, samples, tell)
     except OSError as error:  # no room for the inputs, or no other process
-        raise DeviceError("no-measurement", f"nothing can be measured: {error}", mend="trials=0 measures nothing") from None
+        raise DeviceError(
+            "no-measurement", f"nothing can be measured: {error}", mend="room for files in TMPDIR; trials=0 measures nothing"
+        ) from None
     return Measured(tuple(trials), bound_s)
 
 

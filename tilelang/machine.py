@@ -305,22 +305,27 @@ def load_profile(name_or_path: str | Path) -> Profile:
 @functools.cache
 def _load(name: str) -> Profile:
     if "/" in name or name.endswith(".toml"):
-        try:
-            with open(name, encoding="utf-8") as file:
-                text = file.read(MOST_CHARACTERS + 1)
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", "it is no text")
-            raise DeviceError("profile-not-found", f"cannot read the profile {name}: {reason}", mend="check the path") from None
-        if len(text) > MOST_CHARACTERS:
-            message = f"{name} has more than {MOST_CHARACTERS:,} characters"
-            raise DeviceError("profile-syntax", message, mend="the path of a profile")
-        return parse_profile(text, name)
+        return read_profile(name)
     if name not in shipped_profiles():
         raise DeviceError(
             "profile-not-found", f"there is no profile `{name}`", mend=_near(name, shipped_profiles()) + " Or a path."
         )
     text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_profile(text, f"profiles/{name}.toml")
+
+
+def read_profile(path: str | Path) -> Profile:
+    """A profile from a file as it is now. Raises as `load_profile`."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", "it is no text")
+        raise DeviceError("profile-not-found", f"cannot read the profile {path}: {reason}", mend="check the path") from None
+    if len(text) > MOST_CHARACTERS:
+        message = f"{path} has more than {MOST_CHARACTERS:,} characters"
+        raise DeviceError("profile-syntax", message, mend="the path of a profile")
+    return parse_profile(text, str(path))
 
 
 def profile_for(architecture: str, device: str = "") -> Profile:

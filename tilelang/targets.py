@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import logging
 import math
 import re
 from pathlib import Path
@@ -120,7 +121,13 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
 @functools.cache
 def _local_target(device: Device) -> Target:
     path = measured_path(device)
-    return _queried(load_profile(path), device, "measured") if path.exists() else shipped_target(device)
+    try:
+        if path.exists():
+            return _queried(load_profile(path), device, "measured")
+    except DeviceError as damaged:
+        message = "what was measured of %s is passed over: %s; `tilelang profile` measures it anew"
+        logging.getLogger("tilelang").warning(message, device, damaged.message)
+    return shipped_target(device)
 
 
 def shipped_target(device: Device) -> Target:

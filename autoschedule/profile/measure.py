@@ -20,7 +20,7 @@ from tilelang.autoschedule.profile.findings import Findings, Row
 from tilelang.autoschedule.profile.sampling import REPEATS
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError, TileLangError
-from tilelang.machine import Profile, parse_profile
+from tilelang.machine import Profile, read_profile
 
 Rows = dict[str, list[Row]]  # by aspect and version, as `clock 1`
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
@@ -84,12 +84,22 @@ def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
     """What an earlier run left at a path; the device's profile and no rows where there is nothing."""
     if not path.exists():
         return dataclasses.replace(bench.profile, description=str(bench.device)), {}
-    profile = parse_profile(path.read_text(encoding="utf-8"), str(path))
+    profile = read_profile(path)
     if profile.description != str(bench.device):
         message = f"{path} is the profile of {profile.description}, not of {bench.device}"
         raise DeviceError("other-device", message, mend="another path for --output")
     table = path.with_suffix(".csv")
     return profile, read_rows(table.read_text(encoding="utf-8")) if table.exists() else {}
+
+
+def set_aside(path: Path) -> Path | None:
+    """Where a file went that is no profile, so that another one can be begun; None where it is one, or there is none."""
+    try:
+        if path.exists():
+            read_profile(path)
+    except DeviceError:
+        return path.replace(path.with_name(f"{path.name}.damaged"))
+    return None
 
 
 def _wanted(asked: Collection[str], aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
@@ -137,8 +147,11 @@ def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         for file, content in ((path, text), (table, rows_text(rows))):
             beside = file.with_name(f".{file.name}.{os.getpid()}")
-            beside.write_text(content, encoding="utf-8")
-            beside.replace(file)
+            try:
+                beside.write_text(content, encoding="utf-8")
+                beside.replace(file)
+            finally:
+                beside.unlink(missing_ok=True)
     except OSError as error:
         raise DeviceError("output-file", f"{path} cannot be written: {error.strerror or error}", mend="another path") from None
 

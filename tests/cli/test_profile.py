@@ -59,6 +59,33 @@ def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.Mo
         targets._local_target.cache_clear()
 
 
+def test_what_was_measured_and_is_damaged_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
+    targets._local_target.cache_clear()
+    try:
+        device = local_target(dialect="opencl").device
+        assert device is not None
+        path = measured_path(device)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"\xff\xfe")
+        targets._local_target.cache_clear()
+        assert local_target(dialect="opencl").origin == "shipped" and "it is no text; `tilelang profile`" in caplog.text
+        result = tilelang("profile", "-a", "clock", "--target", "opencl")
+        assert result.exit_code == 0 and f"{path} is no profile" in result.stderr and load_profile(path).rate("cycle_ns")
+        assert path.with_name(path.name + ".damaged").read_bytes() == b"\xff\xfe"
+    finally:
+        targets._local_target.cache_clear()
+
+
+def test_a_file_that_is_no_profile_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xff\xfe")
+    result = tilelang("profile", "-a", "clock", "-o", str(path))
+    assert result.exit_code == 2 and "error[profile-not-found]" in result.stderr and path.read_bytes() == b"\xff\xfe"
+
+
 def test_a_device_that_no_profile_describes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     device = local_target(dialect="opencl").device
     assert device is not None

@@ -43,12 +43,14 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
         emit({"aspects": dict(rows)}) if is_json() else show(table(("aspect", "what is measured"), rows))
         return
     from tilelang.autoschedule.profile.bench import Bench
-    from tilelang.autoschedule.profile.measure import measure
+    from tilelang.autoschedule.profile.measure import measure, set_aside
     from tilelang.targets import local_target, measured_path, shipped_target
 
     device = local_target(dialect=dialect).device
     assert device is not None
     path = Path(output) if output is not None else measured_path(device)
+    if output is None and (aside := set_aside(path)) is not None:
+        click.echo(f"{path} is no profile: it is {aside.name} now, and another one is begun", err=True)
     with _progress() as progress:
         outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)
     drawn = _drawn(outcome.profile, directory)

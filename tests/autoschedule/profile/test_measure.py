@@ -139,3 +139,13 @@ def test_rows_are_written_as_they_are_read() -> None:
     found = Findings({}, repeats=3)
     found.time("reads of, say, lines", 1024, lambda rounds: rounds * 1e-3)
     assert read_rows(rows_text({"a 1": found.rows, "b 2": []})) == {"a 1": found.rows, "b 2": []}
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(DeviceError, match="No space left"):
+        run(tmp_path / "mine.toml")
+    assert not list(tmp_path.iterdir())
