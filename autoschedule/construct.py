@@ -15,6 +15,7 @@ from tilelang.autoschedule.cost_cores import Cores, estimate
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.lanes import of_lanes
+from tilelang.autoschedule.lanes_stages import rows_by_lanes
 from tilelang.autoschedule.loops import loops_of, read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.prune import Pruning
@@ -58,8 +59,8 @@ def construct(computation: Computation, profile: Profile, pruning: Pruning | Non
     every = apart([(task, of_task(task, device)[0]) for task in earlier], made) if said else [m.steps for m in made]
     before = [k for loops in loops_of(Schedule(computation, every[0]), profile) for k in loops.kernels()][:-1]
     kernels = [(*before, read_steps(nest_of(last), m.steps)) for m in made]
-    if said and isinstance(device, Cores):
-        rows = by_rows(computation, device)
+    if said:
+        rows = by_rows(computation, device) if isinstance(device, Cores) else rows_by_lanes(computation, device)
         every += rows
         kernels += [loops_of(Schedule(computation, steps), profile) for steps in rows]
     found = [Candidate(computation, s, estimate_loops(k, profile).above(least)) for s, k in zip(every, kernels, strict=True)]

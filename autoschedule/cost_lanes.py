@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.lanes_banks import places_at
 from tilelang.autoschedule.lanes_threads import Threads, registers, threads_of
-from tilelang.autoschedule.lanes_traffic import fragment, global_bytes, rounded, staged, staging, stops, storing
+from tilelang.autoschedule.lanes_traffic import fragment, global_bytes, rounded, stage_work, staged, staging, stops, storing
 from tilelang.autoschedule.loops import Loops
 from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
@@ -225,8 +225,13 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     epilogue = issued / lanes + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
     epilogue += stops(loops, threads) * 2 * device.rate("barrier_ns") * 1e-9 / device.cores
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
-    moved = 0.0
+    stages = stage_work(loops, threads, device)
+    issued += sum(_operations(counts)[0] * times for counts, times in stages.operations)
+    moved = stages.read_bytes
     for access in nest.reads:
+        if access.name in stages.made:
+            issued += results
+            continue
         if access not in nest.factors:  # of a finished element
             issued += results
             moved += rounded(access, threads.block_tile(loops), device) * threads.passes(loops)
@@ -255,7 +260,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
         shared / device.shared_rate,
         moved + stored,
         unique + whole,
-        max(1, rounds),
+        max(1, rounds) + 2 * stages.reductions,
         ahead,
         epilogue,
         bool(loops.teams),

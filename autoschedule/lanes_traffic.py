@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.autoschedule import lanes_banks
@@ -151,6 +153,34 @@ def storing(loops: Loops, threads: Threads, device: Lanes) -> tuple[float, float
         by_lane = place.instruction is not None and use(place.instruction).issue == ONE_LANE
         return results / 2 + (0.0 if by_lane else 2 * results / vector), 2 * moved, moved
     return results / vector, 0.0, moved * max(1.0, _apart(loops, threads, vector, device))
+
+
+@dataclasses.dataclass(frozen=True)
+class StageWork:
+    """What the stages of a block take that stay on chip. made: the tensors that they make. operations: counts, and how often each
+    runs; read_bytes: of what no other reads; reductions: in which threads meet."""
+
+    made: frozenset[str]
+    operations: tuple[tuple[Mapping[str, int], float], ...]
+    read_bytes: float
+    reductions: int
+
+
+def stage_work(loops: Loops, threads: Threads, device: Lanes) -> StageWork:
+    """The same of one block, all its passes together."""
+    stages = [p.stage.nest for p in loops.places if p.stage is not None and p.memory != "global"]
+    made = frozenset(w.name for stage in stages for w in stage.writes)
+    known, operations, read_bytes = {*made, *(a.name for a in loops.nest.reads)}, list[tuple[Mapping[str, int], float]](), 0.0
+    block, passes = threads.block_tile(loops), threads.passes(loops)
+    for stage in stages:
+        tile = {**stage.extents, **{a.name: min(block[a.name], a.extent) for a in stage.spatial if a.name in block}}
+        results = math.prod(tile[a.name] for a in stage.spatial) * passes
+        operations += [(stage.inner, float(math.prod(tile.values()) * passes)), (stage.outer, float(results))]
+        for access in stage.reads:
+            if access.name not in known:
+                known.add(access.name)
+                read_bytes += rounded(access, tile, device) * passes
+    return StageWork(made, tuple(operations), read_bytes, sum(bool(stage.reduced) for stage in stages))
 
 
 def stops(loops: Loops, threads: Threads) -> int:
