@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tilelang import dtype as dt
 from tilelang.autoschedule import holes
@@ -21,10 +21,10 @@ from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
-from tilelang.errors import TileLangError
+from tilelang.errors import TileLangError, collected
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
-from tilelang.steps import Split, Step, Tile, Vectorize
+from tilelang.steps import Open, Split, Step, Tile, Vectorize
 
 MOST_SIZES = 16  # that are looked at for one hole
 VISITS = 1500  # estimates for one schedule
@@ -87,7 +87,7 @@ class _Filling:
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
     def run(self) -> list[Schedule]:
-        """The filled schedules."""
+        """The filled schedules. Raises Refusal where none can be."""
         for start in STARTS:
             values: dict[int, Value] = {}
             for slot in self.slots:
@@ -98,8 +98,17 @@ class _Filling:
         least: dict[int, Value] = {}
         for slot in self.slots:
             least[slot.number] = () if slot.kind in (STEPS, MOVE) else self.options(slot, least)[0]
-        found = [self._filled(values) for values in (*map(self._plain, best), least)]
-        return [Schedule(self.computation, s) for s in dict.fromkeys(found)]
+        return self._whole(dict.fromkeys(self._filled(values) for values in (*map(self._plain, best), least)))
+
+    def _whole(self, found: Iterable[tuple[Step, ...]]) -> list[Schedule]:
+        """The schedules of some fillings that can be. Raises the Refusal of the last where none can."""
+        made, refused = list[Schedule](), list[TileLangError]()
+        for filled in found:
+            with collected(refused):
+                made.append(Schedule(self.computation, filled))
+        if not made:
+            raise refused[-1]
+        return made
 
     def _start(self, slot: Slot, values: Mapping[int, Value], start: float) -> Value:
         found = self.options(slot, values)
@@ -152,7 +161,7 @@ class _Filling:
 
     def _estimate(self, made: tuple[Step, ...]) -> float:
         try:
-            loops = loops_of(Schedule(self.computation, made), self.profile)
+            loops = loops_of(Schedule(self.computation, tuple(s for s in made if not isinstance(s, Open))), self.profile)
         except TileLangError as error:
             self.pruning.dropped[error.code] += 1
             return math.inf
@@ -168,7 +177,11 @@ class _Filling:
         above = holes.before(self.computation, self.steps, values, slot.number, self.profile)
         key = (slot.number, above)
         if key not in self._options:
-            self._options[key] = self._found(slot, Schedule(self.computation, above)) or [1]
+            try:
+                found = self._found(slot, Schedule(self.computation, above))
+            except TileLangError:  # what stands above cannot be: it is chosen anew
+                found = [()] if slot.kind in (STEPS, MOVE) else [1]
+            self._options[key] = found or [1]
         return self._options[key]
 
     def _found(self, slot: Slot, above: Schedule) -> list[Value]:

@@ -31,15 +31,17 @@ def tails(above: Schedule, after: tuple[Step, ...], profile: Profile, pruning: P
     them; pruning: what drops some of the tiles that they are of."""
     found: dict[tuple[Step, ...], None] = {(): None}
     for made in _whole(above, profile, pruning):
-        for end in [k for k in range(len(made)) if _alike(made[k], after[0])] if after else [len(made)]:
-            found[made[:end]] = None
+        for end in range(len(made)) if after else [len(made)]:
+            found[tuple(s for s in made[:end] if not any(_alike(s, given) for given in after))] = None
     return list(found)
 
 
 def _alike(step: Step, given: Step) -> bool:
-    """Whether a given step can stand where a constructed one would: it cuts, or places, the same."""
+    """Whether a given step does what a constructed one would: it cuts, or places, the same."""
     match step, given:
-        case (Tile(sizes=sizes), Tile(sizes=others)) | (Split(sizes=sizes), Split(sizes=others)):
+        case Tile(), Tile():
+            return step.level == given.level
+        case Split(sizes=sizes), Split(sizes=others):
             return dict(sizes).keys() == dict(others).keys()
         case Place(), Place():
             return (step.verb, step.what, step.memory) == (given.verb, given.what, given.memory)

@@ -280,7 +280,8 @@ def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec
 def advance_on(
     computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()
 ) -> tuple[tuple[Spec, ...], list[TileLangError]]:
-    """The specs as far as they are known, and the refusals of all steps but those of axes that refused steps cut or make.
+    """The specs as far as they are known, and the refusals of all steps but those of axes that refused steps cut or make, and those
+    below steps that are left open: what can stand there is known once these are filled.
 
     unsure: such axes of steps that could not be read.
     """
@@ -302,7 +303,7 @@ def advance_on(
         with collected(found):
             spec = advance(spec, step, task, kinds)
         if found:
-            if not left_open & _axes_of(step):
+            if not left_open & _axes_of(step) and not any(isinstance(s, Open) for s in resolved[:k]):
                 refused += [at_step(e, step) for e in found]
             left_open |= _axes_of(step) & set(spec.names) if isinstance(step, (Tile, Split)) else _axes_of(step)
             if isinstance(step, Tile) and spec.level in LEVELS and step.level in LEVELS[LEVELS.index(spec.level) :]:

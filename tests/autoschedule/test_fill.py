@@ -1,6 +1,7 @@
 """Holes are filled beside what was given, which stays as it is; what comes out is a schedule that runs and is right."""
 
 import math
+import random
 import re
 
 import hypothesis
@@ -10,6 +11,8 @@ from hypothesis import given
 
 import tilelang as tl
 from tests.errors._computations import linear, matmul, softmax
+from tests.test_examples import NAMES, SIZES
+from tests.test_tile_examples import SMALL, path, small
 from tilelang import testing
 from tilelang.autoschedule.fill import fill, search, sizes
 from tilelang.errors import Refusal
@@ -43,6 +46,8 @@ CASES = {
     .split(n=16, m=4)
     .rest(),
     "blocks in rounds": START.tile(m=8, n=16).to(tl.block, tl.hole).rest(),
+    "above a load": START.rest().load("B", tl.shared, layout=PANELS).rest(),
+    "around a walk": START.rest().split(k=10).rest().split(k=1).rest(),
     "an epilogue": tl.schedule(linear(33, 40, 20)).tile(m=tl.hole).to(tl.block).rest(),
     "several reductions": tl.schedule(softmax(20, 70)).rest(),
     "a condition": START.when(
@@ -124,6 +129,26 @@ def test_whatever_is_left_open_of_a_schedule_is_filled(case: testing.Case, seed:
         kernel = tl.compile(left_open)
     except Refusal:
         hypothesis.assume(False)
+    assert kernel.check().ok, kernel.schedule
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if any("cpu" in s for s in SMALL[n])])
+@pytest.mark.parametrize("seed", range(2))
+def test_an_example_without_some_of_its_steps_is_filled(name: str, seed: int) -> None:
+    document, choice = tl.read(path(name)), random.Random(f"{name} {seed}")
+    chosen = choice.choice([s for s in SMALL[name] if "cpu" in s])
+    computation, steps = document.steps(chosen, profile=POCL, **small(name, chosen, SIZES[name][0]))
+    kept = [choice.random() < 0.5 for _ in steps]
+    given = tuple(s for s, stays in zip(steps, kept, strict=True) if stays)
+    holes = tuple(s if stays else Open() for s, stays in zip(steps, kept, strict=True))
+    left_open = tuple(s for k, s in enumerate(holes) if not (isinstance(s, Open) and k and isinstance(holes[k - 1], Open)))
+    try:
+        kernel = tl.compile(Schedule(computation, left_open))
+    except Refusal as refusal:  # what is given cannot stand beside anything that construction knows
+        assert refusal.code in ("unknown-axis", "accumulate-order") and refusal.span is not None
+        return
+    made = iter(kernel.schedule.steps)
+    assert all(step in made for step in given), f"{kernel.schedule}\n{left_open}"
     assert kernel.check().ok, kernel.schedule
 
 
