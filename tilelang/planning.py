@@ -113,7 +113,7 @@ def _timed(given: Schedule | Computation, target: Target, profile: Profile, tria
     from tilelang.autoschedule.best import best
 
     computation, steps = _parts(given)
-    candidates = constructed(given, profile, options, max(MOST_TRIED, 2 * trials))
+    candidates = constructed(given, profile, options, trials)
     return best(computation, candidates, target, trials, given=steps, options=options).schedule
 
 
@@ -121,20 +121,24 @@ def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]
     return (given.computation, given.steps) if isinstance(given, Schedule) else (given, ())
 
 
-def constructed(
-    given: Schedule | Computation, profile: Profile, options: Options, most: int = MOST_TRIED
-) -> Iterator[Schedule]:  # fmt: skip
-    """The first of the schedules that construction gives: whole ones, and last a plain one; or what is given, filled."""
+def constructed(given: Schedule | Computation, profile: Profile, options: Options, trials: int = 0) -> Iterator[Schedule]:
+    """The first of the schedules that construction gives: whole ones, and last a plain one; or what is given, filled.
+
+    trials: so many, at first, that differ from each other, as they are to be timed.
+    """
     from tilelang.autoschedule import fill
+    from tilelang.autoschedule.diverse import diverse
     from tilelang.autoschedule.prune import Pruning
 
     pruning = Pruning.without(options.without_rules)
     if isinstance(given, Schedule):
         yield from fill.fill(given, profile, pruning)
         return
-    for candidate in fill.candidates(given, profile, pruning)[:most]:
+    found = fill.candidates(given, profile, pruning)
+    order = diverse([(c.steps, c.estimate.seconds) for c in found], trials) if trials else range(len(found))
+    for number in order[: max(MOST_TRIED, 2 * trials)]:
         with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
-            yield candidate.schedule
+            yield found[number].schedule
     yield Schedule(given, default_steps(main_task(given, ()), profile))
 
 
