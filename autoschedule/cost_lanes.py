@@ -2,7 +2,7 @@
 
 A kernel takes its launch, then waves of blocks: each wave a prologue, steps in which the slowest of the levels decides as far as the
 schedule lets them overlap, and an epilogue. How many blocks share a core says how much overlaps; it multiplies no bandwidth. A last
-wave that is not full is counted as what it is. A rate that a profile does not have takes the value that `NOMINAL` has for it.
+wave that is not full is counted as what it is. A rate that a profile does not have takes no time.
 """
 
 from __future__ import annotations
@@ -23,36 +23,17 @@ from tilelang.instruction import use
 from tilelang.machine import Profile
 from tilelang.tensor import Layout
 
-# Of one core where a profile says nothing: what most devices of this kind have had for ten years. They order schedules; they promise
-# no time.
-NOMINAL = {
-    "clock_ghz": 1.2,
-    "core_schedulers": 4.0,
-    "core_threads": 2048.0,
-    "core_blocks": 16.0,
-    "core_registers": 65536.0,
-    "launch_us": 3.0,
-    "latency_ns": 500.0,
-    "barrier_ns": 20.0,
-    "l1_bytes": 32768.0,
-    "l2_bytes": 4194304.0,
-}
 FEW_UNITS = 16  # of a cut along each axis, that are numbered first
 DEEP = 3  # rounds that a ring is ahead beyond which no more overlaps
-SPECIAL = {
-    "exp": 8,
-    "log": 8,
-    "sqrt": 8,
-    "rsqrt": 4,
-    "/": 10,
-    "tanh": 12,
-    "erf": 20,
-    "sin": 12,
-    "cos": 12,
-    "pow": 20,
-    "//": 12,
-    "%": 12,
-}
+# What compilers write for a function: instructions of the unit for special functions, and plain ones.
+WRITTEN = {
+    "exp": (1, 1), "log": (1, 1), "sqrt": (1, 1), "rsqrt": (1, 0), "/": (1, 2), "sin": (1, 4), "cos": (1, 4), "tanh": (1, 4),
+    "pow": (2, 4), "erf": (1, 12), "//": (1, 4), "%": (1, 4),
+}  # fmt: skip
+# The rates that are read here: launch_us, latency_ns, barrier_ns; clock_ghz; of one core core_schedulers, core_threads, core_blocks,
+# core_registers, core_shared_bytes, l1_bytes; special_instructions: how many plain ones take the time of a special one;
+# l2_bytes, l2_gb_per_s: what all share, l2_bytes_per_cycle: what one core takes from there; shared_gb_per_s, global_gb_per_s,
+# TYPE_gflops, matrix_TYPE_gflops.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +43,17 @@ class Lanes:
     profile: Profile
     pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
-    def rate(self, name: str) -> float:
-        """A number of the profile, else the nominal one."""
-        found = self.rates.get(name)
-        return NOMINAL[name] if found is None else found
+    def time(self, name: str) -> float:
+        """A rate that is a time, in its unit; none where it is unknown."""
+        return self.rates.get(name, 0.0)
+
+    def room(self, name: str) -> float:
+        """How much of something a core has; without end where it is unknown."""
+        return self.rates.get(name, math.inf)
+
+    def scale(self, what: str) -> float:
+        """By how much a calibration found that something takes longer."""
+        return self.rates.get(f"{what}_scale", 1.0)
 
     @functools.cached_property
     def rates(self) -> Mapping[str, float]:
@@ -73,7 +61,7 @@ class Lanes:
 
     @functools.cached_property
     def cores(self) -> int:
-        return self.profile.compute_units or 16
+        return self.profile.compute_units or 1
 
     @functools.cached_property
     def warp(self) -> int:
@@ -81,13 +69,13 @@ class Lanes:
 
     @functools.cached_property
     def banks(self) -> tuple[int, int]:
-        """Banks of shared memory, and the bytes of each."""
+        """Banks of shared memory, and the bytes of each; one for each lane where nobody counted them."""
         shared = self.profile.memory("shared")
-        return shared.banks or 32, shared.bank_bytes
+        return shared.banks or self.warp, shared.bank_bytes
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """What one block may have."""
+        """What one block may have; where that is unknown the least that OpenCL lets a device have."""
         return self.profile.memory("shared").capacity_bytes or 32768
 
     @functools.cached_property
@@ -96,36 +84,66 @@ class Lanes:
 
     @functools.cached_property
     def transaction_bytes(self) -> int:
-        return self.profile.memory("global").transaction_bytes or 32
+        """The least that memory moves; a word where that is unknown."""
+        memory = self.profile.memory("global")
+        return memory.transaction_bytes or memory.line_bytes or 4
+
+    @functools.cached_property
+    def line_bytes(self) -> int:
+        """What the first cache gives at once."""
+        return max(self.profile.memory("global").line_bytes, self.transaction_bytes)
+
+    # Rates of all cores together, in a second; without end where they are unknown: then they take no time.
 
     @functools.cached_property
     def cycles(self) -> float:
-        """Cycles of all cores in a second."""
-        return self.rate("clock_ghz") * 1e9 * self.cores
+        """Cycles, by the clock or by what its lanes compute at it."""
+        clock, peak, schedulers = (self.rates.get(name) for name in ("clock_ghz", "float32_gflops", "core_schedulers"))
+        if clock is None and peak is not None and schedulers is not None:
+            return peak * 1e9 / (2 * self.warp * schedulers)
+        return clock * 1e9 * self.cores if clock is not None else math.inf
+
+    @functools.cached_property
+    def issue_rate(self) -> float:
+        """Instructions of lanes: one of a warp for each scheduler in a cycle; as many as multiply-adds where schedulers are unknown."""
+        schedulers, peak = self.rates.get("core_schedulers"), self.rates.get("float32_gflops")
+        if schedulers is not None:
+            return schedulers * self.warp * self.cycles
+        return peak * 1e9 / 2 if peak is not None else math.inf
 
     @functools.cached_property
     def shared_rate(self) -> float:
-        """Bytes a second of all shared memories together, without conflicts."""
+        """Bytes of all shared memories, without conflicts."""
         known = self.rates.get("shared_gb_per_s")
         return known * 1e9 if known is not None else self.banks[0] * self.banks[1] * self.cycles
 
     @functools.cached_property
     def global_rate(self) -> float:
-        known = self.rates.get("global_gb_per_s")
-        return known * 1e9 if known is not None else 8 * self.cycles
+        return self.rates.get("global_gb_per_s", math.inf) * 1e9
 
     @functools.cached_property
     def l2_rate(self) -> float:
-        known = self.rates.get("l2_gb_per_s")
-        return known * 1e9 if known is not None else 3 * self.global_rate
+        return self.rates.get("l2_gb_per_s", math.inf) * 1e9
+
+    @functools.cached_property
+    def near_rate(self) -> float:
+        """Bytes that cores take from the second-level cache, each from its own way there."""
+        return self.rates.get("l2_bytes_per_cycle", math.inf) * self.cycles
 
     def flops_rate(self, nest: Nest, matrix: bool = False, licences: tuple[str, ...] = ()) -> float:
-        """Operations a second in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies, or by
-        those that need a licence (where there are such); a multiply-add is two."""
-        by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
-        lanes = by_lanes * 1e9 if by_lanes is not None else 4 * 32 * self.cycles
+        """Operations in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies, or by those that
+        need a licence (where there are such); a multiply-add is two."""
         names = (nest.multiplied.name, *licences) if nest.multiplied is not None and matrix else ()
-        return max(lanes, *(self.rates.get(f"matrix_{name}_gflops", 0.0) * 1e9 for name in names), 0.0)
+        by_matrix = [self.rates[f"matrix_{n}_gflops"] for n in names if f"matrix_{n}_gflops" in self.rates]
+        by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
+        if by_matrix or by_lanes is not None:
+            return max([*by_matrix, by_lanes or 0.0]) * 1e9
+        return 2 * self.issue_rate
+
+    def balance(self, nest: Nest, bytes_rate: float, matrix: bool = False) -> float:
+        """The operations for a byte from which on bytes are no bottleneck; without end where either rate is unknown."""
+        flops = self.flops_rate(nest, matrix)
+        return flops / bytes_rate if bytes_rate < math.inf else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +173,7 @@ def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
 
 def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
     """What the time of one kernel is made of, and of the second one that adds where blocks share a reduction."""
-    parts: dict[str, float] = {"launch": device.rate("launch_us") * 1e-6}
+    parts = {"launch": device.time("launch_us") * 1e-6 * device.scale("launch")}
     if not loops.nest.points:
         return [*parts.items()]
     threads = threads_of(loops, device.profile)
@@ -182,12 +200,12 @@ def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
     per_thread = min(registers(loops, threads), device.profile.registers_per_thread)
     warps = -(-threads.count // device.warp) * device.warp
     limits = [
-        device.rate("core_threads") // warps,
-        device.rate("core_registers") // (warps * -(-per_thread // 8) * 8),
-        device.core_shared_bytes // shared if shared else device.rate("core_blocks"),
-        device.rate("core_blocks"),
+        device.room("core_threads") / warps,
+        device.room("core_registers") / (warps * -(-per_thread // 8) * 8),
+        device.core_shared_bytes / shared if shared else math.inf,
+        device.room("core_blocks"),
     ]
-    return int(min(limits))
+    return int(min(limits)) if min(limits) < math.inf else 1
 
 
 def shared_bytes(loops: Loops, device: Lanes) -> int:
@@ -212,21 +230,20 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     """Counts of one block. wave: how many run at once, which share what they read."""
     nest, matrix = loops.nest, loops.instruction is not None
     points = threads.points(loops, nest.extents) * threads.units
-    instructions, flops = _operations(nest.inner)
+    instructions, flops = _operations(nest.inner, device)
     results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in nest.spatial) * threads.units
     results *= threads.passes(loops)
     licences = use(loops.instruction).licences if loops.instruction is not None else ()
     rate = device.flops_rate(nest, matrix, licences)
     efficiency = 1.0 if matrix else _multiply_add_efficiency(loops, threads, device)
-    done_instructions, done_flops = _operations(nest.outer)
+    done_instructions, done_flops = _operations(nest.outer, device)
     compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(nest)
-    lanes = device.rate("core_schedulers") * device.warp * device.cycles
     issued, shared, stored = storing(loops, threads, device)
-    epilogue = issued / lanes + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
-    epilogue += stops(loops, threads) * 2 * device.rate("barrier_ns") * 1e-9 / device.cores
+    epilogue = issued / device.issue_rate + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
+    epilogue += stops(loops, threads) * 2 * device.time("barrier_ns") * 1e-9 / device.cores
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
     stages = stage_work(loops, threads, device)
-    issued += sum(_operations(counts)[0] * times for counts, times in stages.operations)
+    issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
     moved = stages.read_bytes
     for access in nest.reads:
         if access.name in stages.made:
@@ -256,7 +273,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
         rounds = -(-rounds // max(1, threads.unrolled(loops)))
     return Work(
         compute,
-        issued / lanes,
+        issued / device.issue_rate,
         shared / device.shared_rate,
         moved + stored,
         unique + whole,
@@ -267,12 +284,15 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     )
 
 
-def _operations(counts: Mapping[str, int]) -> tuple[float, float]:
-    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Casts of
+def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]:
+    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Conversions of
     operands are counted where these are read."""
-    pairs = min(counts.get("*", 0), counts.get("+", 0))
-    instructions = sum(n * SPECIAL.get(op, 1) for op, n in counts.items() if op != "cast") - pairs
-    return float(instructions), 2.0 * instructions
+    each = device.rates.get("special_instructions", 1.0)
+    instructions = -float(min(counts.get("*", 0), counts.get("+", 0)))
+    for op, count in counts.items():
+        special, plain = WRITTEN.get(op, (0, 1))
+        instructions += count * (special * each + plain) if op != "cast" else 0.0
+    return instructions, 2.0 * instructions
 
 
 def _multiply_add_efficiency(loops: Loops, threads: Threads, device: Lanes) -> float:
@@ -289,25 +309,27 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
     """The time of a wave of so many blocks, by what it waits for."""
     on_core = math.ceil(blocks / device.cores)
     per_core = on_core * device.cores
-    latency = device.rate("latency_ns") * 1e-9
+    latency = device.time("latency_ns") * 1e-9
+    schedulers = device.rates.get("core_schedulers", 1.0)
     warps = on_core * -(-threads.count // device.warp)
-    busy = min(1.0, warps * 4 / (device.rate("core_schedulers") * 4))  # a scheduler without a warp issues nothing
-    near = 64 * device.cycles  # what cores take from beyond, at most
+    busy = min(1.0, warps / schedulers)  # a scheduler without a warp issues nothing
+    operations, moves, waiting = (device.scale(what) for what in ("operations", "moves", "waiting"))
+    near = max(work.l2_bytes * blocks / device.l2_rate, work.l2_bytes * per_core / device.near_rate)
     levels = [
-        ("arithmetic", work.multiply_adds * per_core / busy),
-        ("instructions", work.instructions * per_core / busy),
-        ("shared memory", work.shared * per_core),
-        ("second-level cache", max(work.l2_bytes * blocks / device.l2_rate, work.l2_bytes * per_core / near)),
-        ("memory", work.global_bytes * blocks / device.global_rate),
+        ("arithmetic", work.multiply_adds * per_core / busy * operations),
+        ("instructions", work.instructions * per_core / busy * operations),
+        ("shared memory", work.shared * per_core * moves),
+        ("second-level cache", near * waiting),
+        ("memory", work.global_bytes * blocks / device.global_rate * waiting),
     ]
     name, longest = max(levels, key=lambda level: level[1])
     rest = sum(seconds for _, seconds in levels) - longest
-    apart = rest / (max(1.0, warps / 4) * (1 + 2 * min(work.ahead, DEEP)))
+    apart = rest / (max(1.0, warps / schedulers) * (1 + 2 * min(work.ahead, DEEP)))
     if work.alone:  # nothing is computed while the only team stores
-        apart += work.epilogue * per_core
-    step = latency / (1 + work.ahead) + (device.rate("barrier_ns") * 1e-9 if threads.count > device.warp else 0.0)
-    waits = max(0.0, work.rounds * step - longest - apart)
-    return [(name, longest), ("what does not overlap", apart), ("latency", waits + latency)]
+        apart += work.epilogue * per_core * moves
+    step = latency / (1 + work.ahead) + (device.time("barrier_ns") * 1e-9 if threads.count > device.warp else 0.0)
+    waits = max(0.0, work.rounds * step * waiting - longest - apart)
+    return [(name, longest), ("what does not overlap", apart), ("latency", waits + latency * waiting)]
 
 
 def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
@@ -326,7 +348,7 @@ def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
     together: float = sum(r.footprint_bytes(tile) for r in nest.reads)
     apart = wave * sum(r.footprint_bytes(below) for r in nest.reads)
     whole = sum(r.footprint_bytes(nest.extents) for r in nest.reads)
-    if whole <= device.rate("l2_bytes"):
+    if whole <= device.rates.get("l2_bytes", 0.0):
         together = min(together, whole * wave / max(1, loops.units("block") * loops.units("cluster")))
     return min(1.0, together / max(1, apart))
 
@@ -376,5 +398,6 @@ def _second_kernel(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
     if parts < 2:
         return []
     moved = 4 * loops.nest.outputs * (2 * parts + 1)
-    fast = device.l2_rate if moved < device.rate("l2_bytes") else device.global_rate
-    return [("launch", device.rate("launch_us") * 1e-6), ("partial results", moved / fast + device.rate("latency_ns") * 2e-9)]
+    fast = device.l2_rate if moved < device.rates.get("l2_bytes", 0.0) else device.global_rate
+    partial = (moved / fast + device.time("latency_ns") * 2e-9) * device.scale("waiting")
+    return [("launch", device.time("launch_us") * 1e-6 * device.scale("launch")), ("partial results", partial)]

@@ -73,13 +73,13 @@ def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
 def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     """A tile's schedule with its estimate; None where a rule drops it."""
     drops = device.pruning.drops
-    slow = device.shared_rate <= device.global_rate
+    slow = device.shared_rate <= device.global_rate < math.inf
     if drops("slow-shared", bool(tile.staged) and slow) or drops("shared", staged_bytes(nest, tile) > device.shared_bytes):
         return None
     made = steps(tile)
     loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
     threads = threads_of(loops, device.profile)
-    most = min(device.profile.max_block_threads, device.rate("core_threads"))
+    most = min(device.profile.max_block_threads, device.room("core_threads"))
     if drops("shared", shared_bytes(loops, device) > device.shared_bytes) or drops("threads", threads.count > most):
         return None
     if drops("registers", resident_blocks(loops, threads, device) < 1):
@@ -121,7 +121,7 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
 
     start = {a.name: 1 for a in nest.spatial}
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
-    balance = device.flops_rate(nest) / device.shared_rate
+    balance = device.balance(nest, device.shared_rate)
     found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
     return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
 
@@ -182,7 +182,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
 
     # operands are seen through tiles of one point along the axes that are not tiled
     full = dataclasses.replace(kept, accesses=nest.accesses)
-    balance = device.flops_rate(nest) / device.global_rate
+    balance = device.balance(nest, device.global_rate)
     found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
     order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
     turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
@@ -197,13 +197,13 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
     whole = {a.name: a.extent for a in nest.reduced}
     once = {a.name: min(chunk, a.extent) if a.name == inner else 1 for a in nest.reduced}
     single = {a.name: 1 for a in nest.spatial}
-    sums = device.rate("core_registers") * 3 / 4
+    sums = device.room("core_registers") * 3 / 4
 
     def fits(tile: dict[str, int]) -> bool:
         held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.factors)
         return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
 
-    balance = device.flops_rate(nest, matrix=True) / device.global_rate
+    balance = device.balance(nest, device.global_rate, matrix=True)
     return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
 
 

@@ -78,8 +78,9 @@ def _phase_bytes(loops: Loops, access: Access, place: Placed | None, threads: Th
     addresses = [sum(at[a][lane] * s for a, s in found.items()) * eb for lane in range(device.warp)]
     if place is not None:
         return lanes_banks.phases(addresses, eb * vector, banks, bank_bytes) * banks * bank_bytes
-    lines = {(b + o) // 32 for b in addresses for o in range(0, eb * vector, min(32, eb * vector))}
-    return max(len(lines) * 32, 128 * -(-len(lines) // 4))
+    sector, line = device.transaction_bytes, device.line_bytes
+    sectors = {(b + o) // sector for b in addresses for o in range(0, eb * vector, min(sector, eb * vector))}
+    return -(-len(sectors) * sector // line) * line
 
 
 def _box_strides(access: Access, tile: Tile) -> tuple[int, ...]:
@@ -119,7 +120,7 @@ def global_bytes(loops: Loops, access: Access, place: Placed | None, threads: Th
         if threads.whole_block(loops, place.depth):
             return threads.walked(loops, place.depth) * rounded(access, place.tile, device)
         return threads.walked(loops, place.depth) * rounded(access, threads.union(loops, place.depth), device)
-    room = device.rate("l1_bytes") / 2
+    room = device.rates.get("l1_bytes", 0.0) / 2
     for depth in range(threads.block_depth, len(loops.loops) + 1):
         tile = threads.union(loops, depth)
         if depth == len(loops.loops) or sum(r.footprint_bytes(tile) for r in loops.nest.reads) <= room:

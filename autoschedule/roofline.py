@@ -70,9 +70,14 @@ def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -
     return max(found) if found else _nearest(profile, footprint_bytes, cores)
 
 
+def sure(profile: Profile) -> dict[str, float]:
+    """The rates that somebody measured or documented."""
+    return {name: rate for name, rate in profile.rates if not (profile.source(f"rates.{name}") or "").startswith("assumed")}
+
+
 def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | None:
     """GB/s of the nearest memory that holds so many bytes, all cores' together; None where they are unknown."""
-    known = dict(profile.rates)
+    known = sure(profile)
     for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
         if footprint_bytes <= (cache.capacity_bytes or 0) * cores:
             rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
@@ -89,7 +94,7 @@ def peak(profile: Profile, computed: DType, multiplied: DType | None = None, lic
 
     Of narrower types without a rate of their own a vector has as many more.
     """
-    known = dict(profile.rates)
+    known = sure(profile)
     plain = known.get("float32_gflops")
     lanes = known.get(f"{computed.name}_gflops", plain * max(1.0, 4 / computed.bytes) if plain else None)
     names = (multiplied.name, *licences) if multiplied is not None else ()

@@ -6,6 +6,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.autoschedule.calibrate import calibrate, with_scales
+from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import SCALES, estimate_schedule
 
 POCL = tl.load_profile("pocl")
@@ -44,6 +45,18 @@ def test_scalars_that_made_the_times_are_found_and_serve_others() -> None:
         return [abs(math.log(guess / truth)) for guess, truth in pairs]
 
     assert max(off(fitted)) < 0.1 < max(off(POCL))
+
+
+def test_a_device_whose_threads_run_together_is_calibrated_too() -> None:
+    volta = tl.load_profile("volta")
+    i, j, k = tl.axes(i=512, j=512, k=512)
+    A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
+    small = construct(tl.schedule(tl.define("C", tl.sum(A[i, k] * B[k, j], over=k), i, j)).computation, volta)[:6]
+    i, j = tl.axes(i=8192, j=4096)
+    wide = construct(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)).computation, volta)[:6]
+    every = [(c.schedule, c.estimate.seconds) for c in (*small, *wide)]
+    fitted = calibrate(volta, [(s, 3 * seconds) for s, seconds in every])
+    assert [estimate_schedule(s, fitted).seconds / seconds for s, seconds in every] == pytest.approx([3.0] * len(every), rel=0.15)
 
 
 def test_without_samples_every_scalar_is_one() -> None:

@@ -86,6 +86,31 @@ def test_the_order_of_factors_is_nothing() -> None:
     assert (nest.computed, nest.multiplied) == (tl.float32, tl.float16)
 
 
+def test_a_rate_that_is_not_known_takes_no_time() -> None:
+    volta = tl.load_profile("volta")
+    (candidate, *_) = construct(product(512, tl.float32), volta)
+    nothing = dataclasses.replace(volta, rates=(), curves=())
+    assert estimate_schedule(candidate.schedule, nothing).seconds == 0
+    assert construct(product(512, tl.float32), nothing)
+    for name, unit in (("launch_us", 1e-6), ("latency_ns", 1e-9)):
+        found = estimate_schedule(candidate.schedule, dataclasses.replace(nothing, rates=((name, 50.0),)))
+        assert found.seconds >= 50 * unit and found.bottleneck == name.split("_")[0]
+
+
+def test_a_function_takes_as_long_as_the_unit_for_it() -> None:
+    i = tl.axes(i=1 << 16)
+    X = tl.input("X", tl.float32, i)
+    roots = tl.schedule(tl.define("Y", tl.rsqrt(X[i]), i)).tile(i=256).to(tl.block).tile(i=1).to(tl.thread)
+    known = (("clock_ghz", 1.0), ("core_schedulers", 4.0))
+    one, eight = (
+        estimate_schedule(
+            roots, dataclasses.replace(tl.load_profile("volta"), rates=(*known, ("special_instructions", n)), curves=())
+        )
+        for n in (1.0, 8.0)
+    )
+    assert eight.seconds > 1.5 * one.seconds > 0
+
+
 # ---------------------------------------------------------------- what published numbers of devices lead to
 
 
