@@ -20,11 +20,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 import tilelang as tl
 from benchmarks import cpu_schedules as schedules
 from benchmarks import hand_written as hand
-from benchmarks.hand_written_matmul import best_tiles, matmul_source
+from benchmarks.hand_written_matmul import best_tiles, leaf_source, matmul_source
 from benchmarks.harness import Contestant, FloatArray, OpenCLBench, aligned_array, compare, record, table
+from benchmarks.operators_ours import limits
 from tilelang.lowering.drivers import opencl as driver
 
-HEADING = ("operator", "size", "ms", "x hand", "x peer", "peer", "x copy", "x read", "GFLOP/s")
+HEADING = ("operator", "size", "ms", "x hand", "x peer", "peer", "x copy", "x read")
+PRODUCT_HEADING = ("product", "ms", "x hand", "x constructed", "x NumPy", "x PyTorch", "GFLOP/s", "of leaf", "of peak")
+# Cubes, a size that nothing divides, and the products of benchmarks/operators_cpu.csv.
+PRODUCTS = (
+    (1024, 1024, 1024), (2048, 2048, 2048), (3072, 3072, 3072), (1000, 1111, 777), (128, 1000, 4032), (128, 1000, 2048),
+    (2048, 4096, 1024), (4096, 1024, 1024), (2048, 1024, 4096), (256, 1024, 30522),
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,17 +46,39 @@ class Row:
     peer_ratio: float
     copy_ratio: float | None = None
     read_ratio: float | None = None
-    gflops: float | None = None
 
     def cells(self) -> tuple[str, ...]:
         optional = [f"{v:.2f}" if v is not None else "" for v in (self.copy_ratio, self.read_ratio)]
-        gflops = f"{self.gflops:.0f}" if self.gflops is not None else ""
         return (self.operator, self.size, f"{self.ms:.2f}", f"{self.hand_ratio:.2f}", f"{self.peer_ratio:.2f}", self.peer,
-                *optional, gflops)  # fmt: skip
+                *optional)  # fmt: skip
 
 
-def launcher(schedule: tl.Schedule, inputs: dict[str, FloatArray], output: FloatArray) -> Callable[[], None]:
-    """The compiled schedule over NumPy arrays in place, after a check against the reference."""
+@dataclasses.dataclass(frozen=True)
+class ProductRow:
+    """One matrix product: how many times faster the schedule by hand is than the others, and which part of two limits it reaches.
+
+    of_leaf: of the innermost loop alone, with its operands in the nearest cache; of_peak: of multiply-adds without operands.
+    """
+
+    operator: str
+    size: str
+    ms: float
+    hand_ratio: float
+    constructed_ratio: float
+    numpy_ratio: float
+    torch_ratio: float
+    gflops: float
+    of_leaf: float
+    of_peak: float
+
+    def cells(self) -> tuple[str, ...]:
+        ratios = (self.hand_ratio, self.constructed_ratio, self.numpy_ratio, self.torch_ratio)
+        limits = (self.of_leaf, self.of_peak)
+        return (self.size, f"{self.ms:.2f}", *(f"{x:.2f}" for x in ratios), f"{self.gflops:.0f}", *(f"{x:.2f}" for x in limits))
+
+
+def launcher(schedule: tl.Schedule | tl.Tensor, inputs: dict[str, FloatArray], output: FloatArray) -> Callable[[], None]:
+    """The compiled schedule, or the one constructed for a tensor, over NumPy arrays in place, after a check against the reference."""
     kernel = tl.compile(schedule)
     connection = driver.connect(kernel.target.device)
     name = kernel.computation.outputs[0].name
@@ -120,24 +149,35 @@ def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> l
     return rows
 
 
-def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int) -> Row:
-    """The matrix product of one size beside the hand-written kernel and NumPy."""
+def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, peak_gflops: float) -> ProductRow:
+    """One product by hand and constructed beside OpenCL C, NumPy, PyTorch, and its innermost loop alone in the nearest cache."""
+    import torch
+
     rng = np.random.default_rng(1)
-    a, b, c, product = (aligned_array(s) for s in ((m, k), (k, n), (m, n), (m, n)))
+    a, b, *results = (aligned_array(s) for s in ((m, k), (k, n), (m, n), (m, n), (m, n), (m, n)))
     a[...], b[...] = rng.standard_normal((m, k)), rng.standard_normal((k, n))
-    tiles = best_tiles(m, n, k)
+    by_hand, ours, constructed, product = results
+    inputs, tiles, tensors = {"A": a, "B": b}, best_tiles(m, n, k), [torch.from_numpy(x) for x in (a, b, product)]
+    cores, depth = bench.device.max_compute_units, 128
+    met = 2.0 * tiles.mr * tiles.nr * depth * cores  # operations of a round of the innermost loop on all cores
+    meetings = max(1, round(2.0 * m * n * k / met))
+    leaf = bench.launch(leaf_source(depth, meetings, tiles), (cores,), [a, b, product])
     found = compare(
         [
-            Contestant("hand", "opencl", bench.launch(matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b, c])),
-            Contestant("ours", "opencl", launcher(schedules.matmul_schedule(m, n, k), {"A": a, "B": b}, c)),
-            Contestant("peer", "numpy", lambda: np.matmul(a, b, out=product)),
+            Contestant("leaf", "opencl", leaf),
+            Contestant("hand", "opencl", bench.launch(matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b, by_hand])),
+            Contestant("ours", "opencl", launcher(schedules.matmul_schedule(m, n, k), inputs, ours)),
+            Contestant("constructed", "opencl", launcher(schedules.matmul(m, n, k), inputs, constructed)),
+            Contestant("NumPy", "numpy", lambda: np.matmul(a, b, out=product)),
+            Contestant("PyTorch", "torch", lambda: torch.mm(tensors[0], tensors[1], out=tensors[2])),
         ],
         rounds,
     )
-    ms = found.median_ms("ours")
-    row = Row("matmul", f"{m}x{n}x{k}", ms, found.ratio("ours", "hand"), "NumPy", found.ratio("ours", "peer"),
-              gflops=2e-6 * m * n * k / ms)  # fmt: skip
-    print("  ".join(x for x in row.cells() if x), flush=True)
+    ms, others = found.median_ms("ours"), ("hand", "constructed", "NumPy", "PyTorch")
+    rate, leaf_rate = 2e-6 * m * n * k / ms, 1e-6 * met * meetings / found.median_ms("leaf")
+    row = ProductRow("matmul", f"{m}x{n}x{k}", ms, *(found.ratio("ours", o) for o in others),
+                     rate, rate / leaf_rate, rate / peak_gflops)  # fmt: skip
+    print("  ".join(row.cells()), flush=True)
     return row
 
 
@@ -146,18 +186,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="schedules on the CPU beside hand-written kernels, NumPy and PyTorch")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", help="a part of an operator's name")
+    parser.add_argument(
+        "--size", help="a product alone, as in 1024x1024x1024", type=lambda text: tuple(map(int, text.split("x")))
+    )
     parser.add_argument("--record", type=Path, help="a file of JSON lines to append to")
     options = parser.parse_args()
     bench = OpenCLBench()
+    products: list[ProductRow] = []
     rows: list[Row] = []
     if options.only is None or options.only in "matmul":
-        for m, n, k in schedules.MATMUL_TILES:
-            rows.append(matrix_product(bench, m, n, k, options.rounds))
+        peak = limits(tl.target("opencl"))["peak_gflops"]
+        products = [
+            matrix_product(bench, m, n, k, options.rounds, peak) for m, n, k in ([options.size] if options.size else PRODUCTS)
+        ]
+        print("\n" + table([PRODUCT_HEADING, *(row.cells() for row in products)]))
     if options.only is None or options.only not in "matmul":
-        rows += memory_bound(bench, 4096, options.rounds, options.only)
-    print("\n" + table([HEADING, *(row.cells() for row in rows)]))
+        rows = memory_bound(bench, 4096, options.rounds, options.only)
+        print("\n" + table([HEADING, *(row.cells() for row in rows)]))
     if options.record is not None:
-        record(options.record, [dataclasses.asdict(row) for row in rows], bench.device.name)
+        record(
+            options.record,
+            [dataclasses.asdict(row) for row in products] + [dataclasses.asdict(row) for row in rows],
+            bench.device.name,
+        )
 
 
 if __name__ == "__main__":

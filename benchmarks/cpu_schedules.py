@@ -17,25 +17,30 @@ def matmul(m: int, n: int, k: int) -> tl.Tensor:
     return tl.define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j)
 
 
-# Blocks (m, n) that two cores share evenly, panels of equal depth near 256, and how many steps of k are written out: a divisor of it.
-MATMUL_TILES = {
-    (1024, 1024, 1024): (512, 528, 256, 4),
-    (2048, 2048, 2048): (512, 384, 256, 4),
-    (1000, 1111, 777): (504, 576, 259, 7),
-}
+def even(extent: int, most: int, piece: int = 1) -> int:
+    """The extent of equal parts of at most `most` elements, in whole pieces.
+
+    >>> even(1111, 256, 64), even(4032, 512)
+    (256, 504)
+    """
+    return -(-extent // -(-extent // most) // piece) * piece
 
 
 def matmul_schedule(m: int, n: int, k: int) -> tl.Schedule:
-    """B packed in panels of 48 columns, A read where it lies; an 8 x 48 tile of C in 24 vector registers."""
-    block_m, block_n, panel, unrolled = MATMUL_TILES.get((m, n, k), (336, 384, 256, 4))
+    """B packed in panels of 64 columns, A read where it lies; a 6 x 64 tile of C in 24 vector registers.
+
+    A block has all rows, so that B is packed once. Two cores take the blocks in halves, so their number is even. Depths of 512 read and
+    write C seldom, and half a megabyte of B leaves room for the rest in the second-level cache.
+    """
+    blocks = 2 * -(-n // 512)
     return (
         tl.schedule(matmul(m, n, k))
-        .tile(m=block_m, n=block_n).to(tl.block)
-        .split(k=panel)
-        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 48, k, n % 48)), steps=tl.move().vectorize(n=16))
-        .split(m=8).split(n=48)
+        .tile(m=m, n=even(n, -(-n // blocks), 64)).to(tl.block)
+        .split(k=even(max(1, k), 512))
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 64, k, n % 64)), steps=tl.move().vectorize(n=16))
+        .split(m=6).split(n=64)
         .accumulate(tl.register)
-        .split(k=unrolled, peel=True).split(k=1, unroll=True)
+        .split(k=4, peel=True).split(k=1, unroll=True)
         .load("B", tl.register, steps=tl.move().vectorize(n=16))
         .split(m=1, unroll=True)
         .vectorize(n=16)

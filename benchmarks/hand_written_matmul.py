@@ -1,7 +1,7 @@
 """The hand-written matrix product for a CPU with vectors of 16 floats: `gemm_cpu` of the language's guide as one would type it.
 
 A work-group makes an mt x nt block of C. It walks K in panels of kc; for each it packs B into local memory in the order in which the
-innermost loop reads it, and lets an 8 x 48 tile of C grow in 24 named vector variables. Eight rows of A stay in the first level of
+innermost loop reads it, and lets a 6 x 64 tile of C grow in 24 named vector variables. Six rows of A stay in the first level of
 cache while they meet every panel of B, so A is read where it lies: packing it too (`pack_a`) costs 5-8 % more than it saves. Tails:
 panels are cut, the last columns of C get a narrower register tile whose missing lanes are packed as zeros and never stored. Any size.
 """
@@ -47,18 +47,10 @@ class MatmulTiles:
         return ceil_div(n, self.nt), ceil_div(m, self.mt)
 
 
-# Blocks that two cores share evenly, panels of equal depth near 256. With 336 x 384 on 1000 x 1111 nine unequal blocks fall to two
-# cores (10 % lost); packing B takes 4 % there, the seven last columns 3 %.
-TILES = {
-    (1024, 1024, 1024): MatmulTiles(512, 528, 256),
-    (2048, 2048, 2048): MatmulTiles(512, 384, 256),
-    (1000, 1111, 777): MatmulTiles(504, 576, 259),
-}
-
-
 def best_tiles(m: int, n: int, k: int) -> MatmulTiles:
-    """The tiles that were found fastest for a size; those of the language's guide where nobody looked."""
-    return TILES.get((m, n, k), MatmulTiles(336, 384, 256))
+    """All rows of some columns, an even number of such blocks for two cores, and panels of equal depth of at most 512."""
+    columns = ceil_div(n, 2 * ceil_div(n, 512))
+    return MatmulTiles(ceil_div(m, 6) * 6, ceil_div(columns, 64) * 64, ceil_div(k, ceil_div(k, 512)), mr=6, nv=4)
 
 
 PRELUDE = """\
@@ -136,6 +128,27 @@ def register_tile(n: int, k: int, tiles: MatmulTiles, rows: int, columns: int) -
             else:
                 out += [f"c[(size_t){i} * {n} + {LANES * v + lane}] {sign} c{i}_{v}.s{lane:x};" for lane in range(left)]
     return [*out, "}}"]
+
+
+def leaf_source(depth: int, rounds: int, tiles: MatmulTiles) -> str:
+    """The innermost loop alone: one panel of A and one of B, near enough to the core, meet again and again."""
+    rows, vectors = range(tiles.mr), range(tiles.nv)
+    pairs = [(i, v) for i in rows for v in vectors]
+    out = [
+        PRELUDE + "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))",
+        "void kernel_main(__global const float* restrict A, __global const float* restrict B, __global float* restrict C) {",
+        f"C += get_group_id(0) * {tiles.mr * tiles.nr};",
+        f"for (int round = 0; round < {rounds}; round++) {{ __global const float *a = A, *b = B;",
+        *(f"vec c{i}_{v} = (vec)(0.0f);" for i, v in pairs),
+        f"#pragma unroll {tiles.unroll}",
+        f"for (int k = 0; k < {depth}; k++) {{",
+        *(f"const vec b{v} = LOAD(b + {LANES * v});" for v in vectors),
+    ]
+    for i in rows:
+        out += [f"{{ const vec x = (vec)(a[{i}]);", *(f"c{i}_{v} = x * b{v} + c{i}_{v};" for v in vectors), "}"]
+    out += [f"b += {tiles.nr}; a += {tiles.mr}; }}"]
+    out += [f"AT(C + {LANES * (i * tiles.nv + v)}) = c{i}_{v};" for i, v in pairs]
+    return "\n".join([*out, "}}"])
 
 
 def matmul_source(m: int, n: int, k: int, tiles: MatmulTiles) -> str:

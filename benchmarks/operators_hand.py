@@ -7,7 +7,7 @@ for convolutions without gaps, whole planes in shared memory for windows, long v
 from __future__ import annotations
 
 import tilelang as tl
-from benchmarks.cpu_schedules import matmul_schedule
+from benchmarks.cpu_schedules import even, matmul_schedule
 from benchmarks.operators_cases import Operator
 
 
@@ -29,11 +29,6 @@ def by_hand(operator: Operator) -> tl.Schedule | None:
 def product(operator: Operator) -> tl.Schedule:
     m, n, k = operator.extents
     return matmul_schedule(m, n, k)
-
-
-def even(extent: int, most: int, piece: int = 1) -> int:
-    """The extent of equal parts of at most `most` elements, in whole pieces."""
-    return -(-extent // -(-extent // most) // piece) * piece
 
 
 def convolution(operator: Operator) -> tl.Schedule | None:

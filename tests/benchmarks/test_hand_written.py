@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import hand_written as hw
-from benchmarks.hand_written_matmul import MatmulTiles, matmul_source
+from benchmarks.hand_written_matmul import MatmulTiles, best_tiles, leaf_source, matmul_source
 from benchmarks.harness import Contestant, FloatArray, OpenCLBench, aligned_array, compare, table
 
 ROWS, COLUMNS = 32, 128
@@ -38,6 +38,19 @@ def test_matmul_with_tails(bench: OpenCLBench, m: int, n: int, k: int, packed: b
     a, b = filled((m, k)), filled((k, n), 1)
     c = run(bench, matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b], (m, n))
     np.testing.assert_allclose(c, a.astype("d") @ b.astype("d"), atol=1e-6 * k)
+
+
+@pytest.mark.parametrize("size", [(128, 1000, 4032), (1000, 1111, 777), (7, 65, 3)])
+def test_blocks_of_a_product_are_shared_evenly_by_two_cores(size: tuple[int, int, int]) -> None:
+    tiles = best_tiles(*size)
+    columns, rows = tiles.grid(size[0], size[1])
+    assert rows == 1 and columns % 2 == 0 and tiles.kc <= 512 and columns * tiles.nt < size[1] + 2 * tiles.nt
+
+
+def test_the_innermost_loop_alone(bench: OpenCLBench) -> None:
+    tiles, a, b = best_tiles(64, 64, 64), filled((5, 6)), filled((5, 64), 1)
+    c = run(bench, leaf_source(5, 3, tiles), (2,), [a, b], (2, 6, 64))
+    np.testing.assert_allclose(c, [a.T.astype("d") @ b.astype("d")] * 2, atol=1e-5)
 
 
 @pytest.mark.parametrize("source", [hw.softmax_source(COLUMNS), hw.softmax_overlapped_source(COLUMNS, rows=8)])
