@@ -173,10 +173,10 @@ def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, peak
         ],
         rounds,
     )
-    ms, others = found.median_ms("ours"), ("hand", "constructed", "NumPy", "PyTorch")
+    ms, size = found.median_ms("ours"), f"{m}x{n}x{k}"
+    hand, made, numpy_ratio, torch_ratio = (found.ratio("ours", name) for name in ("hand", "constructed", "NumPy", "PyTorch"))
     rate, leaf_rate = 2e-6 * m * n * k / ms, 1e-6 * met * meetings / found.median_ms("leaf")
-    row = ProductRow("matmul", f"{m}x{n}x{k}", ms, *(found.ratio("ours", o) for o in others),
-                     rate, rate / leaf_rate, rate / peak_gflops)  # fmt: skip
+    row = ProductRow("matmul", size, ms, hand, made, numpy_ratio, torch_ratio, rate, rate / leaf_rate, rate / peak_gflops)
     print("  ".join(row.cells()), flush=True)
     return row
 
