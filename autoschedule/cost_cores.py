@@ -134,9 +134,10 @@ def _inside(loops: Loops) -> list[tuple[Placed, Loops]]:
 
 
 def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
-    """What one kernel's time is made of, in seconds; nothing where no axis has a point."""
+    """What one kernel's time is made of, in seconds; where no axis has a point, of its results alone."""
     if not loops.nest.points:
-        return []
+        written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
+        return [("results", device.per(written * 1e-9, "global_gb_per_s"))]
     share = busiest_share(loops, device) * device.rate("cycle_ns") * 1e-9
     parts = [(what, cycles * share) for what, cycles in work(loops, device)]
     busy = sum(s for _, s in parts)

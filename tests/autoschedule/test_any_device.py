@@ -7,11 +7,15 @@ how many are drawn.
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 
 import hypothesis
 import pytest
 from hypothesis import given
 
+from tests.autoschedule.test_fill import is_filling, punched
 from tilelang import planning, testing
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.computation import Computation
@@ -86,6 +90,50 @@ def test_candidates_are_refused_for_want_of_room_alone(recipe: Recipe, device: D
             assert refusal.code in LIMITS, f"{recipe}\n{device}\n{plan}\n{refusal}"
 
 
+@given(testing.recipes(), testing.device_recipes(), hypothesis.strategies.integers(0, 1 << 30))
+@hypothesis.settings(max_examples=FEW)
+def test_what_is_left_open_is_filled_on_any_device(recipe: Recipe, device: DeviceRecipe, seed: int) -> None:
+    computation, profile, source = recipe.build(), device.build(), testing.Seeded(seed)
+    whole = source.pick(list(planning.constructed(computation, profile, VERIFIED)))
+    given = Schedule(computation, punched(source, whole.steps))
+    try:
+        filled, program = planning.accepted(planning.constructed(given, profile, VERIFIED), profile, VERIFIED)
+    except Refusal as refusal:
+        assert refusal.code in LIMITS, f"{recipe}\n{device}\n{given}\n{refusal}"
+        return
+    found = check_simulated(program, Expected(computation, testing.arrays(computation)))
+    assert is_filling(filled, given) and not found, f"{recipe}\n{device}\n{given}\n{filled}\n" + "\n".join(found)
+
+
+RATES = ("gb_per_s", "gflops", "_per_cycle")
+
+
+@given(testing.recipes(), hypothesis.strategies.sampled_from(shipped_profiles()), hypothesis.strategies.integers(0, 99))
+@hypothesis.settings(max_examples=FEW)
+def test_half_of_a_rate_takes_no_less_time(recipe: Recipe, name: str, number: int) -> None:
+    profile = load_profile(name)
+    rates = [rate for rate, _ in profile.rates if rate.endswith(RATES)]
+    hypothesis.assume(rates)
+    halved = testing.DeviceRecipe(name, (("scaled", {rates[number % len(rates)]: 0.5}),))
+    for plan in planning.constructed(recipe.build(), profile, VERIFIED):
+        before, after = (estimate_schedule(plan, p).seconds for p in (profile, halved.build()))
+        assert after >= before * (1 - 1e-9), f"{recipe}\n{halved}\n{plan}"
+
+
+def test_schedules_are_the_same_in_every_process() -> None:
+    program = """
+from tilelang import planning, testing
+from tilelang.options import Options
+for seed in range(8):
+    source = testing.Seeded(seed)
+    made, profile = testing.draw_recipe(source).build(), testing.draw_device(source).build()
+    print(*(s.text for s in planning.constructed(made, profile, Options())), sep="\\n")
+"""
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "12")
+    first, second = (subprocess.check_output([sys.executable, "-c", program], env=e, text=True) for e in environments)
+    assert first == second and first.count("schedule") > 8
+
+
 def recipe(family: str, **arguments: object) -> Recipe:
     return Recipe(family, tuple(arguments.items()))
 
@@ -99,6 +147,7 @@ PRODUCTS = recipe("two_products", m=5, n=7, k=4, p=5, dtype="int32")
 ROWS = recipe(
     "reduction", kind="sum", kept=(0, 4), over=(5,), dtype="float32", value="plain", where="", steps=(), reduced_first=False
 )
+NOTHING = recipe("several_outputs", rows=4, columns=0, dtype="float32", kinds=("sum", "sum"))
 STENCIL = recipe("stencil", rows=11, columns=13, dtype="float8_e5m2", steps=(), fill=0)
 BAG = recipe("gather", rows=16, bag=1, width=11, table=5, dtype="uint8", kind="max")
 TWO = recipe("several_outputs", rows=7, columns=16, dtype="int32", kinds=("min", "prod"))
@@ -109,6 +158,7 @@ NO_WARPS = ("kernel", "block", "thread")
     ("computed", "on"),
     [
         (ROWS, device("hopper")),  # nothing to compute, on lanes
+        (NOTHING, device("avx2")),  # nothing to add up, and no time of a launch
         (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
         (SOFTMAX, device("pocl", vector_bytes=(1, 2))),  # no vector of a float
         (SOFTMAX, device("pocl", registers_per_thread=16)),  # one vector register

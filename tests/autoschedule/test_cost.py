@@ -104,7 +104,8 @@ def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
     X = tl.input("X", tl.float32, i, j)
     for Y in (tl.define("Y", X[i, j] * 2, j, i), tl.define("Y", tl.sum(X[i, j], over=j), i)):
         found = estimate_schedule(tl.schedule(Y).tile(i=2).to(tl.block), POCL)
-        assert found.bottleneck == "launch" and found.seconds == found.parts[-1][1] >= found.bound
+        assert found.bottleneck == "launch" and {what for what, s in found.parts if s} <= {"launch", "results"}
+        assert found.seconds >= found.bound
 
 
 def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
