@@ -5,7 +5,9 @@ import logging
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,19 @@ def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, capl
         tl.compile(PRODUCT, target)
     assert len(caplog.messages) == said
     assert all("`tilelang profile` measures the device" in message for message in caplog.messages)
+
+
+def test_threads_say_it_once_together(caplog: pytest.LogCaptureFixture) -> None:
+    planning._say_what_is_not_measured.cache_clear()
+    target, start = dataclasses.replace(tl.target(), origin="shipped"), threading.Barrier(4)
+
+    def compile_together(_: int) -> None:
+        start.wait()
+        tl.compile(PRODUCT, target)
+
+    with caplog.at_level(logging.WARNING, "tilelang"), ThreadPoolExecutor(4) as pool:
+        list(pool.map(compile_together, range(4)))
+    assert len(caplog.messages) == 1
 
 
 def test_a_schedule_that_is_given_constructs_nothing() -> None:

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import itertools
 import logging
+import threading
 from collections.abc import Iterator
 
 from tilelang.check import main_task
@@ -27,6 +28,7 @@ from tilelang.steps import Step, has_holes
 from tilelang.targets import Target
 
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
+_SAYING = threading.Lock()  # what is said once is said by one thread
 
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
@@ -60,7 +62,8 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.origin == "shipped":
-        _say_what_is_not_measured(str(target.device), target.profile.name)
+        with _SAYING:
+            _say_what_is_not_measured(str(target.device), target.profile.name)
     known = _known(given, target, here, trials, options)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
     plan, program = accepted(plans, here, options, isinstance(given, Schedule))
