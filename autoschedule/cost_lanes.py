@@ -194,7 +194,7 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
 
 def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
     """Blocks that a core holds at once, by threads, registers, shared memory and its own limit; 0 where one does not fit."""
-    shared = shared_bytes(loops, device)
+    shared = loops.held_bytes("shared")
     if shared > device.shared_bytes or threads.count > device.profile.max_block_threads:
         return 0
     per_thread = min(registers(loops, threads), device.profile.registers_per_thread)
@@ -206,24 +206,6 @@ def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
         device.room("core_blocks"),
     ]
     return int(min(limits)) if min(limits) < math.inf else 1
-
-
-def shared_bytes(loops: Loops, device: Lanes) -> int:
-    """What a block keeps in shared memory: rings of what is brought ahead, with their padding."""
-    total = 0
-    for p in loops.places:
-        if p.memory != "shared":
-            continue
-        if p.access is None:
-            total += 4 * math.prod(loops.tiles[p.depth][a.name] for a in loops.nest.spatial) if p.verb == "accumulate" else 0
-            continue
-        held = p.box_bytes
-        if p.layout is not None and p.layout.padding:
-            row = p.tile.get(p.layout.terms[-1].name, 1) if hasattr(p.layout.terms[-1], "name") else 1
-            held += held // max(1, row) * p.layout.padding
-        total += held * (p.ahead + 1)
-    passing = sum(p.stop_bytes for p in loops.places)
-    return total + passing if loops.teams else max(total, passing)
 
 
 def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work:

@@ -267,25 +267,4 @@ def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
     yield "threads", threads_of(loops, profile).count > profile.max_block_threads
     for rule, name in (("shared", "shared"), ("registers", "register")):
         capacity = profile.memory(name).capacity_bytes if profile.has_memory(name) else None
-        yield rule, capacity is not None and held_bytes(loops, name) > capacity
-
-
-def held_bytes(loops: Loops, memory: str) -> int:
-    """What a block keeps in shared memory, or a thread in registers."""
-    total = 0
-    for place in loops.places:
-        if place.memory != memory or place.verb == "via":
-            continue
-        if place.access is not None:
-            held = place.box_bytes * (place.ahead + 1)
-        else:
-            held = sum(t.dtype.bytes for s in loops.nest.task.states for t in s.tensors) * math.prod(
-                min(a.extent, place.tile[a.name]) for a in loops.nest.spatial
-            )
-        total += held // _owners(loops, place.depth) if memory == "register" else held
-    return total
-
-
-def _owners(loops: Loops, depth: int) -> int:
-    """The threads among which what is placed inside the first loops is shared out."""
-    return max(1, math.prod(loop.units for loop in loops.loops[depth:]))
+        yield rule, capacity is not None and loops.held_bytes(name) > capacity

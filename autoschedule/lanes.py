@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule import lanes_roles, lanes_streams, lanes_units
-from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks, shared_bytes
+from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks
 from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
 from tilelang.autoschedule.lanes_staging import stage, vector_lanes
@@ -80,7 +80,7 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
     threads = threads_of(loops, device.profile)
     most = min(device.profile.max_block_threads, device.room("core_threads"))
-    if drops("shared", shared_bytes(loops, device) > device.shared_bytes) or drops("threads", threads.count > most):
+    if drops("shared", loops.held_bytes("shared") > device.shared_bytes) or drops("threads", threads.count > most):
         return None
     if drops("registers", resident_blocks(loops, threads, device) < 1):
         return None

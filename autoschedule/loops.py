@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping
 from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.computation import Computation
-from tilelang.expr import Expr, Read
+from tilelang.expr import INDEX, Expr, Read, Var, substitute
 from tilelang.machine import Profile, l1, l2
 from tilelang.schedule import Schedule
+from tilelang.simplify import interval, simplify
 from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.steps import Tile as Spread
 from tilelang.task import Task, placed_names, plan, task_of
@@ -83,6 +84,18 @@ class Placed:
             return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
         return self.access.footprint_bytes(self.tile)
 
+    @functools.cached_property
+    def ring_bytes(self) -> int:
+        """The same with the padding of its rows, for each box that is there at once."""
+        held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0
+        if padding and self.access is not None and self.layout is not None:
+            last = self.layout.terms[-1] if self.layout.terms else Var(self.access.tensor.dims[-1].name, INDEX)
+            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.box(self.tile), strict=True)) | dict(self.tile)
+            named = {Var(n, INDEX): Var(n, INDEX, 0, max(0, extent - 1)) for n, extent in box.items()}
+            _, most = interval(simplify(substitute(last, named)))
+            held += held // ((most or 0) + 1) * padding
+        return held * (self.ahead + 1)
+
     def __str__(self) -> str:
         what = self.access.name if self.access is not None else "state"
         by = f" by {self.vector[1]}" if self.vector else ""
@@ -111,6 +124,23 @@ class Loops:
     def units(self, level: str) -> int:
         """How many units of a level the schedule spreads over: blocks in a kernel, threads in a block."""
         return math.prod(loop.units for loop in self.loops if loop.level == level)
+
+    def held_bytes(self, memory: str) -> int:
+        """What a block keeps in shared memory, or a thread in registers: boxes, and the states of reductions. Results that pass through
+        shared memory take the room of what nobody needs any more, but where teams still work."""
+        held = 0
+        for place in self.places:
+            if place.memory == memory and place.verb != "via":
+                owners = math.prod(loop.units for loop in self.loops[place.depth :]) if memory == "register" else 1
+                held += (place.ring_bytes if place.access is not None else self._state_bytes(place)) // max(1, owners)
+        passing = sum(place.stop_bytes for place in self.places) if memory == "shared" else 0
+        return held + passing if self.teams else max(held, passing)
+
+    def _state_bytes(self, place: Placed) -> int:
+        if place.verb != "accumulate":
+            return 0
+        results = math.prod(place.tile[a.name] for a in self.nest.spatial)
+        return results * sum(v.dtype.bytes for s in self.nest.task.states for v in s.reduce.combiner.left)
 
     def kernels(self) -> Iterator[Loops]:
         """The kernel that these are, after those that make what it computes in global memory."""

@@ -1,7 +1,10 @@
 """A schedule as loops: rounds, boxes, and where what comes from."""
 
+import pytest
+
 import tilelang as tl
 from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.testing import lowered
 
 PRODUCT = """
 computation C(M = 1000, N = 96, K = 64) {
@@ -69,3 +72,27 @@ def test_stages_have_loops_of_their_own() -> None:
     (stage,) = [p.stage for p in rows.places]
     assert stage is not None and [str(x) for x in stage.loops] == ["walk j:7"] and stage.vector == ("j", 16)
     assert [x.nest.task.name for x in loops_of(document.schedule("apart"))] == ["peak", "Y"]
+
+
+@pytest.mark.parametrize("type", ["float16", "float32", "float64", "int32"])
+def test_what_a_block_keeps_is_what_the_lowering_takes(type: str) -> None:
+    """Sums in the type that they are kept in, boxes with their padding, once for each that is there at once."""
+    text = PRODUCT.replace("float32", type).replace(
+        "schedule threads",
+        "schedule padded for C {"
+        + """
+  tile m=64 n=32 -> block
+  accumulate in shared
+  split k=16
+  load B in shared layout (k, n) pad 4
+  load A in shared
+  tile m=4 n=4 -> thread
+  accumulate in register
+}
+schedule threads""",
+    )
+    pocl = tl.load_profile("pocl")
+    for name in ("cpu", "padded"):
+        schedule = tl.parse(text).schedule(name)
+        (kernel,) = lowered(schedule, pocl).kernels
+        assert loops_of(schedule, pocl)[-1].held_bytes("shared") == kernel.shared_bytes
