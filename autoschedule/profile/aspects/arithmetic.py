@@ -78,6 +78,7 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
     run = bench.of_text(PEAK % (made | {"threads": 1, "chains": 1}), 1, 1, [lanes * 4])
     seconds = found.time("chain of multiply-adds", 1, run, UNROLLED).seconds
     found.rate("latency_cycles", seconds * 1e9 / found.known["cycle_ns"], "a multiply-add that waits for the one before")
+    by_sums: dict[float, float] = {}
     for vectors in VECTORS:
         points = []
         for rows in ROWS:
@@ -86,9 +87,14 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
             run, operations = product(bench, rows, vectors)
             best = found.time(f"tile of {vectors} vectors", rows, run, operations)
             points.append((float(rows), 1e-9 / best.seconds))
+            sums = float(rows * vectors * QUAD)
+            by_sums[sums] = max(by_sums.get(sums, 0.0), 1e-9 / best.seconds)
             highest = max(highest, 1e-9 / best.best)
         how = f"products by tiles of so many rows x {vectors} vectors, operands in the nearest cache"
         found.curve(f"multiply_add_of_{vectors}_vectors", "rows", "gflop_per_s", points, how)
+    if bench.lockstep:
+        how = "the best of the products whose threads keep so many sums"
+        found.curve("register_tile", "sums_per_thread", "gflop_per_s", list(by_sums.items()), how)
     found.rate("float32_gflops", highest, "multiply-adds, the most of any repeat of any multiply-add probe")
 
 

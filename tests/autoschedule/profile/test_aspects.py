@@ -29,6 +29,9 @@ def test_probes_compile_for_devices_that_are_not_here(
     bench = Compiling(load_profile(profile), dialect, INSTALLED[dialect])
     found = Findings(KNOWN, repeats=2)
     ASPECTS[name].ask(bench, found)
+    tiles = next((c for c, _ in found.curves if c.name == "register_tile"), None)
+    assert (tiles is not None) == (name == "multiply-add" and bench.lockstep)  # what the model of lanes asks for
+    assert tiles is None or [x for x, _ in tiles.points] == [16, 32]
     assert bool(found.rows) == bool(bench.sources) == (name != "moves" or profile == "pocl")
     assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops)", rate) for rate in found.rates)
 
