@@ -197,7 +197,8 @@ def _apart(loops: Loops, threads: Threads, vector: int, device: Lanes) -> float:
     eb, sector = write.element_bytes, device.transaction_bytes
     held = use(loops.instruction) if loops.instruction is not None else None
     if held is not None and (lanes := held.fragment(held.writes)) is not None and len(write.strides) > 1:
-        begins = [int(row) * write.strides[-2] + int(column) for row, column in lanes.table[: device.warp, 0, :]]
+        strides = write.strides[-lanes.table.shape[2] :]
+        begins = [sum(int(n) * s for n, s in zip(at, strides, strict=True)) for at in lanes.table[: device.warp, 0, :]]
     else:
         found = _steps_of(write, write.strides, tuple(a for a, _, _ in threads.spread))
         at = lanes_banks.coordinates(threads.spread, device.warp)

@@ -181,3 +181,10 @@ def test_lanes_and_sizes_of_nothing_are_filled() -> None:
     empty = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
     kernel = tl.compile(tl.schedule(empty).tile(i=tl.hole).to(tl.block).vectorize(i=tl.hole))
     assert kernel(np.zeros((0, 4), np.float32)).shape == (0,)
+
+
+def test_the_time_of_an_instruction_whose_result_is_a_row_is_estimated() -> None:
+    name, profile = "14_own_instruction", tl.load_profile("simulated")
+    computation, steps = tl.read(path(name)).steps("simt", profile=profile, **small(name, "simt", SIZES[name][0]))
+    kernel = tl.compile(Schedule(computation, steps), tl.target("opencl", profile=profile))
+    assert kernel.estimate.seconds == pytest.approx(sum(seconds for _, seconds in kernel.estimate.parts))
