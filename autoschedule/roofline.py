@@ -77,13 +77,13 @@ def sure(profile: Profile) -> dict[str, float]:
 
 def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | None:
     """GB/s of the nearest memory that holds so many bytes, all cores' together; None where they are unknown."""
-    known = sure(profile)
+    sizes, known = dict(profile.rates), sure(profile)
     for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
         if footprint_bytes <= (cache.capacity_bytes or 0) * cores:
             rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
             return rate * cores / cycle if rate and cycle else None
-    for name, count in (("l1", cores), ("l2", 1)):
-        if footprint_bytes <= known.get(f"{name}_bytes", 0.0) * count:
+    for name, count in (("l1", cores), ("l2", 1), ("l3", 1)):
+        if footprint_bytes <= sizes.get(f"{name}_bytes", 0.0) * count:
             return known.get(f"{name}_gb_per_s")
     return known.get("global_gb_per_s")
 
