@@ -5,7 +5,8 @@ trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixt
 of six operators what lies behind them, `squares` products that libraries are best at; `--selection` measures a few operators of each
 class (`make bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides; results are
 checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us, shows
-in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another one goes on.
+in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another one
+goes on.
 """
 
 from __future__ import annotations
