@@ -122,6 +122,12 @@ class Lanes:
         return self.rates.get("global_gb_per_s", math.inf) * 1e9
 
     @functools.cached_property
+    def first_cache_rate(self) -> float:
+        """Bytes of all first caches: through the ports of shared memory where nothing else is known."""
+        known = self.rates.get("l1_gb_per_s")
+        return known * 1e9 if known is not None else self.shared_rate
+
+    @functools.cached_property
     def l2_rate(self) -> float:
         return self.rates.get("l2_gb_per_s", math.inf) * 1e9
 
@@ -226,7 +232,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
     stages = stage_work(loops, threads, device)
     issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
-    moved = stages.read_bytes
+    moved, near = stages.read_bytes, 0.0
     for access in nest.reads:
         if access.name in stages.made:
             issued += results
@@ -238,7 +244,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
         place = staged(loops, access)
         loads, bytes_read = fragment(loops, access, place, threads, device)
         issued += loads
-        shared += bytes_read
+        near += bytes_read / (device.shared_rate if place is not None else device.first_cache_rate)
         if place is not None:
             loads, bytes_written = staging(loops, place, threads, device)
             issued += loads
@@ -256,7 +262,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
     return Work(
         compute,
         issued / device.issue_rate,
-        shared / device.shared_rate,
+        near + shared / device.shared_rate,
         moved + stored,
         unique + whole,
         max(1, rounds) + 2 * stages.reductions,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.cost_lanes import Lanes
 
 UNROLLED = 16  # points of a reduction that are written out
+SQUARE = 16  # threads along a row of a block that is about as high as wide
 BLOCKS_OF_A_CORE = (1, 2, 4, 8)  # that share reductions
 
 
@@ -58,33 +59,41 @@ def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
         lanes = widest_of_reads(nest, r, device)
         vectors += [(r, lanes)] if 1 < lanes <= nest.extents[r] else []
     for vector in vectors:
-        for second in seconds(nest, x):
+        for second in seconds(nest, x, device):
             for threads in (128, 256, 512):
-                if threads <= device.profile.max_block_threads:
-                    yield _alone(nest, fusions, x, vector, second, threads)
+                for row in (threads, SQUARE) if slow(device) and second[0] else (threads,):
+                    if threads <= device.profile.max_block_threads:
+                        yield _alone(nest, fusions, x, vector, second, (threads, row))
 
 
-def seconds(nest: Nest, x: str) -> list[tuple[str, int]]:
+def slow(device: Lanes) -> bool:
+    """Whether shared memory brings operands no faster than global memory does."""
+    return device.shared_rate <= device.global_rate
+
+
+def seconds(nest: Nest, x: str, device: Lanes) -> list[tuple[str, int]]:
     """Along which other axis a thread may have several results, and how many: one, or where windows overlap or operands are shared."""
     found = [("", 1)]
     if nest.reduced:
         for a in nest.spatial:
             shared = any(a.name not in r.axes or r.stride(a.name) != 1 for r in nest.factors)
             if a.name != x and a.extent > 1 and shared:
-                found += [(a.name, n) for n in (2, 4) if n <= a.extent]
+                found += [(a.name, n) for n in ((2, 4, 8) if slow(device) else (2, 4)) if n <= a.extent]
     return found
 
 
 def _alone(
-    nest: Nest, fusions: Fusions, x: str, vector: tuple[str, int], second: tuple[str, int], threads: int
+    nest: Nest, fusions: Fusions, x: str, vector: tuple[str, int], second: tuple[str, int], threads: tuple[int, int]
 ) -> LaneTile:  # fmt: skip
+    """threads: of a block, and the most of them along a row."""
     own = dict((second, vector))
     piece = {a.name: own.get(a.name, 1) for a in nest.spatial if a.extent > 1}
-    block, left = {}, threads
+    block, left = {}, threads[0]
     for a in sorted((a for a in nest.spatial if a.extent > 1), key=lambda a: (a.name != x, -nest.spatial.index(a))):
-        units = min(left, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
-        if a.name == x and a.extent // piece[x] < left:  # a whole row is a multiple of nothing in particular
-            units = min(left, -(-a.extent // piece[x]))
+        most = min(left, threads[1]) if a.name == x else left
+        units = min(most, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
+        if a.name == x and a.extent // piece[x] < most:  # a whole row is a multiple of nothing in particular
+            units = min(most, -(-a.extent // piece[x]))
         block[a.name] = units * piece[a.name]
         left //= units
     ordered = tuple((a.name, block[a.name]) for a in nest.spatial if a.extent > 1)

@@ -44,3 +44,16 @@ def test_short_rows_are_read_in_vectors() -> None:
     assert "vectorize j=4" in texts[0]
     assert any("tile i=1 j=4 -> thread" in t for t in texts)
     assert len(set(texts)) == len(texts)
+
+
+def test_products_where_shared_memory_is_slow_keep_tiles_in_registers_and_square_blocks() -> None:
+    """On such a device operands come through the first cache, so that as many results as may be share them."""
+    m, n, k = tl.axes(m=512, n=512, k=512)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    computation = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).computation
+    profile = tl.load_profile("mali_g76")
+    best = construct(computation, profile)[0]
+    (loops,) = loops_of(best.schedule, profile)
+    assert "shared" not in str(best.schedule)
+    assert loops.tiles[-1]["n"] >= 4 and loops.tiles[2]["m"] >= 4
+    assert loops.tiles[1]["m"] >= 16 and loops.tiles[1]["n"] >= 16
