@@ -10,8 +10,9 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 
+from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost import Estimate, device_of, estimate_loops
-from tilelang.autoschedule.cost_cores import Cores, estimate
+from tilelang.autoschedule.cost_cores import estimate
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.lanes import of_lanes
@@ -20,7 +21,7 @@ from tilelang.autoschedule.loops import loops_of, read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.roofline import bound
-from tilelang.autoschedule.rtile import RTile, shared_bytes, steps
+from tilelang.autoschedule.rtile import RTile, scattered, shared_bytes, stays, steps
 from tilelang.autoschedule.stages import Made, apart, by_rows
 from tilelang.computation import Computation
 from tilelang.machine import Profile
@@ -152,6 +153,9 @@ def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:
             if size != now:
                 yield dataclasses.replace(tile, chunk={**tile.chunk, a.name: size})
     if nest.reduced and tile.axis not in {a.name for a in nest.reduced}:
+        yield dataclasses.replace(tile, panels_first=not tile.panels_first)
+        if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and stays(nest) and not scattered(nest, tile):
+            yield dataclasses.replace(tile, gathers=not tile.gathers)
         for access in {r.name: r for r in nest.reads}.values():
             kind = form(nest, access, tile.axis)
             if access.name in tile.staged and not needed(nest, access, tile.axis):

@@ -15,7 +15,7 @@ from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.roofline import bound
 
 if TYPE_CHECKING:
-    from tilelang.autoschedule.cost_cores import Cores
+    from tilelang.autoschedule.cores import Cores
     from tilelang.autoschedule.cost_lanes import Lanes
     from tilelang.machine import Profile
     from tilelang.schedule import Schedule
@@ -77,10 +77,10 @@ def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:
 
 def estimate_loops(kernels: tuple[Loops, ...], profile: Profile) -> Estimate:
     """The predicted time of a program's kernels, one after another; their bound is not known."""
-    from tilelang.autoschedule import cost_cores, cost_lanes
+    from tilelang.autoschedule import cores, cost_cores, cost_lanes
 
     match device_of(profile):
-        case cost_cores.Cores() as device:
+        case cores.Cores() as device:
             return cost_cores.estimate(kernels, device)
         case device:
             return cost_lanes.estimate(kernels, device)
@@ -88,8 +88,8 @@ def estimate_loops(kernels: tuple[Loops, ...], profile: Profile) -> Estimate:
 
 def device_of(profile: Profile, pruning: Pruning | None = None) -> Cores | Lanes:
     """The device of a profile, as one of the families that there are models, and constructions, for. pruning: what drops candidates."""
-    from tilelang.autoschedule import cost_cores, cost_lanes
+    from tilelang.autoschedule import cores, cost_lanes
 
     if profile.lockstep:
         return cost_lanes.Lanes(profile, pruning or Pruning())
-    return cost_cores.cores_of(profile, pruning)
+    return cores.cores_of(profile, pruning)

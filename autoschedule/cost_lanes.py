@@ -273,7 +273,7 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
 
 
 def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]:
-    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Conversions of
+    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Casts of
     operands are counted where these are read."""
     each = device.rates.get("special_instructions", 1.0)
     instructions = -float(min(counts.get("*", 0), counts.get("+", 0)))

@@ -12,7 +12,8 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule.cost_cores import Cores, leaf_cycles
+from tilelang.autoschedule.cores import Cores
+from tilelang.autoschedule.cost_cores import leaf_cycles
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_points, overlaps, shared_bytes, steps, walked
@@ -128,7 +129,11 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
     for columns in (1, 2, 3, 4):
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
-        for rounds in itertools.product(*choices):
+        most = (device.registers - 1 - columns) // columns  # beside the vectors of a point, and what goes to all of their lanes
+        filled = [
+            sorted({*first, most}) if a.extent >= 8 * most else first for a, first in zip(others[:1], choices, strict=False)
+        ]
+        for rounds in itertools.product(*filled, *choices[1:]):
             if not device.pruning.drops("registers", math.prod(rounds) * columns > room):
                 sizes = {a.name: n for a, n in zip(others, rounds, strict=False)}
                 yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}

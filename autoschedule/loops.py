@@ -57,7 +57,7 @@ class Placed:
 
     source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
     (None: they go by elements). stage: the loops that make it, where it is computed. stop_bytes: of shared memory in which results
-    wait on their way.
+    wait on their way. cut: the extents as they were cut, which may be more than there are.
     """
 
     verb: str
@@ -73,6 +73,7 @@ class Placed:
     stream: bool = False
     stage: Loops | None = None
     stop_bytes: int = 0
+    cut: Tile = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def box_bytes(self) -> int:
@@ -201,6 +202,7 @@ class _Reading:
         self.spec = self.nest.spec
         self.loops: list[Loop] = []
         self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
+        self.whole = dict(self.nest.extents)  # extents as they were cut
         self.places: list[Placed] = []
         self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
         self.vector: tuple[str, int] | None = None
@@ -219,6 +221,7 @@ class _Reading:
                 self.spec = advance(self.spec, step, self.task, self.kinds)
                 self.nest = nest_of(self.task, self.spec)
                 self.tiles[-1] = {a.name: self.tiles[-1].get(a.name, a.extent) for a in self.nest.axes}
+                self.whole = dict(self.tiles[-1])
             case Spread(sizes, level, count, order):
                 self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
             case Split(sizes=sizes, unroll=unroll):
@@ -240,6 +243,7 @@ class _Reading:
             if isinstance(size, int):
                 rounds.append((axis, -(-tile[axis] // size)))
                 tile[axis] = min(size, tile[axis])
+                self.whole[axis] = size
         self.loops.append(Loop(tuple(rounds), level, unroll, count, order))
         self.tiles.append(tile)
 
@@ -250,7 +254,7 @@ class _Reading:
             next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
             next((s.instruction for s in inner if isinstance(s, Do)), None),
             step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
-            self.stop_bytes(inner) if step.verb == "accumulate" else 0,
+            self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.whole),
         )  # fmt: skip
         if step.verb == "via":
             self.places.append(placed)

@@ -31,7 +31,8 @@ class RTile:
     reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
     copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
     the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
-    go past the caches. ahead: rounds that the vectors' operands are fetched before.
+    go past the caches. ahead: rounds that the vectors' operands are fetched before. gathers: sums of chunks wait in shared memory, not
+    where the results lie.
     """
 
     fusions: Fusions
@@ -43,12 +44,13 @@ class RTile:
     panels_first: bool = True
     stream: bool = False
     ahead: int = 0
+    gathers: bool = True
 
     @functools.cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tiles."""
         levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
-        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead)
+        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers)
 
     @property
     def axis(self) -> str:
@@ -82,7 +84,8 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
     if tile.stream:
         yield Place("via", None, "register", stream=True)
     if chunks:
-        yield _sums(nest, tile) if pieces else Place("accumulate", None, "register")
+        if not pieces or tile.gathers:
+            yield _sums(nest, tile) if pieces else Place("accumulate", None, "register")
         yield Split(chunks)
         left.update(chunks)
     for access in _staged(nest, tile):
@@ -156,6 +159,12 @@ def _turned(nest: Nest, tile: RTile) -> Place:
     milliseconds each."""
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
     return Place("via", None, "shared", Layout(tuple(Var(a, INDEX) for a in names)))
+
+
+def stays(nest: Nest) -> bool:
+    """Whether results are what is summed, nothing more, so that sums of chunks can wait where the results lie."""
+    states = [t.dtype for s in nest.task.states for t in s.tensors]
+    return not nest.outer and states == [w.tensor.dtype for w in nest.writes]
 
 
 def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
@@ -325,8 +334,9 @@ def shared_bytes(nest: Nest, tile: RTile) -> int:
         else:
             held = _box_bytes(nest, access, tile, {**whole, **chunk})
         total += -(-held // 64) * 64
-    waits = any(chunk[a] < left[a] for a in chunk) and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
-    turned = bool(chunk) and not waits and scattered(nest, tile)
+    cut = any(chunk[a] < left[a] for a in chunk)
+    waits = tile.gathers and cut and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
+    turned = bool(chunk) and not cut and scattered(nest, tile)
     if waits or turned:
         results = math.prod((whole if waits else tile.piece)[a.name] for a in nest.spatial)
         if turned:  # the rest of an axis has code, and results, of its own

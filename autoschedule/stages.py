@@ -10,8 +10,8 @@ import dataclasses
 import math
 from typing import TypeAlias
 
+from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost import Estimate
-from tilelang.autoschedule.cost_cores import Cores
 from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.computation import Computation, Tensor

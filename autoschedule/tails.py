@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule import lanes, lanes_streams, lanes_tile
 from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost import device_of
-from tilelang.autoschedule.cost_cores import Cores
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import fused, seeds
 from tilelang.autoschedule.loops import Loops, loops_of

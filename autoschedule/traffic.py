@@ -8,11 +8,15 @@ pages is a cache whose lines are pages.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Tile
+
+PAGE_BYTES = 4096
+LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,30 +30,56 @@ class Cache:
     line_bytes: int
     beyond: float | None = None
 
+    def lost(self, working_set: float) -> float:
+        """The share of lines that are not found again where so many bytes are used between: none up to half of the cache, whose pages
+        share places.
+
+        >>> [round(Cache("l2", 1 << 20, 16, 64).lost(n << 19), 2) for n in (1, 2, 4)]
+        [0.0, 0.29, 1.0]
+        """
+        filled = working_set / max(1, self.bytes)
+        for (x0, y0), (x1, y1) in itertools.pairwise(LOST):
+            if filled < x1:
+                return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
+        return 1.0
+
     def footprint(self, access: Access, box: tuple[int, ...]) -> int:
         """Bytes of the lines that a box touches: rows that lie apart begin and end in lines of their own."""
-        run = element = access.element_bytes
-        rows, strides = 1, access.strides
-        for d in range(len(box) - 1, -1, -1):
-            if rows == 1 and run == element * strides[d]:
-                run *= box[d]  # all of what follows is touched: the rows of this dimension join
-            else:
-                rows *= box[d]
-        return rows * (-(-run // self.line_bytes)) * self.line_bytes if rows > 1 else max(run, self.line_bytes)
+        rows, run = rows_of(access, box, self.line_bytes)
+        begins = (
+            access.element_bytes
+            if any(s * access.element_bytes % self.line_bytes for s in access.strides[:-1])
+            else self.line_bytes
+        )
+        return rows * (-(-(run - min(run, begins)) // self.line_bytes) + 1) * self.line_bytes
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
-        """Whether the rows of a box find places: rows that lie a power of two apart share the same few."""
+        """Whether the rows of a box find places: rows that lie a power of two apart share the same few. Ways larger than a page have
+        some places twice and others not at all, as pages come to lie: half of them are there for certain."""
         if self.ways is None:
             return True
+        ways = self.ways if self.bytes // self.ways <= PAGE_BYTES else self.ways // 2
         row = box[-1] * access.element_bytes if box else access.element_bytes
         lines = -(-row // self.line_bytes)
         sets = max(1, self.bytes // (self.ways * self.line_bytes))
         for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):
             apart = stride * access.element_bytes
             reached = sets if apart % self.line_bytes else sets // math.gcd(apart // self.line_bytes, sets)
-            if extent * lines > self.ways * min(sets, lines * reached):
+            if extent * lines > ways * min(sets, lines * reached):
                 return False
         return True
+
+
+def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int, int]:
+    """The rows of a box, and the bytes that one reaches over: rows that begin so near to each other are one."""
+    rows, run = 1, access.element_bytes
+    for extent, stride in zip(reversed(box), reversed(access.strides), strict=True):
+        apart = stride * access.element_bytes
+        if rows == 1 and apart <= max(run, near_bytes):
+            run += (extent - 1) * apart
+        else:
+            rows *= extent
+    return rows, run
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,6 +105,16 @@ class Stream:
     weight: float = 1.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Follow:
+    """How a core fetches ahead: it follows so many rows at once, each once so many of its lines are read; a row that begins so near
+    behind another one is the same."""
+
+    rows: int
+    lines: float
+    near_bytes: int
+
+
 class Traffic:
     """The walks and the streams of a kernel: what every cache is asked about.
 
@@ -87,6 +127,8 @@ class Traffic:
         self.tiles: list[Tile] = [loops.tiles[0]]
         self.walks: list[Walk] = []  # the innermost first; each has as many rounds as its axis needs, not as its cuts do
         self._boxes: dict[tuple[Access, int], tuple[int, ...]] = {}
+        self._sizes: dict[tuple[Stream, int, int], int] = {}
+        self._found: dict[str, list[tuple[Stream, float]]] = {}
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
@@ -105,33 +147,66 @@ class Traffic:
 
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
         """For every stream the bytes of the lines that come from beyond a cache, in the whole kernel."""
-        fits = [self._working_set(cache, w) <= cache.bytes for w in self.walks]
-        return [(s, self._missed(s, cache, fits)) for s in self.streams]
+        if cache.name not in self._found:
+            lost = self._lost(cache)
+            self._found[cache.name] = [(s, self._missed(s, cache, lost)) for s in self.streams]
+        return self._found[cache.name]
+
+    def _lost(self, cache: Cache) -> list[float]:
+        return [cache.lost(self._working_set(cache, w)) for w in self.walks]
+
+    def begun(self, cache: Cache, follow: Follow) -> float:
+        """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins."""
+        lost, lines = self._lost(cache), ((s, b / cache.line_bytes) for s, b in self.missed(cache) if not s.packed)
+        return sum(min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
+
+    def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
+        """The walks that count for a stream, each with what a cache loses in it."""
+        last = self.pieces if s.access.store and s.outer is None else s.outer
+        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if last is None or w.depth < last]
+
+    def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> float:
+        chosen = self._walked(s, lost)
+        rows = alive = rows_of(s.access, self.box(s.access, chosen[0][0].inside), follow.near_bytes)[0] if chosen else 1
+        found = float(rows)
+        for walk, missing in chosen:
+            if walk.axis in s.access.axes:
+                wider = rows_of(s.access, self.box(s.access, walk.outside), follow.near_bytes)[0]
+                if wider > rows or alive > follow.rows:
+                    least = min(walk.rounds, self._size(s, cache, walk.outside) / self._size(s, cache, walk.inside))
+                    found *= least + (walk.rounds - least) * missing
+                alive, rows = alive * wider // rows, wider
+            else:
+                found *= 1 + (walk.rounds - 1) * missing
+        return found
 
     def _size(self, s: Stream, cache: Cache, tile: int) -> int:
-        box = self.box(s.access, tile)
-        return math.prod(box) * s.access.element_bytes if s.packed else cache.footprint(s.access, box)
+        found = self._sizes.get((s, cache.line_bytes, tile))
+        if found is None:
+            box = self.box(s.access, tile)
+            found = math.prod(box) * s.access.element_bytes if s.packed else cache.footprint(s.access, box)
+            self._sizes[s, cache.line_bytes, tile] = found
+        return found
 
     def _working_set(self, cache: Cache, walk: Walk) -> int:
         """Bytes that one round of a walk touches."""
         there = [s for s in self.streams if (walk.depth >= s.inner if s.packed else s.outer is None or walk.depth < s.outer)]
         return sum(self._size(s, cache, walk.inside) for s in there)
 
-    def _missed(self, s: Stream, cache: Cache, fits: list[bool]) -> float:
-        last = self.pieces if s.access.store else s.outer
-        chosen = [(w, f) for w, f in zip(self.walks, fits, strict=True) if last is None or w.depth < last]
+    def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
+        chosen = self._walked(s, lost)
         found = start = float(self._size(s, cache, chosen[0][0].inside if chosen else 0))
-        for walk, fit in chosen:
+        for walk, missing in chosen:
             if s.packed and walk.depth < s.inner:
                 found *= walk.rounds  # the copy is made anew, and read
                 continue
-            fit = fit and (s.packed or cache.holds(s.access, self.box(s.access, walk.inside)))
+            if not (s.packed or cache.holds(s.access, self.box(s.access, walk.inside))):
+                missing = 1.0
+            least = 1.0
             if walk.axis in s.access.axes:
                 whole = float(self._size(s, cache, walk.outside))
-                found *= min(float(walk.rounds), whole / start) if fit else walk.rounds
-                start = whole
-            elif not fit:
-                found *= walk.rounds
+                least, start = min(float(walk.rounds), whole / start), whole
+            found *= least + (walk.rounds - least) * missing
         return found * s.weight
 
 
@@ -139,9 +214,13 @@ def streams(loops: Loops) -> Iterator[Stream]:
     """Every tensor that a kernel reads or writes: as it lies, and where it is staged as it is packed, too."""
     staged = staged_places(loops)
     stream = any(p.stream for p in loops.places)
+    waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
     for access in loops.nest.accesses:
         place = staged.get(access.name) if not access.store else None
-        if place is None:
+        if access.store and waiting is not None:
+            yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0)
+            yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # sums are read and written
+        elif place is None:
             yield Stream(
                 access, weight=2.0 if access.store and not stream else 1.0
             )  # a line is read before a part of it is written

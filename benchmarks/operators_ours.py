@@ -16,7 +16,7 @@ from benchmarks.harness import aligned_array
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.construct import VISITS, Candidate, of_cores
-from tilelang.autoschedule.cost_cores import cores_of
+from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.fill import candidates as construction
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.prune import Pruning

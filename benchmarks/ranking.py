@@ -149,11 +149,13 @@ def report(times: dict[str, dict[int, float]], profile: Profile, show: bool) -> 
         found = rank(list(measured.values()), [estimates[n].seconds for n in measured])
         rankings.append(found)
         rows.append((operator, str(len(measured)), *cells(found)))
-    means = Ranking(
-        statistics.fmean(r.tau for r in rankings),
-        *(statistics.geometric_mean(getattr(r, f) for r in rankings) for f in ("first", "first_eight", "off_by")),
-    )
-    return table([HEADING, *rows, ("mean", "", *cells(means))])
+    return table([HEADING, *rows, ("mean", "", *cells(mean(rankings)))])
+
+
+def mean(rankings: Sequence[Ranking]) -> Ranking:
+    """Tau's mean, the other numbers' geometric means."""
+    factors = (statistics.geometric_mean(getattr(r, f) for r in rankings) for f in ("first", "first_eight", "off_by"))
+    return Ranking(statistics.fmean(r.tau for r in rankings), *factors)
 
 
 def cells(found: Ranking) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hypothesis import given
 import tilelang as tl
 from tilelang import autoschedule
 from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost_cores import cores_of
+from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.growth import fused, seeds
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.rtile import shared_bytes, steps

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 
 import tilelang as tl
+from tilelang.autoschedule.bodies import stage_share
 from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import busiest_share, cores_of, stage_share, waiting
+from tilelang.autoschedule.cost_cores import shares
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.traffic import Cache, Traffic
+from tilelang.autoschedule.waiting import waiting
 from tilelang.machine import Profile
 from tilelang.testing import Recipe, recipes
 
@@ -95,7 +98,8 @@ def test_memory_is_as_fast_as_it_was_over_as_many_bytes() -> None:
         i = tl.axes(i=elements)
         whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
         (loops,) = loops_of(whole.tile(i=elements // 64).to(tl.block).split(i=64).vectorize(i=16), POCL)
-        measured, nominal = (dict(waiting(loops, cores_of(p)))["global"] for p in (POCL, by_rate))
+        traffic = Traffic(loops, 2, 2)
+        measured, nominal = (dict(waiting(loops, traffic, 0.5, cores_of(p)))["global"] for p in (POCL, by_rate))
         assert (measured < nominal / 3) == faster and (measured > nominal) != faster
 
 
@@ -113,7 +117,14 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
-    assert busiest_share(even, cores) == 0.5 and busiest_share(uneven, cores) == 0.75 and busiest_share(one, cores) == 1
+    assert [shares(loops, cores, 0.0) for loops in (even, uneven, one)] == [(0.5, 0.0), (0.75, 0.0), (1.0, 0.0)]
+
+
+def test_a_core_that_begins_later_delays_few_blocks_more_than_many() -> None:
+    """Of two blocks the second one ends by so much later; of eight the first core takes more."""
+    cores = cores_of(POCL)
+    two, eight = (loops_of(tiled(product(m=64, n=96), m=m, n=96))[0] for m in (32, 8))
+    assert shares(two, cores, 0.2) == pytest.approx((0.5, 0.2)) and shares(eight, cores, 0.2) == pytest.approx((0.5, 0.125))
 
 
 def test_rows_a_power_of_two_apart_do_not_stay_in_a_cache() -> None:
@@ -121,7 +132,7 @@ def test_rows_a_power_of_two_apart_do_not_stay_in_a_cache() -> None:
     for n in (1000, 1024):
         (loops,) = loops_of(tiled(product(m=1024, n=n, k=1024), m=64, n=192))
         traffic = Traffic(loops, 2, 2)
-        small = Cache("l2", 1 << 20, 16, 64)
+        small = Cache("l2", 1 << 21, 16, 64)
         misses[n] = sum(size for stream, size in traffic.missed(small) if stream.access.name == "B")
     assert misses[1024] > 4 * misses[1000]
 

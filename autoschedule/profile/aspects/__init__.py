@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tilelang.autoschedule.profile.aspects import arithmetic, bandwidth, latency, launches, moves
+from tilelang.autoschedule.profile.aspects import arithmetic, bandwidth, latency, launches, model, moves
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 
@@ -37,4 +37,9 @@ ASPECTS = {
     "sustained": Aspect("multiply-adds for some seconds: the clock under load", arithmetic.sustained),
     "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("clock",)),
     "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("clock",)),
+    "model": Aspect(
+        "how much longer than the model counts a dozen schedules take",
+        model.model,
+        needs=("clock", "launch", "footprint", "latency", "multiply-add", "functions", "moves"),
+    ),
 }

@@ -32,8 +32,8 @@ def test_probes_compile_for_devices_that_are_not_here(
     tiles = next((c for c, _ in found.curves if c.name == "register_tile"), None)
     assert (tiles is not None) == (name == "multiply-add" and bench.lockstep)  # what the model of lanes asks for
     assert tiles is None or [x for x, _ in tiles.points] == [16, 32]
-    assert bool(found.rows) == bool(bench.sources) == (name != "moves" or profile == "pocl")
-    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops)", rate) for rate in found.rates)
+    assert bool(found.rows) == bool(bench.sources) == (name not in ("moves", "model") or profile == "pocl")
+    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops|scale)", rate) for rate in found.rates)
 
 
 def test_no_probe_does_nothing() -> None:

@@ -1,0 +1,116 @@
+"""A device as cores with vectors: what its profile says of one core, in the numbers that models and construction count with."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.traffic import Cache
+from tilelang.machine import Curve, Profile
+
+# The rates of one core that a model reads, besides those that `cores_of` reads; cycles are of a whole vector unless they say "element".
+#   stores_per_cycle, operations_per_cycle: all of them together; latency_cycles: from a multiply-add to one that needs it;
+#   window_operations: so many run ahead of one that waits
+#   exp_cycles, divide_cycles ...: one operation, by its name; fold_cycles: the lanes of a vector to one sum
+#   vector_move_cycles, padded_vector_move_cycles, run_move_cycles (elements to where they lie side by side again), element_move_cycles
+#   (elsewhere), padded_move_cycles (with conditions or remainders at each), ragged_move_cycles (these beyond a row's whole vectors),
+#   copied_row_cycles (a row of an image that is moved with its border and nothing more)
+#   gathered_element_cycles: a lane of a read that is not side by side; edge_element_cycles: a lane of a read that may lie outside;
+#   masked_vector_cycles: a vector that ends beyond what there is
+#   guard_cycles: to look for the end of a reduction at one point; spill_cycles: a value that has no register; round_cycles: a round of
+#   a loop; piece_cycles: to begin and to end results in registers
+#   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of
+#   so many rows at a time (followed_rows)
+#   waiting_share: of the smaller of work and waiting, what does not run beside the larger
+#   launch_us; next_launch_us: a kernel behind another; block_us: a block, on its core; later_core_us: until all cores have begun
+
+
+@dataclasses.dataclass(frozen=True)
+class Cores:
+    """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
+
+    lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
+    as caches, each with the cycles that another one takes; latency: of memory, in ns over the bytes in use. multiply_adds, loads: of
+    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. pruning: what drops
+    candidates for it.
+    """
+
+    cores: int
+    lanes: int
+    registers: int
+    shared_bytes: float
+    caches: tuple[Cache, ...]
+    pages: tuple[tuple[Cache, float], ...]
+    latency: Curve | None
+    multiply_adds: float | None
+    loads: float | None
+    rates: Mapping[str, float]
+    reads: Curve | None = None
+    pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
+
+    @property
+    def cache_bytes(self) -> int:
+        return self.caches[-1].bytes if self.caches else 1 << 20
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a schedule can bring lines near before they are used."""
+        return any(cache.name == "l1" for cache in self.caches)
+
+    def far(self, footprint_bytes: float) -> float | None:
+        """Bytes of a core in a cycle from beyond its caches, while it goes over so many: by the curve, else by the one rate."""
+        cycle = self.rates.get("cycle_ns")
+        if self.reads is not None and cycle:
+            return self.reads.at(footprint_bytes) * cycle / self.cores
+        return self.caches[-1].beyond
+
+    def rate(self, name: str) -> float:
+        """A rate that is a time; none where it is unknown."""
+        return self.rates.get(name, 0.0)
+
+    def scale(self, what: str) -> float:
+        """By how much a calibration found that something takes longer."""
+        return self.rates.get(f"{what}_scale", 1.0)
+
+    def per(self, count: float, name: str) -> float:
+        """The time of so many by a rate that is a number in a time; none where it is unknown."""
+        return divided(count, self.rates.get(name))
+
+
+def divided(count: float, rate: float | None) -> float:
+    """The time of so many at a rate; none where it is unknown."""
+    return count / rate if rate else 0.0
+
+
+def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
+    """The cores of a profile."""
+    rates = dict(profile.rates)
+    cores, cycle = profile.compute_units or 1, rates.get("cycle_ns")
+    lanes = max(1, max(profile.vector_bytes) // 4)
+    inner = sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
+    memory, peak, first = rates.get("global_gb_per_s"), rates.get("float32_gflops"), rates.get("l1_bytes_per_cycle")
+    beyond = [rates.get(f"{m.name}_bytes_per_cycle") for m in inner[1:]]
+    beyond.append(memory * cycle / cores if memory and cycle else None)
+    caches = tuple(
+        Cache(m.name, m.capacity_bytes or 0, m.ways, m.line_bytes or 64, b) for m, b in zip(inner, beyond, strict=False)
+    )
+    size, searches = int(rates.get("page_bytes", 0)), rates.get("page_searches", 1.0)
+    pages = [(rates.get("found_pages"), divided(rates.get("page_search_ns", 0.0) / searches, cycle)),
+             (rates.get("near_pages"), rates.get("near_page_cycles", 0.0))]  # fmt: skip
+    shared = profile.memory("shared").capacity_bytes
+    return Cores(
+        cores,
+        min(lanes, profile.max_vector_lanes),
+        profile.registers_per_thread // lanes,
+        math.inf if shared is None else shared,
+        caches,
+        tuple((Cache(f"{int(n)} pages", int(n) * size, None, size), cycles) for n, cycles in pages if size and n and cycles),
+        profile.curve("latency"),
+        peak * cycle / (2 * lanes * cores) if peak and cycle else rates.get("multiply_adds_per_cycle"),
+        first / (4 * lanes) if first else None,
+        rates,
+        profile.curve("read_bandwidth"),
+        pruning or Pruning(),
+    )

@@ -1,0 +1,50 @@
+"""How much longer than a model counts its schedules take: a dozen constructed ones are timed, and its scalars fitted to their times.
+
+The schedules are the first of each of a few computations and two that stand behind it: each scalar has samples that lean on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tilelang.autoschedule.calibrate import calibrate
+from tilelang.autoschedule.cost import SCALES
+from tilelang.autoschedule.fill import candidates
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.computation import Computation, as_computation, axes, define, input
+from tilelang.dtype import float32
+from tilelang.functions import pad, sum
+
+PLACES = (0, 5, 11)  # of a computation's candidates
+
+
+def model(bench: Bench, found: Findings) -> None:
+    """Times a dozen schedules, each until the caller knows that it is done."""
+    if bench.lockstep:  # the model of threads that run together has no such scalars
+        return
+    profile = dataclasses.replace(bench.profile, rates=tuple(sorted({**dict(bench.profile.rates), **found.known}.items())))
+    samples = []
+    for computation in computations():
+        made = candidates(computation, profile)
+        for place in PLACES:
+            if place < len(made):
+                run = bench.waited(bench.of_schedule(made[place].schedule))
+                samples.append((made[place].schedule, found.time(computation.outputs[0].name, place, run).seconds))
+    fitted = calibrate(profile, samples)
+    for name in SCALES:
+        found.rate(name, fitted.rate(name) or 1.0, f"calibrated by {len(samples)} schedules, each awaited")
+
+
+def computations() -> list[Computation]:
+    """A product, windows over an image with its border, sums of rows; a function of few elements, most of whose time is a launch."""
+    i, j, k = axes(i=256, j=480, k=512)
+    A, B = input("A", float32, i, k), input("B", float32, k, j)
+    product = define("product", sum(A[i, k] * B[k, j], over=k), i, j)
+    c, p, q, r, s = axes(c=64, p=42, q=42, r=3, s=3)
+    X, W = input("X", float32, c, p, q), input("W", float32, c, r, s)
+    windows = define("windows", sum(pad(X[c, p + r - 1, q + s - 1], 0.0) * W[c, r, s], over=(r, s)), c, p, q)
+    m, n = axes(m=4096, n=512)
+    rows = define("rows", sum(input("Y", float32, m, n)[m, n], over=n), m)
+    e = axes(e=1 << 16)
+    return [as_computation(t) for t in (product, windows, rows, define("each", input("V", float32, e)[e] * 2, e))]

@@ -1,0 +1,54 @@
+"""What a core waits for: lines that come from beyond its caches, pages that must be found, rows that nothing fetched ahead."""
+
+from __future__ import annotations
+
+from tilelang.autoschedule.bodies import stage_share, stages_inside
+from tilelang.autoschedule.cores import Cores, divided
+from tilelang.autoschedule.loops import Loops, Placed
+from tilelang.autoschedule.traffic import Cache, Follow, Traffic, touched_bytes
+
+
+def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list[tuple[str, float]]:
+    """Cycles of all cores in which lines come from beyond each cache; stages bring theirs once. share: of all bytes, a core's."""
+    found = []
+    for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
+        moved = sum(b for _, b in traffic.missed(cache)) + sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
+        rate = device.far(share * touched_bytes(loops)) if cache is device.caches[-1] else cache.beyond
+        found.append((what, divided(moved, rate)))
+    return found
+
+
+def stalled(loops: Loops, traffic: Traffic, device: Cores) -> float:
+    """Cycles of all cores that nothing runs beside: pages are looked for, and rows begin."""
+    return sum(_searched(traffic, pages) * cycles for pages, cycles in device.pages) + _begin_cycles(loops, traffic, device)
+
+
+def _searched(traffic: Traffic, pages: Cache) -> float:
+    """How many pages are looked for beyond a table of them."""
+    return sum(b for s, b in traffic.missed(pages) if not s.packed) / pages.line_bytes
+
+
+def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
+    """Cycles in which the first lines of rows come from memory: nothing fetched them before, so they take its latency, as many at a
+    time as a core waits for."""
+    cycle, together = device.rates.get("cycle_ns"), device.rates.get("awaited_lines")
+    if device.latency is None or not device.caches or not cycle or not together:
+        return 0.0
+    last = device.caches[-1]
+    line = device.latency.at(loops.nest.compulsory_bytes) / together / cycle
+    more = max(0.0, line - divided(last.line_bytes, last.beyond))
+    near = int(device.rates.get("page_bytes", 0)) // 2  # who follows a row sees all of its page
+    return traffic.begun(last, Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)) * more
+
+
+def _stage_bytes(place: Placed, loops: Loops) -> float:
+    """Bytes that a stage reads and that no one else of the kernel does."""
+    assert place.stage is not None
+    known = {a.name for a in loops.nest.accesses} | {p.access.name for p in loops.places if p.access is not None}
+    for other in loops.places:
+        if other is place:
+            break
+        if other.stage is not None:
+            known |= {a.name for a in other.stage.nest.accesses}
+    nest = place.stage.nest
+    return stage_share(place, loops) * sum(a.footprint_bytes(nest.extents) for a in nest.reads if a.name not in known)

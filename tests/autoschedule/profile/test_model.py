@@ -1,0 +1,42 @@
+"""The aspect that calibrates the model: on a device that is made up, its scalars are found again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.autoschedule.profile.benches import Compiling
+from tilelang.autoschedule.calibrate import with_scales
+from tilelang.autoschedule.cost import SCALES, estimate_schedule
+from tilelang.autoschedule.profile.aspects import model
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.sampling import Run
+from tilelang.machine import load_profile
+from tilelang.schedule import Schedule
+
+POCL = load_profile("pocl")
+TRUE = (1.5, 1.2, 0.8, 0.5)
+
+
+class Modelled(Compiling):
+    """A device whose schedules take what the model says, some parts of it longer than its profile knows."""
+
+    def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
+        seconds = estimate_schedule(schedule, with_scales(self.profile, TRUE)).seconds
+        return lambda rounds: rounds * seconds
+
+    def waited(self, run: Run) -> Run:
+        return run
+
+
+def test_scalars_of_a_device_are_found_by_a_dozen_schedules() -> None:
+    found = Findings(dict(POCL.rates), repeats=2)
+    model.model(Modelled(POCL, "opencl", False), found)
+    assert len(found.rows) == 12 and list(found.rates) == list(SCALES)
+    assert [value for value, _ in found.rates.values()] == pytest.approx(TRUE, rel=0.25)
+
+
+def test_devices_of_lanes_are_not_calibrated() -> None:
+    found = Findings({}, repeats=2)
+    model.model(Modelled(load_profile("hopper"), "cuda", False), found)
+    assert not found.rows and not found.rates
