@@ -8,7 +8,7 @@ the computation are rebuilt over simplified children and otherwise left alone, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 
 from tilelang import dtype as dt
@@ -190,11 +190,22 @@ def _recombine(terms: dict[Expr, int], constant: int) -> Linear:
     for atom, k in list(terms.items()):
         if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const):
             c = int(atom.right.value)
-            quotient = _quotient(linear(atom.left), c)
-            if len(quotient[0]) == 1 and quotient[1] == 0 and quotient[0][0][1] == 1 and terms.get(quotient[0][0][0]) == k * c:
-                rest = {a: v for a, v in terms.items() if a is not atom and a is not quotient[0][0][0]}
-                return _add((tuple(rest.items()), constant), _scale(linear(atom.left), k), 1)
+            for (found, number), *more in (q for q in _quotients(linear(atom.left), c) if q):
+                if not more and number == 1 and terms.get(found) == k * c:
+                    rest = {a: v for a, v in terms.items() if a is not atom and a is not found}
+                    return _add((tuple(rest.items()), constant), _scale(linear(atom.left), k), 1)
     return tuple(terms.items()), constant
+
+
+def _quotients(a: Linear, c: int) -> Iterator[tuple[tuple[Expr, int], ...]]:
+    """The terms of a // c where it has no constant; then with a quotient in it, for (y + z // d) // c is (y d + z) // (c d)."""
+    forms = [_quotient(a, c)]
+    for atom, number in a[0] if c > 0 else ():
+        if number == 1 and isinstance(atom, Binary) and atom.op == "//" and isinstance(atom.right, Const):
+            d = int(atom.right.value)
+            others = tuple(t for t in a[0] if t[0] is not atom), a[1]
+            forms += [_quotient(_add(_scale(others, d), linear(atom.left), 1), c * d)] if d > 0 else []
+    yield from (terms for terms, constant in forms if constant == 0)
 
 
 def _split(a: Linear, c: int) -> tuple[Linear, Linear]:

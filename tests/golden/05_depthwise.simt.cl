@@ -9,7 +9,7 @@ void Z(
     const int block_x = (int)get_group_id(0);
     const int thread = (int)get_local_id(0);
     for (int n_round = 0; n_round < 6; ++n_round) {
-        X_shared[(n_round * 16 + thread) / 24 * 24 + (n_round * 4 + thread / 4) % 6 * 4 + thread % 4] = block_x / 10 % 3 * 2 + (n_round * 16 + thread) / 24 < 6 && 1 <= block_x / 10 % 3 * 2 + (n_round * 16 + thread) / 24 && block_x / 5 % 2 * 4 + (n_round * 4 + thread / 4) % 6 < 6 && 1 <= block_x / 5 % 2 * 4 + (n_round * 4 + thread / 4) % 6 && block_x % 5 * 4 + thread % 4 < 19 ? X[block_x / 30 * 475 + block_x / 10 % 3 * 190 + (n_round * 16 + thread) / 24 * 95 + block_x / 5 % 2 * 76 + (n_round * 4 + thread / 4) % 6 * 19 + block_x % 5 * 4 + thread % 4 - 114] : 0.0f;
+        X_shared[n_round * 16 + thread] = block_x / 10 % 3 * 2 + (n_round * 16 + thread) / 24 < 6 && 1 <= block_x / 10 % 3 * 2 + (n_round * 16 + thread) / 24 && block_x / 5 % 2 * 4 + (n_round * 4 + thread / 4) % 6 < 6 && 1 <= block_x / 5 % 2 * 4 + (n_round * 4 + thread / 4) % 6 && block_x % 5 * 4 + thread % 4 < 19 ? X[block_x / 30 * 475 + block_x / 10 % 3 * 190 + (n_round * 16 + thread) / 24 * 95 + block_x / 5 % 2 * 76 + (n_round * 4 + thread / 4) % 6 * 19 + block_x % 5 * 4 + thread % 4 - 114] : 0.0f;
     }
     float W_register_0_0 = block_x % 5 * 4 + thread % 4 < 19 ? W[block_x % 5 * 4 + thread % 4] : 0.0f;
     float W_register_1_0 = block_x % 5 * 4 + thread % 4 < 19 ? W[block_x % 5 * 4 + thread % 4 + 57] : 0.0f;
