@@ -97,17 +97,19 @@ def _shapes(last: Nest, rows: list[str], device: Lanes, columns: int, lanes: int
     """How rows go to blocks, warps or threads, and the threads that share one."""
     inner = next(a for a in reversed(last.spatial) if a.name in rows)
     single = tuple((a.name, 1) for a in last.spatial if a.name in rows)
+    most = device.profile.max_block_threads
 
     def of_block(count: int) -> tuple[tuple[str, int], ...]:
         return tuple((a, count if a == inner.name else n) for a, n in single)
 
     if columns <= ALONE:
-        for count in ROWS_OF_THREADS:
+        for count in (n for n in ROWS_OF_THREADS if not device.pruning.drops("threads", n > most)):
             yield (Tile(of_block(count), "block"), Tile(single, "thread")), 1
     for warps in WARPS_OF_A_ROW:
         threads = warps * device.warp
-        if threads > device.profile.max_block_threads or (warps > 1 and threads * lanes >= 2 * columns):
+        if threads > most or (warps > 1 and threads * lanes >= 2 * columns):
             return
-        if warps == 1 and inner.extent >= ROWS_OF_A_BLOCK:
+        several = warps == 1 and inner.extent >= ROWS_OF_A_BLOCK
+        if several and not device.pruning.drops("threads", ROWS_OF_A_BLOCK * threads > most):
             yield (Tile(of_block(ROWS_OF_A_BLOCK), "block"), Tile(single, "warp")), threads
         yield (Tile(single, "block"),), threads

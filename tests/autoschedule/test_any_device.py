@@ -168,6 +168,7 @@ NO_WARPS = ("kernel", "block", "thread")
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
         (BAG, device("blackwell_rtx", warp_threads=4, max_threads=32)),  # rows of a table are no box
         (TWO, device("rdna3", max_threads=64)),  # warps that a short row does not fill
+        (SOFTMAX, device("rdna3", max_threads=64)),  # fewer threads than a block has rows elsewhere
         (STENCIL, device("avx2", max_vector_lanes=1)),  # vectors of one element
     ],
     ids=str,
