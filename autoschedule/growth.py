@@ -131,7 +131,7 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
             continue
         most = (device.registers - 1 - columns) // columns  # beside the vectors of a point, and what goes to all of their lanes
         filled = [
-            sorted({*first, most}) if a.extent >= 8 * most else first for a, first in zip(others[:1], choices, strict=False)
+            sorted({*first, most}) if a.extent >= 8 * most > 0 else first for a, first in zip(others[:1], choices, strict=False)
         ]
         for rounds in itertools.product(*filled, *choices[1:]):
             if not device.pruning.drops("registers", math.prod(rounds) * columns > room):

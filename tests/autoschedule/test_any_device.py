@@ -163,6 +163,7 @@ NO_WARPS = ("kernel", "block", "thread")
         (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
         (SOFTMAX, device("pocl", vector_bytes=(1, 2))),  # no vector of a float
         (SOFTMAX, device("pocl", registers_per_thread=16)),  # one vector register
+        (PRODUCTS, device("pocl", registers_per_thread=32)),
         (SOFTMAX, device("pocl", unknown=("cycle_ns",))),  # bounds, but no time of work
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
