@@ -148,6 +148,7 @@ PRODUCTS = recipe("two_products", m=5, n=7, k=4, p=5, dtype="int32")
 ROWS = recipe(
     "reduction", kind="sum", kept=(0, 4), over=(5,), dtype="float32", value="plain", where="", steps=(), reduced_first=False
 )
+PRODUCT = recipe("product", m=16, n=17, k=17, dtype="float32", form="nn", bias=False, steps=(), to="", causal=False, batch=0)
 NOTHING = recipe("several_outputs", rows=4, columns=0, dtype="float32", kinds=("sum", "sum"))
 STENCIL = recipe("stencil", rows=11, columns=13, dtype="float8_e5m2", steps=(), fill=0)
 BAG = recipe("gather", rows=16, bag=1, width=11, table=5, dtype="uint8", kind="max")
@@ -163,7 +164,7 @@ NO_WARPS = ("kernel", "block", "thread")
         (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
         (SOFTMAX, device("pocl", vector_bytes=(1, 2))),  # no vector of a float
         (SOFTMAX, device("pocl", registers_per_thread=16)),  # one vector register
-        (PRODUCTS, device("pocl", registers_per_thread=32)),
+        (PRODUCT, device("pocl", registers_per_thread=32)),
         (SOFTMAX, device("pocl", unknown=("cycle_ns",))),  # bounds, but no time of work
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
