@@ -436,6 +436,14 @@ def test_fill_writes_a_file_that_runs(tmp_path: Path) -> None:
     assert found["profile"] == "volta" and found["seconds"] >= found["bound"] > 0 and "n=16 -> block" in found["text"]
 
 
+def test_the_profile_of_the_environment_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(ROOT / "examples" / "17_no_schedule.tile")
+    given = tilelang("fill", path, "--profile", "avx2").stdout
+    assert given != tilelang("fill", path).stdout
+    monkeypatch.setenv("TILELANG_PROFILE", "avx2")
+    assert tilelang("fill", path).stdout == given
+
+
 def test_fill_says_what_cannot_be(tmp_path: Path) -> None:
     path = tmp_path / "half.tile"
     path.write_text(HALF + "schedule half for product {\n  tile m=? n=8192 -> block\n  tile m=1 n=1 -> thread\n}\n")

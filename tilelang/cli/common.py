@@ -76,8 +76,8 @@ SIZES = click.option(
     "--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable."
 )
 PROFILE = click.option(
-    "--profile", "-p", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),
-    help="The device profile: a shipped one's name, or a path. Default: the device's; where nothing runs, the target's.",
+    "--profile", "-p", envvar="TILELANG_PROFILE", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),
+    help="The device profile: a shipped one's name, or a path. Default: TILELANG_PROFILE, else the device's, or the target's.",
 )  # fmt: skip
 LIMIT = click.option(
     "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
