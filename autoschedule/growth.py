@@ -20,6 +20,7 @@ from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_p
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
+LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 
 
 # ---------------------------------------------------------------- fused axes
@@ -257,7 +258,7 @@ def _chunks(nest: Nest, device: Cores, piece: dict[str, int], staged: dict[str, 
     per_point = max(r.footprint_bytes({**piece, **whole}) for r in nest.reads) / max(1, longest.extent)
     fitting = int(device.caches[0].bytes / max(1.0, per_point)) if device.caches else longest.extent
     if 16 <= fitting < longest.extent:
-        yield {**whole, longest.name: max(n for n in rounds_of(longest.extent) if n <= fitting)}
+        yield {**whole, longest.name: max((n for n in rounds_of(longest.extent) if n <= fitting), default=longest.extent)}
 
 
 @functools.cache
@@ -267,7 +268,8 @@ def rounds_of(extent: int) -> tuple[int, ...]:
     >>> rounds_of(96), rounds_of(67)
     ((16, 24, 32, 48, 96), (16, 32, 64, 67))
     """
-    found = [n for n in range(16, extent + 1) if extent % n == 0]
+    small = [n for n in range(1, min(math.isqrt(extent), LARGEST_DIVISOR) + 1) if extent % n == 0]
+    found = sorted({n for d in small for n in (d, extent // d) if n >= 16})
     if len(found) < 1 + extent.bit_length() // 3:
         found = sorted({*found, extent, *(n for p in range(4, 12) if (n := 1 << p) < extent)})
     return tuple(found)

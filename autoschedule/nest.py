@@ -298,11 +298,12 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
 def multiplied_type(reduce: Reduce) -> DType | None:
     """Of a sum of products the type of what is multiplied, before casts widen it; None for other reductions.
 
-    >>> from tilelang import axes, float16, float32, input, sum
-    >>> m, k = axes(m=4, k=4)
-    >>> A, x, B = input("A", float16, m, k), input("x", float16, k), input("B", float32, k)
-    >>> [multiplied_type(sum(A[m, k] * v[k], over=k)).name for v in (x, B)]
-    ['float16', 'float32']
+    >>> import tilelang as tl
+    >>> m, k = tl.axes(m=4, k=4)
+    >>> A, x, y = tl.input("A", tl.float32, m, k), tl.input("x", tl.float32, k), tl.input("y", tl.float64, k)
+    >>> products = [tl.define("Y", tl.sum(A[m, k] * v[k], over=k), m).definition for v in (x, y)]
+    >>> [multiplied_type(of.reduction).name for of in products]
+    ['float32', 'float64']
     """
     value = reduce.values[0]
     if reduce.combiner.name != "sum" or not isinstance(value, Binary) or value.op != "*":

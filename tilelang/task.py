@@ -106,7 +106,13 @@ def _computed(steps: tuple[Step, ...] | None) -> set[str]:
 
 
 def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
-    """The task that makes a defined tensor, and the others of its reduction with it. keep: as in `make_task`, of all others."""
+    """The task that makes a defined tensor, and the others of its reduction with it. keep: as in `make_task`, of all others.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> print(*task_of(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), lambda t: False).values)
+    X[i] * 2.0
+    """
     assert tensor.definition is not None
     group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
     return make_task(group, lambda t: t not in group and keep(t))

@@ -11,7 +11,7 @@ import tilelang as tl
 from tilelang import autoschedule
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.growth import fused, seeds
+from tilelang.autoschedule.growth import fused, rounds_of, seeds
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.rtile import shared_bytes, steps
 from tilelang.schedule import Schedule
@@ -60,6 +60,12 @@ def test_a_processor_known_from_documents_has_times_that_differ(profile: str) ->
     until = str(first.schedule).split("accumulate in register")[0]
     piece = {axis: int(size) for axis, size in re.findall(r"\b([mn])=(\d+)", until)}  # the last size of each
     assert 4 < math.prod(piece.values()) / device.lanes <= device.registers  # what is read once serves several vectors
+
+
+@pytest.mark.parametrize("extent", [10**10, 2**61 + 1, 6561])
+def test_a_long_axis_takes_no_longer(extent: int) -> None:
+    rounds = rounds_of(extent)  # by its divisors, of which no more are looked for than in a second
+    assert rounds[-1] == extent and all(extent % n == 0 or n & (n - 1) == 0 for n in rounds)
 
 
 def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
