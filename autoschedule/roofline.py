@@ -26,6 +26,8 @@ SIDES = {
     "copy_bandwidth": 2,
 }  # curves, and the tensors of a footprint that each touches
 
+MOST_COUNTED = 1 << 16  # points of all axes but the longest, of an index that may leave its tensor
+
 # By the type computed in and, of sums of products, the type of what is multiplied, with the licences given.
 Types: TypeAlias = tuple[DType, DType | None, tuple[str, ...]]
 Flops: TypeAlias = dict[Types, float]
@@ -208,7 +210,8 @@ def _inside_share(index: Expr, extent: int) -> float:
 
 
 def _inside(index: Expr, extent: int | None) -> int | None:
-    """At how many points of its axes an index is from 0 to below an extent (None: there is no end); None where it is not linear."""
+    """At how many points of its axes an index is from 0 to below an extent (None: there is no end); None where it is not linear, or
+    would take long to count."""
     terms, start = linear(index)
     if not all(isinstance(atom, Axis) for atom, _ in terms):
         return None
@@ -220,6 +223,8 @@ def _inside(index: Expr, extent: int | None) -> int | None:
     if not ends or last < 0:
         return 0
     *others, (_, longest, step) = sorted(ends, key=lambda e: e[1])
+    if math.prod(n for _, n, _ in others) > MOST_COUNTED:
+        return None
     first, end = (start, step) if step > 0 else (start + step * (longest - 1), -step)  # the same values, ascending
     count = 0
     for at in itertools.product(*(range(n) for _, n, _ in others)):

@@ -57,6 +57,13 @@ def test_of_a_border_only_what_lies_inside_is_counted() -> None:
     assert 0.8 * every < padded < every
 
 
+def test_a_border_of_long_axes_is_not_counted_point_by_point() -> None:
+    i, j = tl.axes(i=10**9, j=10**9)
+    x = tl.input("X", tl.float32, tl.axes(k=10**9))
+    shifted = tl.define("Y", tl.sum(tl.pad(x[i + j - 5], 0.0), over=j), i)
+    assert bound(as_computation(shifted), POCL) > 0
+
+
 def test_what_is_not_read_need_not_be_moved_or_computed() -> None:
     i, j = tl.axes(i=100, j=64)
     X = tl.input("X", tl.float32, i=200, j=64)
