@@ -10,7 +10,7 @@ FOLDERS = {"grammar", "lowering", "autoschedule"}
 # A module may import what stands in an earlier row, and in its own row as long as no cycle comes of it.
 ROWS = [
     "errors options words",
-    "node dtype operators",
+    "node dtype operators records",
     "expr simplify machine tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
     "computation fragment meaning template instruction matching instructions",

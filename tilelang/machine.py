@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang.dtype import DType
 from tilelang.errors import DeviceError, Refusal, TileLangError
 from tilelang.node import Node, node
+from tilelang.records import near, record, records, unwrap
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -181,7 +182,7 @@ class Profile:
         raise Refusal(
             "unknown-level",
             f"the profile `{self.name}` has no level `{_name(level)}`",
-            mend=_near(_name(level), self.level_names),
+            mend=near(_name(level), self.level_names),
         )
 
     def memory(self, memory: Memory | str) -> MemoryFacts:
@@ -192,7 +193,7 @@ class Profile:
         raise Refusal(
             "unknown-memory",
             f"the profile `{self.name}` has no memory `{_name(memory)}`",
-            mend=_near(_name(memory), self.memory_names),
+            mend=near(_name(memory), self.memory_names),
         )
 
     @property
@@ -269,14 +270,6 @@ def _name(value: Level | Memory | str) -> str:
     return value if isinstance(value, str) else value.name
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    import difflib
-
-    known = list(known)
-    near = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is no slip for `hopper`
-    return f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(f"`{k}`" for k in known)
-
-
 # ---------------------------------------------------------------- loading
 
 
@@ -308,7 +301,7 @@ def _load(name: str) -> Profile:
         return read_profile(name)
     if name not in shipped_profiles():
         raise DeviceError(
-            "profile-not-found", f"there is no profile `{name}`", mend=_near(name, shipped_profiles()) + " Or a path."
+            "profile-not-found", f"there is no profile `{name}`", mend=near(name, shipped_profiles()) + " Or a path."
         )
     text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_profile(text, f"profiles/{name}.toml")
@@ -373,37 +366,16 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
         )
     del raw["schema"]
     sources: dict[str, str] = {}
-    facts = _unwrap(raw, "", sources)
-    facts["levels"] = _records(LevelFacts, facts.get("levels", ()), f"{origin}: [[levels]]")
-    facts["memories"] = _records(MemoryFacts, facts.get("memories", ()), f"{origin}: [[memories]]")
+    facts = unwrap(raw, "", sources)
+    facts["levels"] = records(LevelFacts, facts.get("levels", ()), f"{origin}: [[levels]]")
+    facts["memories"] = records(MemoryFacts, facts.get("memories", ()), f"{origin}: [[memories]]")
     facts["rates"] = _rates(facts.get("rates", {}), origin)
     facts["curves"] = _curves(facts.get("curves", ()), origin)
     if "sources" in facts:
         raise DeviceError("profile-key", f"{origin}: `sources`", mend='write { value = ..., source = "..." } beside the number')
-    profile: Profile = _record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
+    profile: Profile = record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
     _validate(profile, origin)
     return profile
-
-
-def _unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
-    """The value with every `{ value = x, source = s }` replaced by x, lists made tuples; the sources are noted by path."""
-    if isinstance(raw, Mapping):
-        if set(raw) == {"value", "source"}:
-            sources[path] = str(raw["source"])
-            return _unwrap(raw["value"], path, sources)
-        return {key: _unwrap(value, f"{path}.{key}" if path else key, sources) for key, value in raw.items()}
-    if isinstance(raw, list):
-        return tuple(
-            _unwrap(item, f"{path}.{item['name']}" if isinstance(item, Mapping) and "name" in item else path, sources)
-            for item in raw
-        )
-    return raw
-
-
-_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "int | None": (int,), "str | None": (str,), "bool": (bool,)}
-
-
-_ITEMS: dict[str, type] = {"tuple[str, ...]": str, "tuple[int, ...]": int, "tuple[int, int, int]": int}
 
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
@@ -415,7 +387,7 @@ def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
 
 def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
     """The list of measured relations, each by a name of its own."""
-    curves = _records(Curve, raw, f"{origin}: [[curves]]")
+    curves = records(Curve, raw, f"{origin}: [[curves]]")
     for curve in curves:
         pairs = all(isinstance(p, tuple) and len(p) == 2 and all(type(v) in (int, float) for v in p) for p in curve.points)
         xs = [p[0] for p in curve.points] if pairs else []
@@ -425,46 +397,6 @@ def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
     if len({curve.name for curve in curves}) != len(curves):
         raise DeviceError("profile-value", f"{origin}: two curves of one name", mend="each once")
     return tuple(dataclasses.replace(c, points=tuple((float(x), float(y)) for x, y in c.points)) for c in curves)
-
-
-def _records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
-    """Each table of a list as `_record` gives it."""
-    if not isinstance(raw, tuple):
-        raise DeviceError(
-            "profile-value", f"{where} must be tables, got {raw!r}", mend="write each as [[...]] with named numbers"
-        )
-    return tuple(_record(cls, f, where) for f in raw)
-
-
-def _record(cls: Any, raw: Any, where: str) -> Any:
-    """`cls(**raw)` after the keys and the kinds of values were checked."""
-    if not isinstance(raw, Mapping):
-        raise DeviceError("profile-value", f"{where} must be a table, got {raw!r}", mend="write it as [[...]] with named numbers")
-    fields = {f.name: f for f in dataclasses.fields(cls)}
-    for key, value in raw.items():
-        if key not in fields:
-            raise DeviceError(
-                "profile-key", f"{where}: unknown key `{key}`", mend=_near(key, (f for f in fields if f != "sources"))
-            )
-        kinds, item = _KINDS.get(str(fields[key].type), (tuple,)), _ITEMS.get(str(fields[key].type))
-        wrong = item is not None and isinstance(value, tuple) and any(type(v) is not item for v in value)
-        if wrong or not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise DeviceError(
-                "profile-value",
-                f"{where}: `{key}` is {value!r}, expected {fields[key].type}",
-                mend='a plain value, or { value = ..., source = "..." }',
-            )
-        numbers = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(v, int) and not 0 <= v < 1 << 62 for v in numbers):
-            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="leave an unknown number out")
-    missing = [
-        n
-        for n, f in fields.items()
-        if n not in raw and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise DeviceError("profile-key", f"{where}: `{missing[0]}` is missing", mend=f"add {missing[0]} = ...")
-    return cls(**raw)
 
 
 def _validate(profile: Profile, origin: str) -> None:
@@ -485,7 +417,7 @@ def _validate(profile: Profile, origin: str) -> None:
             raise refuse(f"there is no memory `{required}`", f'add [[memories]] name = "{required}"')
     for memory in profile.memories:
         if memory.owner not in names:
-            raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", _near(memory.owner, names))
+            raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", near(memory.owner, names))
         if not memory.bank_bytes:
             raise refuse(f"the banks of the memory `{memory.name}` are 0 bytes wide", "leave an unknown number out")
         if sorted(memory.wide_read_lanes) != list(range(len(memory.wide_read_lanes))):
