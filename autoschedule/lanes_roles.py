@@ -6,6 +6,7 @@ swizzle that both sides know, and how registers are shared out follow from the i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -38,13 +39,11 @@ SPLITS = (1, 2, 4, 8, 16)
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
-    for fit in _least_empty(nest, list(fits(nest, device, "shared"))):
-        for consumers in CONSUMERS:
-            for rounds in ROUNDS:
-                for parts in SPLITS:
-                    tile = _tile(nest, fusions, device, fit, consumers, rounds, parts)
-                    if tile is not None:
-                        yield tile
+    found = _least_empty(nest, list(fits(nest, device, "shared")))
+    for fit, consumers, rounds, parts in itertools.product(found, CONSUMERS, ROUNDS, SPLITS):
+        tile = _tile(nest, fusions, device, fit, consumers, rounds, parts)
+        if tile is not None:
+            yield tile
 
 
 def _least_empty(nest: Nest, found: list[Fit]) -> list[Fit]:

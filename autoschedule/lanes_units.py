@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -54,14 +55,11 @@ class Fit:
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
-    for fit in fits(nest, device, "register"):
-        for warp in WARP_TILES:
-            for grid in GRIDS:
-                for row_bytes in ROUND_BYTES:
-                    tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
-                    if tile is not None:
-                        yield tile
-                        yield from in_parts(nest, device, fit.axes[2], tile)
+    for fit, warp, grid, row_bytes in itertools.product(fits(nest, device, "register"), WARP_TILES, GRIDS, ROUND_BYTES):
+        tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
+        if tile is not None:
+            yield tile
+            yield from in_parts(nest, device, fit.axes[2], tile)
 
 
 def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[LaneTile]:
