@@ -107,6 +107,12 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
     assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
 
 
+def test_who_watches_is_told_how_far_trials_are(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    tl.compile(PRODUCT, trials=2, options=Options(database=""), progress=lambda *now: told.append(now))
+    assert told[0] == ("check", 0, 2) and ("check", 2, 2) in told and told[-1][0] == "time"
+
+
 def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 

@@ -18,6 +18,7 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, linear, matmul, row_sum, softmax
+from tilelang.autoschedule.database import Database
 from tilelang.errors import ComputationError, DeviceError, Refusal
 from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.drivers.cache import BinaryCache, key
@@ -127,6 +128,22 @@ def test_kernels_from_functions() -> None:
     assert scaled.__name__ == "scaled"
     with pytest.raises(ComputationError, match="scaled takes x, w"):
         scaled(small(3, 4))
+
+
+def test_candidates_of_a_kernel_from_a_function_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_DATABASE", str(tmp_path / "schedules.sqlite"))
+
+    @tl.kernel(trials=2)
+    def doubled(x: Any) -> Any:
+        i = x.dims[0]
+        return tl.define("Y", x[i] * 2.0, i)
+
+    for x in (small(10), small(10), small(12)):
+        np.testing.assert_array_equal(doubled(x), 2 * x)
+    found = Database(tmp_path / "schedules.sqlite").entries()
+    assert {(e.trials, *e.key.sizes.values()) for e in found} == {(2, 10), (2, 12)} and doubled.__name__ == "doubled"
+    with pytest.raises(Refusal, match="trials=-1 is no number of candidates"):
+        tl.kernel(trials=-1)
 
 
 def test_a_function_may_give_a_schedule_or_several_outputs() -> None:

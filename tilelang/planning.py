@@ -14,6 +14,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation
@@ -26,6 +27,9 @@ from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
 from tilelang.steps import Step, has_holes
 from tilelang.targets import Target
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.measure import Progress
 
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
@@ -50,10 +54,13 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
     return plan
 
 
-def planned(given: Schedule | Computation, target: Target, trials: int, options: Options) -> tuple[Schedule, ir.Program]:
+def planned(
+    given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None = None
+) -> tuple[Schedule, ir.Program]:
     """The schedule for what is given, and its program.
 
-    trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. Raises Refusal for a schedule
+    trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. progress: is told how far
+    that is. Raises Refusal for a schedule
     that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can be made.
     """
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
@@ -64,7 +71,10 @@ def planned(given: Schedule | Computation, target: Target, trials: int, options:
     if target.origin == "shipped":
         with _SAYING:
             _say_what_is_not_measured(str(target.device), target.profile.name)
-    known = _known(given, target, here, trials, options)
+    if trials:
+        known: Schedule | None = _timed(given, target, here, trials, options, progress)
+    else:
+        known = _remembered(given, target, options)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
     plan, program = accepted(plans, here, options, isinstance(given, Schedule))
     if target.device is not None and plan is not known:
@@ -92,10 +102,8 @@ def accepted(plans: Iterator[Schedule], profile: Profile, options: Options, fill
     raise _cannot_be_filled(refused) if filling else refused[-1]
 
 
-def _known(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule | None:
-    """The schedule that is found by timing, or that was; else the one that was constructed before. None where there is none."""
-    if trials:
-        return _timed(given, target, profile, trials, options)
+def _remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:
+    """The schedule that was found by timing; else the one that was constructed before. None where there is none."""
     if target.device is None:
         return None
     from tilelang.autoschedule.best import recall, recall_constructed
@@ -111,13 +119,15 @@ def _remember(plan: Schedule, given: Schedule | Computation, target: Target, opt
     remember_constructed(plan, target, _parts(given)[1], options)
 
 
-def _timed(given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options) -> Schedule:
+def _timed(
+    given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options, progress: Progress | None
+) -> Schedule:
     """The fastest of the first candidates, or of what was timed before. Raises DeviceError where none can be timed."""
     from tilelang.autoschedule.best import best
 
     computation, steps = _parts(given)
     candidates = constructed(given, profile, options, trials)
-    return best(computation, candidates, target, trials, given=steps, options=options).schedule
+    return best(computation, candidates, target, trials, given=steps, options=options, progress=progress).schedule
 
 
 def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:

@@ -37,6 +37,7 @@ from tilelang.targets import DIALECTS, Target, devices, target
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.cost import Estimate
+    from tilelang.autoschedule.measure import Progress
     from tilelang.lowering.compilers.compiled import Compiled
     from tilelang.lowering.drivers.interface import Connection, Driver, Function
     from tilelang.lowering.simulate import Report
@@ -51,13 +52,15 @@ def compile(
     schedule: Builder | None = None,
     trials: int = 0,
     options: Options | None = None,
+    progress: Progress | None = None,
 ) -> Kernel:
     """A kernel for a computation or a schedule.
 
     target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation: a Schedule, or a
     Move's steps; without one it is constructed for the device. trials: how many candidates are timed on the device; 0: none, what was
-    found by timing before is taken, else the likeliest. Raises Refusal for a schedule that cannot be, DeviceError where there is
-    no device or it cannot do what is asked.
+    found by timing before is taken, else the likeliest. progress: called while they are timed with a stage ("check", "time"), what is
+    done of it, and of how much. Raises Refusal for a schedule that cannot be, DeviceError where there is no device or it cannot do what
+    is asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -65,14 +68,18 @@ def compile(
     >>> compile(twice, target("opencl", profile="simulated"))
     <kernel Y (opencl for simulated)>
     """
-    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
-        raise Refusal("bad-size", f"trials={brief(trials)} is no number of candidates", mend="a whole number, zero or more")
+    _check_trials(trials)
     chosen = target if isinstance(target, Target) else globals()["target"](target)
     options = Options.from_environment() if options is None else options
     if not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
-    plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options)
+    plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
     return Kernel(plan, chosen, program, options)
+
+
+def _check_trials(trials: int) -> None:
+    if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
+        raise Refusal("bad-size", f"trials={brief(trials)} is no number of candidates", mend="a whole number, zero or more")
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
@@ -378,11 +385,11 @@ def simulate(
     return run(kernel.program, given, order=order, **device_numbers(kernel.target.profile))
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Callable[..., Any]:
     """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
 
     The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
-    them, or a Schedule.
+    them, or a Schedule. trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
 
     >>> import numpy as np, tilelang as tl
     >>> @kernel
@@ -394,6 +401,9 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     import inspect
 
+    _check_trials(trials)
+    if function is None:
+        return functools.partial(kernel, trials=trials)
     if not callable(function):
         raise ComputationError("not-a-function", f"{brief(function)} is no function", mend="@tl.kernel above a def")
     names = list(inspect.signature(function).parameters)
@@ -424,7 +434,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             made = function(*tensors)
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = computation(function.__name__.strip("<>"), made)
-            found = kernels[key] = compile(made, dialect)
+            found = kernels[key] = compile(made, dialect, trials=trials)
         if alike is not None:
             called[alike] = found
         return found(*given, out=out)

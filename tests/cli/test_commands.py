@@ -1,16 +1,21 @@
 """The commands as a person types them: what they print, their exit codes, their JSON; and every way to misuse them."""
 
+import contextlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 
 from tests.cli.commands import GEMM, PAIR, ROOT, of_json, raising, tilelang
+from tilelang.autoschedule.database import Database
 from tilelang.cli import COMMANDS, main
+from tilelang.cli.output import compiling
+from tilelang.grammar import format_text
 from tilelang.lowering.compilers import wheels
 from tilelang.lowering.compilers.interface import tools
 
@@ -442,6 +447,39 @@ def test_the_profile_of_the_environment_is_taken(monkeypatch: pytest.MonkeyPatch
     assert given != tilelang("fill", path).stdout
     monkeypatch.setenv("TILELANG_PROFILE", "avx2")
     assert tilelang("fill", path).stdout == given
+
+
+def test_candidates_for_what_a_file_leaves_open_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, path = tmp_path / "schedules.sqlite", tmp_path / "half.tile"
+    monkeypatch.setenv("TILELANG_DATABASE", str(kept))
+    path.write_text(HALF + "schedule half for product {\n  tile m=? n=16 -> block\n  ...\n}\n")
+    assert tilelang("run", str(path), *SIZES, "--trials", "2", "--until", "1").exit_code == 0
+    timed = Database(kept).entries()
+    assert timed and {e.trials for e in timed} == {2} and all("n=16" in e.key.given for e in timed)
+    fastest = format_text(min(timed, key=lambda e: e.median_s).schedule + "\n")
+    monkeypatch.setattr("tilelang.autoschedule.best.measure", raising(AssertionError))  # what is remembered is not timed again
+    filled = tilelang("fill", str(path), *SIZES, "--trials", "2")
+    assert filled.exit_code == 0 and filled.stdout.endswith(fastest), filled.output
+
+
+def test_trials_need_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "product.tile"
+    path.write_text(HALF)
+    monkeypatch.setenv("TILELANG_DEVICE", "none of that name")
+    result = tilelang("fill", str(path), *SIZES, "--trials", "2")
+    assert result.exit_code == 3 and "error[no-such-device]" in result.stderr
+    assert tilelang("fill", str(path), *SIZES).exit_code == 0
+
+
+def test_a_terminal_shows_how_far_trials_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    spinner = Mock()
+    monkeypatch.setattr("tilelang.cli.output.working", lambda what: contextlib.nullcontext(spinner))
+    with compiling() as tell:
+        tell("check", 1, 8)
+        tell("time", 5, 11)
+    assert [str(call.args[0]) for call in spinner.update.call_args_list] == [
+        "checking candidates: 1 of 8", "timing them in turns: 5 of 11"
+    ]  # fmt: skip
 
 
 def test_fill_says_what_cannot_be(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from tilelang import dtype as dt
-from tilelang.cli.output import emit, is_json
+from tilelang.cli.output import compiling, emit, is_json
 from tilelang.computation import Computation
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, TileLangError, each
@@ -83,6 +83,10 @@ LIMIT = click.option(
     "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
 )
 UNTIL = click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+TRIALS = click.option(
+    "--trials", metavar="K", type=click.IntRange(0), default=0, show_default=True,
+    help="Time the K likeliest candidates for what the file leaves open on the device here, and take the fastest.",
+)  # fmt: skip
 SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 
 
@@ -109,31 +113,28 @@ class Asked:
     sizes: Mapping[str, int | DType]
     profile: Profile | None
 
-    def kernel(self, target: Target, until: int | None = None) -> Kernel:
+    def kernel(self, target: Target, until: int | None = None, trials: int = 0) -> Kernel:
         """The schedule that is asked for, compiled for a target; where the file has none, the one that is constructed.
 
-        until: only its first steps. Raises Refusal, at its place.
+        until: only its first steps. trials: how many candidates are timed where the file leaves something open. Raises Refusal, at its
+        place.
         """
         from tilelang.runtime import compile
 
         try:
-            plan = self.schedule(target)
-            if until is not None and until > len(plan.steps):
-                raise click.UsageError(f"--until {until}: the schedule has {len(plan.steps)} steps")
-            return compile(plan if until is None else plan.prefix(until), target)
+            given = self.given(target.profile)
+            with compiling() as tell:
+                if until is None:
+                    return compile(given, target, trials=trials, progress=tell)
+                if not isinstance(given, Schedule) or has_holes(given.steps):
+                    given = compile(given, target, trials=trials, progress=tell).schedule
+                if until > len(given.steps):
+                    raise click.UsageError(f"--until {until}: the schedule has {len(given.steps)} steps")
+                return compile(given.prefix(until), target)
         except Refusal as error:
             if error.span is None:
                 error.span = self.document.place(self.schedule_name, profile=target.profile, **self.sizes)
             raise
-
-    def schedule(self, target: Target) -> Schedule:
-        """The schedule that is asked for, its holes filled, or constructed for the target where the file has none. Raises Refusal."""
-        from tilelang.runtime import compile
-
-        given = self.given(target.profile)
-        if isinstance(given, Schedule) and not has_holes(given.steps):
-            return given
-        return compile(given, target).schedule
 
     def given(self, profile: Profile) -> Schedule | Computation:
         """The schedule that is asked for, or the computation where the file has none."""

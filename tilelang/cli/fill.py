@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tilelang.cli.common import Asked, of_a_file, target_option
+from tilelang.cli.common import TRIALS, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, write_whole
 from tilelang.cli.source import without_a_device
 from tilelang.grammar import format_text
@@ -12,15 +12,18 @@ from tilelang.grammar import format_text
 
 @click.command("fill")
 @target_option("opencl", "The language it is compiled to.")
+@TRIALS
 @click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there.")
 @of_a_file
-def command(asked: Asked, dialect: str, output: str | None) -> None:
+def command(asked: Asked, dialect: str, trials: int, output: str | None) -> None:
     """Print the computation and the schedule of FILE, the holes filled: a file by itself, at the sizes that are given.
 
-    Where the file has no schedule, one is constructed. No device is needed; --profile says for which one. What was given of the
-    schedule stays as it is; where nothing can stand in a hole, the refusal says why.
+    Where the file has no schedule, one is constructed. No device is needed, unless --trials asks for one; --profile says for which one.
+    What was given of the schedule stays as it is; where nothing can stand in a hole, the refusal says why.
     """
-    kernel = without_a_device(asked, dialect)
+    from tilelang.targets import local_target
+
+    kernel = asked.kernel(local_target(asked.profile, dialect), trials=trials) if trials else without_a_device(asked, dialect)
     schedule = kernel.schedule.text
     if asked.schedule_name is not None:
         schedule = schedule.replace("schedule for", f"schedule {asked.schedule_name} for", 1)

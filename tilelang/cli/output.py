@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -92,10 +93,23 @@ def show(text: str) -> None:
 
 def working(what: str) -> Any:
     """A spinner on standard error while something takes long; nothing where that is no terminal, or JSON is wanted."""
-    import contextlib
-
     if not sys.stderr.isatty() or is_json():
         return contextlib.nullcontext()
     from rich.console import Console
 
     return Console(stderr=True).status(what)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[Callable[[str, int, int], None]]:
+    """The spinner while something is compiled; what it gives is told how far trials are, and shows it."""
+    with working("compiling") as spinner:
+
+        def tell(stage: str, done: int, of: int) -> None:
+            if spinner is not None:
+                spinner.update(f"{_STAGES[stage]}: {done} of {of}")
+
+        yield tell
+
+
+_STAGES = {"check": "checking candidates", "time": "timing them in turns"}

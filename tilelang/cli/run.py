@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import RIGHT, SEED, UNTIL, WRONG, Asked, of_a_file, target_option
+from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.errors import ComputationError, DeviceError
 
@@ -40,12 +40,14 @@ class ArrayFile(click.ParamType[Any]):
 @click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
 @click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
 @UNTIL
+@TRIALS
 @SEED
 @target_option(None, "opencl, cuda or hip. Default: that of the best device.")
 @of_a_file
 def command(
-    asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, seed: int, dialect: str | None
-) -> None:
+    asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, trials: int, seed: int,
+    dialect: str | None,
+) -> None:  # fmt: skip
     """Run a schedule of FILE on the device found here.
 
     Without a schedule in the file the computation runs with a constructed one. Prints what the outputs are; with --check exits with 1
@@ -57,8 +59,7 @@ def command(
     if not devices():
         raise DeviceError("no-device", "no device was found", mend="`tilelang devices` says what is missing")
     target = local_target(asked.profile, dialect)
-    with working("compiling"):
-        kernel = asked.kernel(target, until)
+    kernel = asked.kernel(target, until, trials)
     check_memory(kernel.computation)
     paths = output_paths([t.name for t in kernel.computation.outputs], outputs)
     given = load_arrays(kernel.computation, dict(inputs), seed)
