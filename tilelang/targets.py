@@ -118,6 +118,15 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
     return target(profile=profile, device=_choose(dialect, options))
 
 
+def measured_target(dialect: str) -> Target | None:
+    """What `target` gives for a dialect, where that is a device here which was measured; else None."""
+    try:
+        found = target(dialect)
+    except DeviceError:
+        return None
+    return found if found.origin == "measured" else None
+
+
 @functools.cache
 def _local_target(device: Device) -> Target:
     path = measured_path(device)

@@ -2,16 +2,20 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
+import platformdirs
 import pytest
 from click.shell_completion import ShellComplete
 
+import tilelang as tl
 from tests.cli.commands import GEMM, PAIR, ROOT, of_json, raising, tilelang
+from tilelang import targets
 from tilelang.autoschedule.database import Database
 from tilelang.cli import COMMANDS, main
 from tilelang.cli.output import compiling
@@ -480,6 +484,28 @@ def test_a_terminal_shows_how_far_trials_are(monkeypatch: pytest.MonkeyPatch) ->
     assert [str(call.args[0]) for call in spinner.update.call_args_list] == [
         "checking candidates: 1 of 8", "timing them in turns: 5 of 11"
     ]  # fmt: skip
+
+
+def test_a_device_that_was_measured_is_searched_for_by_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
+    monkeypatch.delenv("TILELANG_PROFILE", raising=False)
+    targets._local_target.cache_clear()
+    try:
+        file, path = str(ROOT / "examples" / "17_no_schedule.tile"), targets.measured_path(device := tl.devices()[0])
+        assert tilelang("fill", file).stdout.startswith("# for the profile pocl\n")
+        path.parent.mkdir(parents=True)
+        shutil.copy(ROOT / "tilelang" / "profiles" / "avx2.toml", path)
+        targets._local_target.cache_clear()
+        filled = tilelang("fill", file).stdout
+        assert filled.startswith(f"# for the profile avx2, measured on {device}\n") and format_text(filled) == filled
+        assert filled.endswith(tl.compile(tl.read(file).computation()).schedule.text + "\n")
+        assert f"for avx2, measured on {device}: " in tilelang("explain", "--search", file).stdout
+        for command in (("fill",), ("explain", "--search")):
+            assert of_json(tilelang(*command, file, "--json"))["origin"] == "measured"
+            assert of_json(tilelang(*command, file, "--json", "-p", "pocl"))["origin"] == "given"
+            assert of_json(tilelang(*command, file, "--json", "--target", "cuda"))["profile"] == "ampere"
+    finally:
+        targets._local_target.cache_clear()
 
 
 def test_fill_says_what_cannot_be(tmp_path: Path) -> None:

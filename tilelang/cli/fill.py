@@ -6,7 +6,7 @@ import click
 
 from tilelang.cli.common import TRIALS, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, write_whole
-from tilelang.cli.source import without_a_device
+from tilelang.cli.search import profile_of, searched_for
 from tilelang.grammar import format_text
 
 
@@ -19,19 +19,21 @@ def command(asked: Asked, dialect: str, trials: int, output: str | None) -> None
     """Print the computation and the schedule of FILE, the holes filled: a file by itself, at the sizes that are given.
 
     Where the file has no schedule, one is constructed. No device is needed, unless --trials asks for one; --profile says for which one.
-    What was given of the schedule stays as it is; where nothing can stand in a hole, the refusal says why.
+    Without it the schedule is that of the device here where `tilelang profile` measured it, else the target's own profile says what to
+    do. What was given of the schedule stays as it is; where nothing can stand in a hole, the refusal says why.
     """
     from tilelang.targets import local_target
 
-    kernel = asked.kernel(local_target(asked.profile, dialect), trials=trials) if trials else without_a_device(asked, dialect)
+    kernel = asked.kernel(local_target(asked.profile, dialect) if trials else searched_for(asked, dialect), trials=trials)
     schedule = kernel.schedule.text
     if asked.schedule_name is not None:
         schedule = schedule.replace("schedule for", f"schedule {asked.schedule_name} for", 1)
-    text = format_text(f"{kernel.computation.text}\n{schedule}\n")
+    text = format_text(f"# for the profile {profile_of(kernel.target)}\n{kernel.computation.text}\n{schedule}\n")
     if output is not None:
         write_whole(output, lambda file: file.write(text.encode()))
     if is_json():
         found = kernel.estimate
-        emit({"text": text, "seconds": found.seconds, "bound": found.bound, "profile": kernel.target.profile.name})
+        made_for = {"profile": kernel.target.profile.name, "origin": kernel.target.origin}
+        emit({"text": text, "seconds": found.seconds, "bound": found.bound, **made_for})
     elif output is None:
         click.echo(text, nl=False)

@@ -29,9 +29,8 @@ class Shown:
 def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
     """The search for a schedule with holes, or for a computation without one."""
     from tilelang.autoschedule.fill import search
-    from tilelang.targets import target
 
-    aim = target(dialect, profile=asked.profile or PROFILES.get(dialect))
+    aim = searched_for(asked, dialect)
     pruning = Pruning.without(without)
     with working("searching"):
         found = judged(search(asked.given(aim.profile), aim.profile, pruning).schedules, aim, pruning)
@@ -39,11 +38,25 @@ def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
     if is_json():
         emit(facts(found, taken, aim, pruning))
         return
-    heading = f"{pruning.generated} candidates for {aim.profile.name}, {pruning.dropped.total()} dropped"
+    heading = f"{pruning.generated} candidates for {profile_of(aim)}: {pruning.dropped.total()} dropped"
     parts = [table(("rule", "dropped", "share", "what it drops"), rule_rows(pruning), heading), "", candidate_table(found), ""]
     if taken is not None:
         parts += [f"candidate {taken + 1} is taken:", str(found[taken].schedule), found[taken].estimate.breakdown]
     show("\n".join(parts).rstrip())
+
+
+def searched_for(asked: Asked, dialect: str) -> Target:
+    """What schedules are searched for: the profile that is asked for, else that of the device here where it was measured, as
+    `tl.compile` has it; else the dialect's own as it ships."""
+    from tilelang.targets import measured_target, target
+
+    here = measured_target(dialect) if asked.profile is None else None
+    return here or target(dialect, profile=asked.profile or PROFILES.get(dialect))
+
+
+def profile_of(aim: Target) -> str:
+    """The profile of a target in words: its name, and on which device it was measured."""
+    return aim.profile.name + (f", measured on {aim.device}" if aim.origin == "measured" else "")
 
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
@@ -92,6 +105,6 @@ def facts(found: list[Shown], taken: int | None, aim: Target, pruning: Pruning) 
     rules = [{"rule": rule, "dropped": pruning.dropped[rule], "share": pruning.shares.get(rule, 0.0), "on": rule not in pruning.off}
              for rule, *_ in rule_rows(pruning)]  # fmt: skip
     return {
-        "profile": aim.profile.name, "generated": pruning.generated, "dropped": pruning.dropped.total(), "rules": rules,
+        "profile": aim.profile.name, "origin": aim.origin, "generated": pruning.generated, "dropped": pruning.dropped.total(), "rules": rules,
         "taken": taken, "candidates": candidates,
     }  # fmt: skip
