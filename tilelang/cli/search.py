@@ -105,6 +105,6 @@ def facts(found: list[Shown], taken: int | None, aim: Target, pruning: Pruning) 
     rules = [{"rule": rule, "dropped": pruning.dropped[rule], "share": pruning.shares.get(rule, 0.0), "on": rule not in pruning.off}
              for rule, *_ in rule_rows(pruning)]  # fmt: skip
     return {
-        "profile": aim.profile.name, "origin": aim.origin, "generated": pruning.generated, "dropped": pruning.dropped.total(), "rules": rules,
-        "taken": taken, "candidates": candidates,
+        "profile": aim.profile.name, "origin": aim.origin, "generated": pruning.generated, "dropped": pruning.dropped.total(),
+        "rules": rules, "taken": taken, "candidates": candidates,
     }  # fmt: skip
