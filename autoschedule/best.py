@@ -11,14 +11,15 @@ import dataclasses
 import functools
 import hashlib
 import importlib.resources
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
-from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure, program_of
+from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
 from tilelang.autoschedule.roofline import bound
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError, TileLangError
+from tilelang.errors import DeviceError
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -72,16 +73,6 @@ def remember_constructed(
         database.record_constructed(Entry(key, schedule.text, found.seconds, 0.0, 0.0, ratio, 0, now()))
 
 
-def _taken(candidates: Iterable[Schedule], most: int, target: OnDevice, options: Options) -> list[Schedule]:
-    """The first candidates that can be lowered for the target; where none can, the first, which say why."""
-    taken, refused = list[Schedule](), list[Schedule]()
-    for schedule in candidates:
-        (refused if isinstance(program_of(schedule, target, options), TileLangError) else taken).append(schedule)
-        if len(taken) == most:
-            break
-    return taken or refused[:most]
-
-
 def best(
     computation: Computation,
     candidates: Iterable[Schedule],
@@ -106,17 +97,28 @@ def best(
     if recalled is not None and recalled.distance == 0 and recalled.trials >= trials:
         return Best(recalled.schedule, recalled=recalled)
     known = [recalled.schedule] if recalled is not None else []
-    tried = list({s.text: s for s in (*known, *_taken(candidates, trials, target, options))}.values())
     if bound_s is None:
         bound_s = bound(computation, target.profile)
-    measured = measure(computation, tried, target, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress)
+    tried, most = _different(itertools.chain(known, candidates)), len(known) + trials
+    measured = measure(
+        computation, tried, target, most=most, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress
+    )
     if measured.best is None:
-        why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials)) or "there is none"
+        why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials[:most])) or "there is none"
         raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", mend="another schedule")
     database = Database.of(options)
     if database is not None:
         database.record(_entries(key_of(computation, target, given), measured, trials))
     return Best(measured.best.schedule, measured=measured)
+
+
+def _different(schedules: Iterable[Schedule]) -> Iterator[Schedule]:
+    """Schedules, none of them twice."""
+    seen = set[str]()
+    for schedule in schedules:
+        if schedule.text not in seen:
+            seen.add(schedule.text)
+            yield schedule
 
 
 def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:

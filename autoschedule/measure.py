@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -119,9 +119,10 @@ class Measured:
 
 def measure(
     computation: Computation,
-    candidates: Sequence[Schedule],
+    candidates: Iterable[Schedule],
     target: OnDevice,
     *,
+    most: int | None = None,
     bound_s: float = 0.0,
     samples: int = SAMPLES,
     limit_s: float = LIMIT_S,
@@ -131,7 +132,8 @@ def measure(
 ) -> Measured:
     """Checks and times candidates for a computation on the target's device.
 
-    bound_s: a lower bound of the time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
+    candidates: are asked for, and lowered, until there are `most` that the target takes (None: all). bound_s: a lower bound of the
+    time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
     candidate: to be built, to run once, one sample. seed: of the inputs. options: `without_rules`, too. progress: called with a stage
     ("check", "time"), the number of candidates or rounds that are done, and of all. Raises DeviceError where there is no device, or no
     process that can use it.
@@ -140,17 +142,16 @@ def measure(
         raise DeviceError("no-device", f"{target} is a profile without a device", mend="the target of a device here")
     options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
     pruning = Pruning.without(options.without_rules)
-    made = [program_of(s, target, options) for s in candidates]
-    rules = pruned([p for p in made if isinstance(p, Program)], target, options, pruning)
+    made = list(_lowered(candidates, most, target, options))
+    rules = pruned([p for _, p in made if isinstance(p, Program)], target, options, pruning)
     trials = [
-        Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else _unpruned(s, rules[p.source])
-        for s, p in zip(candidates, made, strict=True)
+        Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else _unpruned(s, rules[p.source]) for s, p in made
     ]
     try:
         with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
-            checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s in candidates})
+            checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s, _ in made})
             setting = Setting(target.device, options.cache_dir, checks.inputs, checks.outputs)
-            with contextlib.closing(_Bench(setting, made, limit_s)) as bench:
+            with contextlib.closing(_Bench(setting, [p for _, p in made], limit_s)) as bench:
                 _first(trials, bench, checks, bound_s, tell)
                 _rounds(trials, bench, samples, tell)
     except OSError as error:  # no room for the inputs, or no other process
@@ -158,6 +159,19 @@ def measure(
             "no-measurement", f"nothing can be measured: {error}", mend="room for files in TMPDIR; trials=0 measures nothing"
         ) from None
     return Measured(tuple(trials), bound_s)
+
+
+def _lowered(
+    candidates: Iterable[Schedule], most: int | None, target: OnDevice, options: Options
+) -> Iterator[tuple[Schedule, Program | TileLangError]]:
+    """Candidates with their programs, or why they have none, until there are `most` programs."""
+    taken = 0
+    for schedule in candidates:
+        program = program_of(schedule, target, options)
+        yield schedule, program
+        taken += isinstance(program, Program)
+        if taken == most:
+            return
 
 
 def _unpruned(schedule: Schedule, rule: str) -> Trial:

@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tilelang as tl
 from tilelang.autoschedule import best as module
+from tilelang.autoschedule import measure as measuring
 from tilelang.autoschedule.best import best, key_of, recall
 from tilelang.autoschedule.database import Database
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError
 from tilelang.options import Options
+from tilelang.lowering import pipeline
 from tilelang.schedule import Schedule
+from tilelang.steps import Step
 
 
 def sums(rows: int) -> Computation:
@@ -78,7 +82,20 @@ def test_without_a_database_or_a_device_nothing_is_recalled(options: Options) ->
 def test_what_the_target_does_not_take_is_followed_by_the_next(options: Options) -> None:
     wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
     found = best(sums(40), [wrong, wrong, *candidates(sums(40), [])], tl.target("opencl"), 1, options=options)
-    assert found.measured is not None and [t.code for t in found.measured.trials] == [""]
+    assert found.measured is not None and [bool(t.code) for t in found.measured.trials] == [True, False]
+
+
+def test_each_candidate_is_lowered_once(options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, lowered = pipeline.lower, list[str]()
+
+    def lower(computation: Computation, steps: tuple[Step, ...], *rest: Any) -> Any:
+        lowered.append(str(steps[0]))
+        return real(computation, steps, *rest)
+
+    monkeypatch.setattr(measuring, "lower", lower)
+    several = [*candidates(sums(40), []), *candidates(sums(40), [])]
+    best(sums(40), several, tl.target("opencl"), 3, options=options)
+    assert lowered == [f"tile i={size} -> block" for size in (4, 8, 16)]
 
 
 def test_where_no_candidate_is_right_each_says_why(options: Options) -> None:
