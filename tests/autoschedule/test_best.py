@@ -13,8 +13,8 @@ from tilelang.autoschedule.best import best, key_of, recall
 from tilelang.autoschedule.database import Database
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError
-from tilelang.options import Options
 from tilelang.lowering import pipeline
+from tilelang.options import Options
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
 
