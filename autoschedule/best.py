@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
-from tilelang.autoschedule.measure import LIMIT_S, Measured, OnDevice, Progress, measure
+from tilelang.autoschedule.measure import LIMIT_S, Measured, Progress, measure
+from tilelang.autoschedule.measure_programs import OnDevice
 from tilelang.autoschedule.roofline import bound
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError

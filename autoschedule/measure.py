@@ -23,25 +23,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tilelang import reference
 from tilelang.arguments import array_type
-from tilelang.autoschedule.measure_worker import Launch, Program, Setting
+from tilelang.autoschedule.measure_programs import OnDevice, program_of, pruned
+from tilelang.autoschedule.measure_worker import Program, Setting
 from tilelang.autoschedule.prune import RULES, Pruning
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, TileLangError
-from tilelang.lowering.compilers import interface as compilers
-from tilelang.lowering.compilers.compiled import CompiledKernel
-from tilelang.lowering.descriptors import tensor_maps
-from tilelang.lowering.drivers.cache import BinaryCache
-from tilelang.lowering.drivers.interface import Device
-from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.lowering.targets.dialects import DIALECTS
-from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
 
@@ -52,17 +44,6 @@ START_S, GRACE_S = 120.0, 5.0  # for the process to begin, and to end by itself 
 NEAR_BOUND = 1.05  # times the lower bound: nothing better is looked for
 OUTCLASSED = 1.5  # times the best: no more samples are taken
 Progress = Callable[[str, int, int], object]
-
-
-class OnDevice(Protocol):
-    """What is measured for, as `tilelang.targets.Target` is: a dialect's name, a profile, a device."""
-
-    @property
-    def dialect(self) -> str: ...
-    @property
-    def profile(self) -> Profile: ...
-    @property
-    def device(self) -> Device | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,56 +157,6 @@ def _lowered(
 
 def _unpruned(schedule: Schedule, rule: str) -> Trial:
     return Trial(schedule, code=rule, why=RULES[rule]) if rule else Trial(schedule)
-
-
-def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
-    """A candidate as the device's compiler gets it, or why it is none."""
-    dialect = DIALECTS[target.dialect]
-    try:
-        profile = dataclasses.replace(target.profile, dialects=(target.dialect,))
-        program = lower(schedule.computation, schedule.steps, profile, options)
-        names = kernel_names(program, dialect)
-        launches = tuple(
-            Launch(names[k.name], k.grid, k.threads, k.shared_bytes, tuple(b.name for b in k.arguments), tensor_maps(k))
-            for k in program.kernels
-        )
-        return Program(emit(program, dialect), launches, {b.name: b.bytes for b in program.buffers if b.role == "workspace"})
-    except TileLangError as error:
-        return error
-
-
-def pruned(programs: Sequence[Program], target: OnDevice, options: Options, pruning: Pruning) -> dict[str, str]:
-    """By which rule candidates are dropped for what their compiler reports, by their source; empty where it is none."""
-    rules, spilled = dict[str, str](), dict[str, int]()
-    room = dict(target.profile.rates).get("core_registers", math.inf)
-    for program in programs:
-        found = reported(program, target, options)
-        held = max((k.registers * launch.threads for k, launch in zip(found, program.launches, strict=False)), default=0)
-        rules[program.source] = "reported-registers" if pruning.drops("reported-registers", held > room) else ""
-        spilled[program.source] = sum(map(in_memory_bytes, found))
-    others = any(not rules[source] and not count for source, count in spilled.items())
-    for source, count in spilled.items():
-        if not rules[source] and others and pruning.drops("reported-spills", count > 0):
-            rules[source] = "reported-spills"
-    return rules
-
-
-def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
-    """What the compiler reports of each kernel; nothing where none can tell."""
-    architecture = target.profile.architecture
-    if target.dialect not in compilers.COMPILERS or architecture is None:
-        return []
-    try:
-        cache = BinaryCache(options.cache_dir)
-        compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
-    except DeviceError:  # no compiler, or no program: whoever builds it is told
-        return []
-    return [compiled.kernel(k.name) for k in program.launches]
-
-
-def in_memory_bytes(kernel: CompiledKernel) -> int:
-    """What a kernel keeps, or moves, in memory for want of registers: a thread's stack, stores and loads of spills."""
-    return kernel.stack_bytes + kernel.spill_store_bytes + kernel.spill_load_bytes
 
 
 # ---------------------------------------------------------------- rounds

@@ -21,7 +21,7 @@ RULES = {
     "slow-shared": "shared memory is no faster than global memory there, so that a copy in it gains nothing",
     "tails": "a walk would look for its end, or take a fused axis apart, at every point",
     "reported-registers": "the compiler reports more registers for the threads of a block than a core has",
-    "reported-spills": "the compiler reports registers kept in memory, of other candidates none",
+    "reported-spills": "the compiler reports more than an eighth of a thread's registers kept in memory, of other candidates less",
 }
 
 

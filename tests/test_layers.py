@@ -27,6 +27,7 @@ ROWS = [
 RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}
 ACROSS = {
     ("autoschedule.measure", "lowering"),
+    ("autoschedule.measure_programs", "lowering"),
     ("autoschedule.measure_worker", "lowering"),
     ("autoschedule.profile", "lowering"),
     ("autoschedule.database", "grammar"),

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor, as_computation
-from tilelang.errors import Refusal, brief
+from tilelang.errors import Refusal, TileLangError, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
+from tilelang.lowering.compilers.interface import COMPILERS
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.options import Options
@@ -30,6 +31,7 @@ from tilelang.targets import Target
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.measure import Progress
+    from tilelang.autoschedule.measure_worker import Program
 
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
@@ -60,8 +62,8 @@ def planned(
     """The schedule for what is given, and its program.
 
     trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. progress: is told how far
-    that is. Raises Refusal for a schedule
-    that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can be made.
+    that is. Raises Refusal for a schedule that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can
+    be made.
     """
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
     if isinstance(given, Schedule) and not has_holes(given.steps):
@@ -76,7 +78,9 @@ def planned(
     else:
         known = _remembered(given, target, options)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
-    plan, program = accepted(plans, here, options, isinstance(given, Schedule))
+    taken = acceptable(plans, here, options, isinstance(given, Schedule))
+    compiled = known is None and target.device is not None and target.dialect in COMPILERS
+    plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
     return plan, program
@@ -88,18 +92,46 @@ def check(given: Schedule, profile: Profile) -> None:
     accepted(plans, profile, Options())
 
 
-def accepted(plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool = True) -> tuple[Schedule, ir.Program]:
-    """The first of several schedules that can be lowered, with its program. filling: they are one whose holes were filled.
+def accepted(plans: Iterator[Schedule], profile: Profile, options: Options) -> tuple[Schedule, ir.Program]:
+    """The first of some fillings of a schedule that can be lowered, with its program. Raises Refusal where none can."""
+    return next(acceptable(plans, profile, options, filling=True))
+
+
+def acceptable(
+    plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool
+) -> Iterator[tuple[Schedule, ir.Program]]:
+    """Those of several schedules that can be lowered, each with its program. filling: they are one whose holes were filled.
 
     Raises Refusal where none can: of the last, the plainest.
     """
-    refused: list[Refusal] = []
+    refused, any_taken = list[Refusal](), False
     for plan in plans:
         try:
-            return plan, lower(plan.computation, plan.steps, profile, options)
+            program = lower(plan.computation, plan.steps, profile, options)
         except Refusal as refusal:
             refused.append(refusal)
-    raise _cannot_be_filled(refused) if filling else refused[-1]
+            continue
+        any_taken = True
+        yield plan, program
+    if not any_taken:
+        raise _cannot_be_filled(refused) if filling else refused[-1]
+
+
+def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, options: Options) -> tuple[Schedule, ir.Program]:
+    """The likeliest of some schedules whose kernels fit the registers, as the compiler reports; whoever loads it finds it compiled."""
+    from tilelang.autoschedule.measure_programs import chosen, text_of
+
+    tried: list[tuple[Schedule, ir.Program]] = []
+
+    def programs() -> Iterator[Program | TileLangError]:
+        for plan, program in taken:
+            tried.append((plan, program))
+            try:
+                yield text_of(program, target)
+            except TileLangError as error:
+                yield error
+
+    return tried[chosen(programs(), target, options)]
 
 
 def _remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:

@@ -8,7 +8,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.autoschedule import best as module
-from tilelang.autoschedule import measure as measuring
+from tilelang.autoschedule import measure_programs
 from tilelang.autoschedule.best import best, key_of, recall
 from tilelang.autoschedule.database import Database
 from tilelang.computation import Computation
@@ -92,7 +92,7 @@ def test_each_candidate_is_lowered_once(options: Options, monkeypatch: pytest.Mo
         lowered.append(str(steps[0]))
         return real(computation, steps, *rest)
 
-    monkeypatch.setattr(measuring, "lower", lower)
+    monkeypatch.setattr(measure_programs, "lower", lower)
     several = [*candidates(sums(40), []), *candidates(sums(40), [])]
     best(sums(40), several, tl.target("opencl"), 3, options=options)
     assert lowered == [f"tile i={size} -> block" for size in (4, 8, 16)]

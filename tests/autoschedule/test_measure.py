@@ -18,10 +18,9 @@ import tilelang as tl
 from tilelang import reference
 from tilelang.autoschedule import measure as module
 from tilelang.autoschedule.measure import LIMIT_S, Measured, Trial, measure
+from tilelang.autoschedule.measure_programs import program_of
 from tilelang.autoschedule.measure_worker import Program
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import nvrtc
-from tilelang.lowering.compilers.compiled import CompiledKernel
 from tilelang.schedule import Schedule
 
 i, j = tl.axes(i=40, j=24)
@@ -42,7 +41,7 @@ def measured(candidates: Sequence[Schedule] = CANDIDATES, **more: Any) -> Measur
 def sabotage(monkeypatch: pytest.MonkeyPatch) -> Callable[[Schedule, str], None]:
     """Puts a statement in front of a candidate's kernels."""
     texts: dict[str, str] = {}
-    real = module.program_of
+    real = program_of
 
     def program(schedule: Schedule, *rest: Any) -> Any:
         made = real(schedule, *rest)
@@ -154,42 +153,6 @@ def test_only_what_is_outclassed_gets_fewer_samples(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module._Bench, "sample_s", lambda self, number: times[number])
     found = measure(PLAIN.computation, CANDIDATES, tl.target("opencl"))
     assert [len(t.seconds) for t in found.trials] == [5, 11, 11]
-
-
-@pytest.mark.parametrize(
-    ("registers", "spilled", "without", "codes"),
-    [
-        ((40, 40, 40), (0, 96, 0), "", ["", "reported-spills", ""]),
-        ((40, 40, 40), (0, 96, 0), "reported-spills", ["", "", ""]),
-        ((40, 40, 40), (8, 96, 4), "", ["", "", ""]),
-        ((40, 40, 101), (8, 96, 0), "", ["", "", "reported-registers"]),
-        ((40, 40, 101), (8, 96, 0), "reported-registers", ["reported-spills", "reported-spills", ""]),
-    ],
-)
-def test_what_the_compiler_reports_drops_candidates(
-    monkeypatch: pytest.MonkeyPatch, registers: tuple[int, ...], spilled: tuple[int, ...], without: str, codes: list[str]
-) -> None:
-    reports = [[CompiledKernel("k", r, 0, 0, s, 0)] for r, s in zip(registers, spilled, strict=True)]
-    monkeypatch.setattr(module, "reported", lambda *given: reports.pop(0))
-    target = tl.target("opencl")
-    small = tl.Target("opencl", dataclasses.replace(target.profile, rates=(("core_registers", 100.0),)), target.device)
-    found = measure(PLAIN.computation, CANDIDATES, small, samples=4, options=tl.Options(without_rules=without or None))
-    assert [t.code for t in found.trials] == codes and found.given_up == {c: codes.count(c) for c in codes if c}
-
-
-@pytest.mark.skipif(not nvrtc.libraries(), reason="NVRTC is not installed")
-@pytest.mark.parametrize(("size", "spills"), [(1, False), (300, True)])
-def test_the_compiler_tells_what_is_spilled(size: int, spills: bool) -> None:
-    a, b = tl.axes(a=1024, b=1024)
-    z = tl.define("Z", tl.sum(tl.input("X", tl.float32, a, b)[a, b], over=b), a)
-    target = tl.target("cuda", profile="hopper")
-    program = module.program_of(
-        tl.schedule(z).tile(a=size).to(tl.thread).split(b=1).accumulate(tl.register), target, tl.Options()
-    )
-    assert isinstance(program, Program)
-    (found,) = module.reported(program, target, tl.Options(cache_dir=""))
-    assert (module.in_memory_bytes(found) > 0) == spills
-    assert module.reported(program, tl.target("opencl", profile="simulated"), tl.Options()) == []
 
 
 @pytest.mark.parametrize("when", ["", "load", "run", "sample"])

@@ -62,7 +62,7 @@ def profile_of(aim: Target) -> str:
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
     """Candidates with what becomes of them: lowered, and compiled where a compiler is here that reports what they use."""
     from tilelang.autoschedule.cost import estimate_schedule
-    from tilelang.autoschedule.measure import program_of, pruned
+    from tilelang.autoschedule.measure_programs import program_of, pruned
 
     options = Options.from_environment()
     made = [program_of(s, aim, options) for s in schedules]
