@@ -108,9 +108,9 @@ def test_a_footprint_moves_at_the_rate_of_the_nearest_memory_that_it_fits() -> N
 
 def test_what_is_assumed_bounds_nothing() -> None:
     """A cache of an assumed rate is as fast as it likes, and what fits it has no bound."""
-    cdna, hopper = tl.load_profile("cdna3"), tl.load_profile("hopper")
-    assert (hopper.source("rates.l2_gb_per_s") or "").startswith("assumed") and bandwidth(hopper, 1e6, ()) is None
-    assert bandwidth(hopper, 1e8, ()) == hopper.rate("global_gb_per_s")
+    cdna, blackwell = tl.load_profile("cdna3"), tl.load_profile("blackwell")
+    assert (blackwell.source("rates.l2_gb_per_s") or "").startswith("assumed") and bandwidth(blackwell, 1e7, ()) is None
+    assert bandwidth(blackwell, 1e9, ()) == blackwell.rate("global_gb_per_s")
     assert [bandwidth(cdna, size, ()) for size in (1e8, 1e9)] == [cdna.rate("l3_gb_per_s"), cdna.rate("global_gb_per_s")]
 
 
