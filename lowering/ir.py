@@ -19,6 +19,7 @@ from typing import Any
 from tilelang import dtype as dt
 from tilelang.errors import Span
 from tilelang.expr import Expr, Var
+from tilelang.lowering.ir_values import BeforeLine as BeforeLine
 from tilelang.lowering.ir_values import Buffer as Buffer
 from tilelang.lowering.ir_values import Load as Load
 from tilelang.lowering.ir_values import Pack as Pack

@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary
+from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Select, Unary
 from tilelang.node import Node, interned
 
 # ---------------------------------------------------------------- buffers
@@ -101,6 +101,21 @@ class Ramp(Expr):
 
     def text(self, go: Any) -> str:
         return f"ramp({go(self.base, 0)}, {self.lanes})"
+
+
+@interned
+class BeforeLine(Expr):
+    """How many elements of a global buffer lie before the first line of so many bytes that begins in it."""
+
+    buffer: Buffer
+    line_bytes: int
+
+    @property
+    def dtype(self) -> DType:
+        return INDEX
+
+    def text(self, go: Any) -> str:
+        return f"before_line({self.buffer.name}, {self.line_bytes})"
 
 
 @interned

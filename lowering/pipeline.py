@@ -15,6 +15,7 @@ from tilelang.computation import Computation
 from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
+from tilelang.lowering.passes.align import align
 from tilelang.lowering.passes.alike import name_alike
 from tilelang.lowering.passes.apart import keep_apart
 from tilelang.lowering.passes.arena import place_shared
@@ -42,7 +43,7 @@ Pass = Callable[[ir.Kernel], ir.Kernel]
 
 def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order."""
-    capacity = profile.memory("shared").capacity_bytes
+    capacity, line_bytes = profile.memory("shared").capacity_bytes, profile.memory("global").line_bytes
     lockstep = max((level.threads or 1 for level in profile.levels if level.lockstep), default=1)
     return (
         ("groups", close_groups),
@@ -55,6 +56,7 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("late_waits", wait_late),
         ("outwards", move_conditions_out),
         *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
+        *((("align", lambda kernel: align(kernel, line_bytes)),) if profile.zero_copy_host and line_bytes else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),

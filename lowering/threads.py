@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free, index
 from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
 from tilelang.lowering.copy_queue import CopyQueue, Part
@@ -111,6 +111,10 @@ class Threads:
     def _ramp(self, expr: ir.Ramp, mask: Mask) -> Value:
         base = self.evaluate(expr.base, mask.by_thread)
         return base.reshape(-1, 1) + np.arange(expr.lanes, dtype=base.dtype)
+
+    def _before_line(self, expr: ir.BeforeLine, mask: Mask) -> Value:
+        """As if every array began 16 bytes past a line, where NumPy's large ones do."""
+        return scalar.constant(index(max(0, expr.line_bytes - 16) // expr.buffer.dtype.bytes))
 
     def _pack(self, expr: ir.Pack, mask: Mask) -> Value:
         items = (self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items))
@@ -299,6 +303,7 @@ def _is_geometry(expr: Any) -> bool:
 EVALUATE: dict[type, Callable[[Threads, Any, Mask], Value]] = {
     Const: Threads._const, Var: Threads._var, Binary: Threads._binary, Unary: Threads._unary, Call: Threads._call,
     Cast: Threads._cast, Select: Threads._select, ir.Load: Threads._load, ir.Ramp: Threads._ramp, ir.Pack: Threads._pack,
+    ir.BeforeLine: Threads._before_line,
 }  # fmt: skip
 
 

@@ -380,6 +380,8 @@ def _problem(e: Expr) -> str | None:
             return _mixed(condition, then, otherwise)
         case ir.Ramp(base, lanes):
             return None if ir.lanes(base) == 1 and lanes > 1 else f"{lanes} lanes from {ir.lanes(base)}"
+        case ir.BeforeLine(buffer, line_bytes):
+            return None if buffer.memory == "global" and line_bytes % buffer.dtype.bytes == 0 else "no lines of its elements"
         case ir.Pack(items):
             alike = len({i.dtype for i in items}) == 1 and all(ir.lanes(i) == 1 for i in items)
             return None if alike else "not scalars of one type"

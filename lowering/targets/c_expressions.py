@@ -13,7 +13,7 @@ from __future__ import annotations
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
-from tilelang.lowering.ir import Load, Pack, Ramp, lanes
+from tilelang.lowering.ir import BeforeLine, Load, Pack, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import (
     SIGNED_OF_BITS,
     VECTOR_LANES,
@@ -120,6 +120,9 @@ class Expressions(Places):
                 return bracket(text, UNARY if text[0] in "*(" else POSTFIX, level)
             case Ramp(base, n):
                 return bracket(self._ramp(value_type(e.dtype, n), self.value(base), n), 10, level)
+            case BeforeLine(buffer, line_bytes):
+                bytes_before = f"({value_type(e.dtype)})(-(size_t){self.names[buffer]} & {line_bytes - 1})"
+                return bracket(f"{bytes_before} / {buffer.dtype.bytes}", 11, level)
             case Pack(items):
                 unique = dict.fromkeys(items)
                 if n == 1:
