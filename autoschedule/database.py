@@ -248,9 +248,10 @@ class Database:
 
     # ------------------------------------------------------------ what is asked of it
 
-    def recall(self, key: Key, computation: Computation, profile: Profile, nearest: bool = True) -> Recalled | None:
-        """The best measured schedule for a key that can be lowered; nearest: else that of the nearest shape of the same computation."""
-        found = [e for e in self.of_family(key) if not e.constructed and (nearest or e.key == key)]
+    def recall(self, key: Key, computation: Computation, profile: Profile, within: float = math.inf) -> Recalled | None:
+        """The best measured schedule for a key that can be lowered; else that of the nearest shape of the same computation, no farther
+        than `within`."""
+        found = [e for e in self.of_family(key) if not e.constructed and (e.key == key or 0 < key.distance(e.key) <= within)]
         for entry in found:
             with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
                 schedule = read_schedule(entry.schedule, computation, profile)

@@ -16,7 +16,8 @@ from hypothesis import given
 import tilelang as tl
 from tilelang import planning, testing
 from tilelang.autoschedule import best
-from tilelang.autoschedule.database import Database
+from tilelang.autoschedule.database import Database, Entry, now
+from tilelang.computation import Computation
 from tilelang.errors import DeviceError, Refusal
 from tilelang.options import Options
 from tilelang.testing import Recipe
@@ -171,6 +172,46 @@ def test_what_is_recalled_is_what_was_constructed(recipe: Recipe) -> None:
         assert second.schedule.text == first.schedule.text and second.source == first.source
         (entry,) = Database(options.database or "").entries()
         assert entry.schedule == first.schedule.text and entry.constructed
+
+
+def product(rows: int) -> Computation:
+    return tl.parse(PRODUCT.text.replace("m: 70", f"m: {rows}")).computation()
+
+
+@pytest.mark.parametrize(
+    ("rows", "plain", "taken"),
+    [(80, True, True), (140, True, True), (150, True, False), (80, False, False)],
+    ids=["near", "a doubling", "farther", "behind"],
+)
+def test_what_was_timed_for_a_near_shape_is_taken_unless_it_is_behind(
+    rows: int, plain: bool, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the two schedules the model likes `good` better."""
+    options, target, asked = Options(database=str(tmp_path / "schedules.sqlite")), tl.target(), list[int]()
+    good = tl.compile(PRODUCT, options=Options(database="")).schedule.steps
+    poor = tl.schedule(PRODUCT).tile(m=1, n=1).to(tl.block).steps
+    timed, made = (good, poor) if plain else (poor, good)
+
+    def constructed(*given: object) -> Iterator[tl.Schedule]:
+        asked.append(1)
+        yield tl.Schedule(PRODUCT, made)
+
+    monkeypatch.setattr(planning, "constructed", constructed)
+    near = tl.Schedule(product(rows), timed)
+    entry = Entry(best.key_of(near.computation, target), near.text, 1e-3, 0.0, 0.5, None, 8, now())
+    assert Database(tmp_path / "schedules.sqlite").record([entry])
+    for _ in range(2):  # what was constructed is remembered beside it
+        assert tl.compile(PRODUCT, target, options=options).schedule.steps == (timed if taken else made)
+    assert asked == [1]
+
+
+def test_a_schedule_of_a_near_shape_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
+    options, target = Options(database=str(tmp_path / "schedules.sqlite")), tl.target()
+    near = tl.schedule(product(80)).tile(m=8, n=16).to(tl.block).steps
+    entry = Entry(best.key_of(product(80), target), tl.Schedule(product(80), near).text, 1e-3, 0.0, 0.5, None, 8, now())
+    impossible = dataclasses.replace(entry, schedule=entry.schedule.replace("tile m=8", "tile q=8"))
+    assert Database(tmp_path / "schedules.sqlite").record([impossible])
+    assert tl.compile(PRODUCT, target, options=options).schedule.text == tl.compile(PRODUCT, target).schedule.text
 
 
 def test_trials_need_a_device() -> None:

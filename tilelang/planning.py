@@ -73,17 +73,18 @@ def planned(
     if target.origin == "shipped":
         with _SAYING:
             _say_what_is_not_measured(str(target.device), target.profile.name)
+    known: Schedule | None
     if trials:
-        known: Schedule | None = _timed(given, target, here, trials, options, progress)
+        known, near = _timed(given, target, here, trials, options, progress), None
     else:
-        known = _remembered(given, target, options)
+        known, near = _remembered(given, target, options)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
     taken = acceptable(plans, here, options, isinstance(given, Schedule))
     compiled = known is None and target.device is not None and target.dialect in COMPILERS
     plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
-    return plan, program
+    return (plan, program) if near is None else _or_neighbour(near, plan, program, here, options)
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -134,15 +135,30 @@ def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, opt
     return tried[chosen(programs(), target, options)]
 
 
-def _remembered(given: Schedule | Computation, target: Target, options: Options) -> Schedule | None:
-    """The schedule that was found by timing; else the one that was constructed before. None where there is none."""
+def _remembered(given: Schedule | Computation, target: Target, options: Options) -> tuple[Schedule | None, Schedule | None]:
+    """The schedule that was found by timing; else the one that was constructed before, and the one that was found by timing for a
+    near shape. None where there is none."""
     if target.device is None:
-        return None
-    from tilelang.autoschedule.best import recall, recall_constructed
+        return None, None
+    from tilelang.autoschedule.best import NEAR, recall, recall_constructed
 
     computation, steps = _parts(given)
-    found = recall(computation, target, steps, options, nearest=False)
-    return found.schedule if found is not None else recall_constructed(computation, target, steps, options)
+    found = recall(computation, target, steps, options, within=NEAR)
+    if found is not None and found.distance == 0:
+        return found.schedule, None
+    return recall_constructed(computation, target, steps, options), found.schedule if found is not None else None
+
+
+def _or_neighbour(
+    near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options
+) -> tuple[Schedule, ir.Program]:
+    """The schedule that was the fastest for a near shape, unless the model has it clearly behind the one that was constructed."""
+    from tilelang.autoschedule.best import nearly_as_fast
+
+    if nearly_as_fast(near, plan, profile):
+        with contextlib.suppress(Refusal):
+            return near, lower(near.computation, near.steps, profile, options)
+    return plan, program
 
 
 def _remember(plan: Schedule, given: Schedule | Computation, target: Target, options: Options) -> None:

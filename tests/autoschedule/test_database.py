@@ -97,7 +97,7 @@ def test_recall_gives_the_nearest_shape_where_there_is_none_of_the_very_extents(
     database.record([entry(key(20), size=5), entry(key(100), size=6), entry(key(1000), size=7)])
     found = database.recall(key(50), doubled(50), POCL)
     assert found is not None and found.distance == 1 and found.entry == entry(key(100), size=6)
-    assert database.recall(key(50), doubled(50), POCL, nearest=False) is None
+    assert database.recall(key(50), doubled(50), POCL, within=0) is None
     assert database.recall(key(50, device="another"), doubled(50), POCL) is None
     assert database.recall(key(50, compiler="another"), doubled(50), POCL) is None
     assert database.recall(key(50, given="tile"), doubled(50), POCL) is None
