@@ -16,6 +16,7 @@ from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.lanes_banks import places_at
 from tilelang.autoschedule.lanes_threads import Threads, registers, threads_of
 from tilelang.autoschedule.lanes_traffic import fragment, global_bytes, rounded, stage_work, staged, staging, stops, storing
+from tilelang.autoschedule.limits import shared_bytes
 from tilelang.autoschedule.loops import Loops
 from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
@@ -76,7 +77,8 @@ class Lanes:
     @functools.cached_property
     def shared_bytes(self) -> int:
         """What one block may have; where that is unknown the least that OpenCL lets a device have."""
-        return self.profile.memory("shared").capacity_bytes or 32768
+        known = self.profile.memory("shared").capacity_bytes
+        return 32768 if known is None else known
 
     @functools.cached_property
     def core_shared_bytes(self) -> float:
@@ -200,7 +202,7 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
 
 def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
     """Blocks that a core holds at once, by threads, registers, shared memory and its own limit; 0 where one does not fit."""
-    shared = loops.held_bytes("shared")
+    shared = shared_bytes(loops, threads, device.profile)
     if shared > device.shared_bytes or threads.count > device.profile.max_block_threads:
         return 0
     per_thread = min(registers(loops, threads), device.profile.registers_per_thread)
@@ -212,6 +214,11 @@ def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
         device.room("core_blocks"),
     ]
     return int(min(limits)) if min(limits) < math.inf else 1
+
+
+def full_grid(loops: Loops, threads: Threads, device: Lanes) -> int:
+    """So many blocks that the device is full, or its grid, and take several tiles each; none where a grid takes not even one."""
+    return min(device.profile.most_blocks(threads.count), device.cores * max(1, resident_blocks(loops, threads, device)))
 
 
 def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work:

@@ -16,7 +16,7 @@ from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.autoschedule.cost import estimate_loops
 from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
-from tilelang.autoschedule.lanes_threads import threads_of
+from tilelang.autoschedule.limits import limits
 from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.tails import tails
@@ -260,11 +260,3 @@ def sizes(extent: int, granule: int = 1) -> list[int]:
 
 
 # ---------------------------------------------------------------- what a device can hold
-
-
-def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
-    """The rules about what a device can hold, each with whether a kernel breaks it."""
-    yield "threads", threads_of(loops, profile).count > profile.max_block_threads
-    for rule, name in (("shared", "shared"), ("registers", "register")):
-        capacity = profile.memory(name).capacity_bytes if profile.has_memory(name) else None
-        yield rule, capacity is not None and loops.held_bytes(name) > capacity

@@ -13,13 +13,14 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule import lanes_roles, lanes_streams, lanes_units
-from tilelang.autoschedule.cost_lanes import Lanes, estimate, resident_blocks
+from tilelang.autoschedule.cost_lanes import Lanes, estimate, full_grid, resident_blocks
 from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
 from tilelang.autoschedule.lanes_staging import stage, vector_lanes
 from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
 from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, panels, steps
 from tilelang.autoschedule.lanes_tile import fused as fused_axes
+from tilelang.autoschedule.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Nest, span
 from tilelang.autoschedule.rtile import Fusions
@@ -80,10 +81,14 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
     threads = threads_of(loops, device.profile)
     most = min(device.profile.max_block_threads, device.room("core_threads"))
-    if drops("shared", loops.held_bytes("shared") > device.shared_bytes) or drops("threads", threads.count > most):
+    shared = shared_bytes(loops, threads, device.profile)
+    if drops("shared", shared > device.shared_bytes) or drops("threads", threads.count > most):
         return None
     if drops("registers", resident_blocks(loops, threads, device) < 1):
         return None
+    if drops("grid", not takes_blocks(loops, threads, device.profile)):
+        blocks = full_grid(loops, threads, device)
+        return judged(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
     device.pruning.keeps()
     return Made(made, estimate((loops,), device))
 

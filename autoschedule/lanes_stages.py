@@ -6,14 +6,19 @@ need of a row, as a sum, reaches them by the reduction. Rows that no registers h
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
-from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.cost_lanes import Lanes, full_grid
 from tilelang.autoschedule.lanes_staging import vector_lanes
+from tilelang.autoschedule.lanes_threads import threads_of
+from tilelang.autoschedule.limits import shared_bytes, takes_blocks
+from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.stages import Steps, common_axes, on_chip
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Call
+from tilelang.schedule import Schedule
 from tilelang.steps import Place, Split, Tile, Vectorize
 from tilelang.task import plan, task_of
 
@@ -54,9 +59,24 @@ def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
             spread = (Tile(((column, lanes),), "thread"),) if column is not None and threads > 1 else None
             steps.append(Place("compute", t.name, "register", steps=spread))
         ways = Tile(((columns[-1], lanes),), "thread", threads) if threads > 1 else Split(((columns[-1], lanes),), unroll=True)
-        device.pruning.keeps()
-        found.append((*steps, ways, *((Vectorize(columns[-1], lanes),) if lanes > 1 else ())))
+        made = _within(computation, (*steps, ways, *((Vectorize(columns[-1], lanes),) if lanes > 1 else ())), device)
+        if made is not None:
+            device.pruning.keeps()
+            found.append(made)
     return found
+
+
+def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | None:
+    """The steps, as many blocks as a grid takes, with several rows each; None where none would do."""
+    loops, drops = loops_of(Schedule(computation, steps), device.profile)[-1], device.pruning.drops
+    threads = threads_of(loops, device.profile)
+    if drops("shared", shared_bytes(loops, threads, device.profile) > device.shared_bytes):
+        return None
+    if drops("grid", not takes_blocks(loops, threads, device.profile)):
+        (head, *rest), blocks = steps, full_grid(loops, threads, device)
+        assert isinstance(head, Tile)
+        return (dataclasses.replace(head, count=blocks), *rest) if blocks else None
+    return steps
 
 
 def _placed(computation: Computation) -> list[Tensor]:

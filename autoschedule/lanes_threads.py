@@ -93,6 +93,12 @@ def _threads_of_level(level: str, profile: Profile) -> int:
     return (profile.level(level).threads if profile.has_level(level) else profile.warp_size * 4) or 1
 
 
+def threads_at(loops: Loops, depth: int, profile: Profile) -> int | None:
+    """The threads of the unit that comes to what stands inside the first `depth` loops; None where that is a block."""
+    inner = [loop.level for loop in loops.loops[:depth] if loop.level not in (WALK, *BLOCK_LEVELS)]
+    return _threads_of_level(inner[-1], profile) if inner else None
+
+
 def _at_once(loop: Loop) -> list[tuple[str, int]]:
     """How many units of a loop lie along each axis in one round of theirs; a walk is one."""
     found, left = [], loop.units

@@ -128,20 +128,25 @@ class Loops:
 
     def held_bytes(self, memory: str) -> int:
         """What a block keeps in shared memory, or a thread in registers: boxes, and the states of reductions. Results that pass through
-        shared memory take the room of what nobody needs any more, but where teams still work."""
+        shared memory take the room of what nobody needs any more, but where teams still work, or another tile comes."""
         held = 0
         for place in self.places:
             if place.memory == memory and place.verb != "via":
                 owners = math.prod(loop.units for loop in self.loops[place.depth :]) if memory == "register" else 1
                 held += (place.ring_bytes if place.access is not None else self._state_bytes(place)) // max(1, owners)
         passing = sum(place.stop_bytes for place in self.places) if memory == "shared" else 0
-        return held + passing if self.teams else max(held, passing)
+        return held + passing if self.goes_on else max(held, passing)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a block still needs its operands' memory when it has results: its teams work apart, or it takes several tiles."""
+        return bool(self.teams) or any(loop.level == "block" and loop.units < loop.total for loop in self.loops)
 
     def _state_bytes(self, place: Placed) -> int:
         if place.verb != "accumulate":
             return 0
         results = math.prod(place.tile[a.name] for a in self.nest.spatial)
-        return results * sum(v.dtype.bytes for s in self.nest.task.states for v in s.reduce.combiner.left)
+        return results * self.nest.state_bytes
 
     def kernels(self) -> Iterator[Loops]:
         """The kernel that these are, after those that make what it computes in global memory."""

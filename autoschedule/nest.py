@@ -241,6 +241,11 @@ class Nest:
         return math.prod(self.extents.values())
 
     @property
+    def state_bytes(self) -> int:
+        """What the reductions keep for one element of the output."""
+        return sum(v.dtype.bytes for s in self.task.states for v in s.reduce.combiner.left)
+
+    @property
     def outputs(self) -> int:
         """Elements of one output."""
         return math.prod(a.extent for a in self.spatial)

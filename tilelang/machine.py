@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +209,15 @@ class Profile:
     def async_copy(self) -> bool:
         """Whether the device copies from global to shared memory by itself."""
         return bool(self.async_copy_bytes)
+
+    def most_blocks(self, threads: int) -> int:
+        """The most blocks of so many threads along the first dimension of a grid."""
+        return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
+
+    def tells_apart(self, rounds: Sequence[int]) -> bool:
+        """Whether blocks, so many along each of some axes, get a dimension of the grid for each axis, the first one for the last; else
+        they are numbered in the first."""
+        return len(rounds) <= 3 and all(n <= most for n, most in zip(rounds[-2::-1], self.grid_max[1:], strict=False))
 
     def vector_lanes(self, type: DType) -> tuple[int, ...]:
         """The lane counts of one vector access of elements of this type, ascending; 1 is always among them."""

@@ -88,10 +88,8 @@ class Nest(Rings):
             )
         order = step.order if all(frame.spec.axis(a).extent for a in sizes) else None  # any order is good for no tiles
         names = list(reversed(wide)) or list(sizes)[-1:]
-        fits = len(wide) <= 3 and all(
-            rounds[a] <= most for a, most in zip(names[1:], self.build.profile.grid_max[1:], strict=False)
-        )
-        if step.count is None and order is None and fits:
+        apart = self.build.profile.tells_apart([rounds[a] for a in wide])
+        if step.count is None and order is None and apart:
             found = dict(zip(names, self._grid([rounds[a] for a in names], step, empty), strict=True))
             indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
             return self.chain(self._entered(frame, sizes, indices, step.level), i + 1)
@@ -118,7 +116,7 @@ class Nest(Rings):
         """
         n, level, profile = self.build.cluster, step.level, self.build.profile
         first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
-        most = min(profile.grid_max[0], (profile.grid_threads_max or first * self.build.threads) // self.build.threads)
+        most = profile.most_blocks(self.build.threads)
         if first > most and not empty:
             mend = f"larger tiles, or a number of units that take several each: `-> {level} {profile.compute_units or 64}`"
             message = f"`{step}`: {first} blocks, a grid of {profile.name} has at most {most}"

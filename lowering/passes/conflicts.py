@@ -284,6 +284,9 @@ class Prover:
 
     def _points(self, a: Access, indices: dict[int, Expr], shared: dict[Var, range], whole: set[Var], guarded: bool) -> Points:
         """Every point of an access; its coordinates are the shared variables, then these of its dimensions."""
+        limit = GUARDED_LIMIT if guarded else LIMIT
+        if prod(r.stop - r.start for r in shared.values()) > limit:  # before any of them is written out
+            raise Opaque
         lanes = a.lanes if len(a.indices) - 1 in indices else 1
         used = {v for i in indices.values() for v in free(i)}
         if guarded:
@@ -299,7 +302,7 @@ class Prover:
             axes.append(_choices(v, alone, repeats))
         axes += [np.arange(self.threads, dtype=np.int64), np.arange(lanes, dtype=np.int64)]
         sizes = tuple(len(x) for x in axes)
-        if prod(sizes) > (GUARDED_LIMIT if guarded else LIMIT):
+        if prod(sizes) > limit:
             raise Opaque
         grids = [x.reshape([-1 if i == d else 1 for i in range(len(axes))]) for d, x in enumerate(axes)]
         values: dict[Expr, Array] = dict(zip([*shared, *bound], grids, strict=False))

@@ -103,6 +103,15 @@ def test_blocks_that_both_rounds_add_are_not_enumerated() -> None:
     assert "|" in inserted(kernel(ir.For(r, index(128), put(large, place + r * 32 + T)), buffers=(large,)))
 
 
+def test_rounds_beyond_all_counting_are_not_written_out() -> None:
+    """Whether two rounds meet is left open where the first is one of so many that no memory holds their numbers."""
+    r = var("r", 1 << 50)
+    large = ir.Buffer("D", dt.float32, (1 << 56,), "global", "output")
+    assert "|" in inserted(
+        kernel(ir.For(r, index(1 << 50), put(large, r * r % 7 + T, value=ir.Load(large, (r + T,)))), buffers=(large,))
+    )
+
+
 def test_one_thread_needs_none() -> None:
     k = kernel(put(S, T), get(S, 63 - T), threads=1)
     assert insert_barriers(k) is k
