@@ -1,8 +1,9 @@
 """The operators of roller.csv on every shipped device: the first schedules of each are lowered, and fit. Needs no device.
 
-`python benchmarks/constructed.py [--devices NAME ...] [--top 8] [--operators NAME ...]` says of each device how many schedules were
-accepted, how many have more shared memory or threads than it has, how long construction took, and of each refusal what it says. All
-of them take half an hour; the tests look at each operator on one device, in turns.
+`python benchmarks/constructed.py [--devices NAME ...] [--top 8] [--operators NAME ...] [--record]` says of each device how many
+schedules were accepted, how many have more shared memory or threads than it has, how long construction took, and of each refusal what
+it says; `--record` keeps the counts in results/constructed.jsonl. All of them take half an hour; the tests look at each operator on
+one device, in turns.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import gpu_cases
-from benchmarks.harness import table
+from benchmarks.harness import record, table
+from benchmarks.operators import revision
 from tilelang.autoschedule.construct import construct
 from tilelang.computation import Computation, as_computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 
-HEADING = ("device", "schedules", "refused", "too large", "too fast", "construction: median, most [ms]")
+RESULTS = Path(__file__).parent / "results" / "constructed.jsonl"
+WRONG = ("refused", "too large", "too fast")
 
 
 def operator(kind: str, extents: tuple[int, ...]) -> Computation:
@@ -63,9 +66,9 @@ def faults(computation: Computation, profile: Profile, top: int) -> Iterator[tup
         yield what, str(candidate.schedule) if what else ""
 
 
-def row(profile: Profile, operators: list[tuple[str, str, tuple[int, ...]]], top: int) -> tuple[str, ...]:
-    """A device's line; what is wrong is said at once."""
-    counts, times = {"": 0, "refused": 0, "too large": 0, "too fast": 0}, []
+def row(profile: Profile, operators: list[tuple[str, str, tuple[int, ...]]], top: int) -> dict[str, object]:
+    """What is kept of a device; what is wrong is said at once."""
+    counts, times = dict.fromkeys(WRONG, 0) | {"": 0}, []
     for name, kind, extents in operators:
         computation = operator(kind, extents)
         begun = time.process_time()
@@ -75,8 +78,9 @@ def row(profile: Profile, operators: list[tuple[str, str, tuple[int, ...]]], top
             counts[what] += 1
             if what:
                 print(f"{profile.name} {name}, {what}: {text}", flush=True)
-    took = f"{statistics.median(times):.0f}, {max(times):.0f}"
-    return profile.name, f"{sum(counts.values())}", *(f"{counts[what]}" for what in HEADING[2:5]), took
+    took = {"median_ms": round(statistics.median(times)), "most_ms": round(max(times))}
+    wrong = {what: counts[what] for what in WRONG}
+    return {"profile": profile.name, "operators": len(operators), "schedules": sum(counts.values()), **wrong, **took}
 
 
 def main() -> None:
@@ -86,13 +90,19 @@ def main() -> None:
     )
     parser.add_argument("--operators", nargs="*", help="names in roller.csv (default: all)")
     parser.add_argument("--top", type=int, default=8, help="schedules of each operator (default %(default)s)")
+    parser.add_argument("--record", nargs="?", const=RESULTS, type=Path, help="a file that gets a line for each device")
     asked = parser.parse_args()
     operators = [o for o in gpu_cases.roller() if not asked.operators or o[0] in asked.operators]
-    rows: list[tuple[str, ...]] = [HEADING]
+    rows = []
     for name in asked.devices:
         rows.append(row(tl.load_profile(name), operators, asked.top))
-        print(*rows[-1], file=sys.stderr, flush=True)
-    print(table(rows))
+        print(rows[-1], file=sys.stderr, flush=True)
+        if asked.record:
+            counts = {
+                what: n for what, n in rows[-1].items() if not what.endswith("_ms")
+            }  # times are of a machine that others use
+            record(asked.record, [{**counts, "top": asked.top, "revision": revision()}], "none")
+    print(table([tuple(rows[0]), *(tuple(map(str, r.values())) for r in rows)]))
 
 
 if __name__ == "__main__":

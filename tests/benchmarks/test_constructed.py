@@ -1,0 +1,19 @@
+"""The benchmark of what is constructed: what it counts and keeps."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import constructed
+
+
+def test_counts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "constructed.jsonl"
+    given = ["constructed.py", "--devices", "volta", "avx2", "--operators", "E1", "--top", "2", "--record", str(kept)]
+    monkeypatch.setattr(sys, "argv", given)
+    constructed.main()
+    lines = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert [(x["profile"], x["operators"], x["schedules"], x["top"]) for x in lines] == [("volta", 1, 2, 2), ("avx2", 1, 2, 2)]
+    assert all(x[what] == 0 for x in lines for what in constructed.WRONG) and all(x["revision"] for x in lines)
