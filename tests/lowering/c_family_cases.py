@@ -97,7 +97,7 @@ def splat(value: Expr, lanes: int) -> Expr:
     return value if lanes == 1 else ir.Pack((value,) * lanes)
 
 
-def same(a: Array, b: Array, name: str = "") -> None:
+def assert_same(a: Array, b: Array, name: str = "") -> None:
     """Equal element by element, NaN to NaN."""
     with np.errstate(invalid="ignore"):  # signalling NaN
         a, b = (x if x.dtype.kind in "iub" else x.astype(np.float64) for x in (a, b))

@@ -11,6 +11,7 @@ import pytest
 
 from tests.lowering.c_family_cases import (
     Array,
+    assert_same,
     elementwise,
     emulating,
     floats,
@@ -19,7 +20,6 @@ from tests.lowering.c_family_cases import (
     near_ties,
     places,
     run,
-    same,
     splat,
     together,
 )
@@ -99,7 +99,7 @@ def test_operators_of_floats(type: str, lanes: int, emulated: Dialect | None) ->
             units, least = 16 * np.finfo(result.numpy).eps, float(np.finfo(result.numpy).tiny)
             np.testing.assert_allclose(found[WORDS[op]], expected, rtol=units, atol=least)
         else:
-            same(found[WORDS[op]], expected, op)
+            assert_same(found[WORDS[op]], expected, op)
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
@@ -116,7 +116,7 @@ def test_operators_of_integers(type: str, lanes: int) -> None:
     for op in ops:
         with np.errstate(all="ignore"):
             expected = np.asarray(scalar_semantics.binary(op, inputs["a"], inputs[right.get(op, "b")]))
-        same(found[WORDS[op]], expected, op)
+        assert_same(found[WORDS[op]], expected, op)
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -134,7 +134,7 @@ def test_casts(lanes: int) -> None:
         for t in types:
             x = scalar_semantics.widen(inputs[f"from_{s}"], dt.dtype(s))
             expected = np.asarray(scalar_semantics.cast(x, dt.dtype(s), dt.dtype(t)))
-            same(found[f"{s}_as_{t}"].astype(np.float64), expected.astype(np.float64), f"{s} as {t}")
+            assert_same(found[f"{s}_as_{t}"].astype(np.float64), expected.astype(np.float64), f"{s} as {t}")
 
 
 def test_negative_numbers_are_cast_too() -> None:
@@ -142,9 +142,9 @@ def test_negative_numbers_are_cast_too() -> None:
     for lanes in (1, 16):
         f, i = loads(inputs, lanes)
         found = together({"cut": Cast(f, dt.int32), "wide": Cast(i, dt.int64), "wrapped": Cast(i, dt.uint32)}, inputs, lanes)
-        same(found["cut"], np.trunc(inputs["f"]).astype(np.int32))
-        same(found["wide"], inputs["i"].astype(np.int64))
-        same(found["wrapped"], inputs["i"].astype(np.uint32))
+        assert_same(found["cut"], np.trunc(inputs["f"]).astype(np.int32))
+        assert_same(found["wide"], inputs["i"].astype(np.int64))
+        assert_same(found["wrapped"], inputs["i"].astype(np.uint32))
 
 
 @pytest.mark.parametrize("type", ["float16", "bfloat16", "float8_e5m2"])
@@ -168,9 +168,9 @@ def test_every_narrow_float_survives_both_ways(type: str, lanes: int) -> None:
     bits = dt.dtype(type).bits
     every = np.arange(1 << bits, dtype=f"uint{bits}").view(dt.dtype(type).numpy)
     wide = elementwise(lambda v: Cast(v, dt.float32), {"x": every}, dt.float32, lanes)
-    same(wide, every)
+    assert_same(wide, every)
     back = elementwise(lambda v: Cast(v, dt.dtype(type)), {"x": wide}, dt.dtype(type), lanes)
-    same(back, every)
+    assert_same(back, every)
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
@@ -181,7 +181,7 @@ def test_rounding_to_fewer_bits_is_to_nearest_even(type: str, lanes: int) -> Non
     x = np.concatenate([patterns.view(np.float32), near_ties(t)])
     found = elementwise(lambda v: Cast(v, t), {"x": x}, t, lanes)
     with np.errstate(all="ignore"):
-        same(found, x.astype(t.numpy))
+        assert_same(found, x.astype(t.numpy))
 
 
 @pytest.mark.parametrize("type", ["float8_e4m3", "float8_e5m2"])
@@ -194,8 +194,8 @@ def test_devices_without_floats_of_8_bits_convert_them_in_software(type: str) ->
     t, x = dt.dtype(type), near_ties(dt.dtype(type))
     every = np.arange(256, dtype=np.uint8).view(t.numpy)
     with emulating(dataclasses.replace(cuda.DIALECT, headers=older)), np.errstate(all="ignore"):
-        same(elementwise(lambda v: Cast(v, dt.float32), {"x": every}, dt.float32, 4), every)
-        same(elementwise(lambda v: Cast(v, t), {"x": x}, t, 4), x.astype(t.numpy))
+        assert_same(elementwise(lambda v: Cast(v, dt.float32), {"x": every}, dt.float32, 4), every)
+        assert_same(elementwise(lambda v: Cast(v, t), {"x": x}, t, 4), x.astype(t.numpy))
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
@@ -222,7 +222,7 @@ def test_indices_as_values(lanes: int, index_bits: int) -> None:
     }
     found = together({name: e for name, (e, _) in cases.items()}, inputs, lanes, index_bits)
     for name, (_, expected) in cases.items():
-        same(found[name], np.asarray(expected), name)
+        assert_same(found[name], np.asarray(expected), name)
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -235,9 +235,9 @@ def test_conditions(lanes: int) -> None:
         return Select(both, Select(c, y, Unary("-", y)), splat(Const(7.0, dt.float64), lanes))
 
     found = elementwise(body, {"a": a, "b": b, "f": f}, dt.float64, lanes)
-    same(found, np.where(((a < 1) | f) & ~np.isnan(b), np.where(f, b, -b), 7.0))
+    assert_same(found, np.where(((a < 1) | f) & ~np.isnan(b), np.where(f, b, -b), 7.0))
     stored = elementwise(lambda x, c: Binary("or", Binary("<=", x, Const(0.5, dt.float32)), c), {"a": a, "f": f}, dt.bool_, lanes)
-    same(stored, (a <= 0.5) | f)
+    assert_same(stored, (a <= 0.5) | f)
 
 
 def test_a_lane_that_is_not_taken_is_not_read() -> None:
@@ -252,7 +252,7 @@ def test_a_lane_that_is_not_taken_is_not_read() -> None:
         Kernel("guarded", (1, 1, 1), 1, (small, out), For(i, index(8), Store(out, (i * 8,), value))),
         {"small": x[:61], "out": result},
     )
-    same(result, np.where(np.arange(64) < 61, x, -1))
+    assert_same(result, np.where(np.arange(64) < 61, x, -1))
     assert "? small[i * 8 + 7]" in source.replace("(", "").replace(")", "")
 
 
@@ -274,7 +274,7 @@ def test_brackets_keep_the_tree() -> None:
         a, b = loads(inputs, lanes)
         found = together({f"shape{n}": shape(a, b) for n, shape in enumerate(shapes)}, inputs, lanes)
         for n, shape in enumerate(shapes):
-            same(found[f"shape{n}"], evaluate(shape, x, x[::-1]), str(n))
+            assert_same(found[f"shape{n}"], evaluate(shape, x, x[::-1]), str(n))
 
 
 def evaluate(shape: Callable[[Expr, Expr], Expr], a: Array, b: Array) -> Array:
