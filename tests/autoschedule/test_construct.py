@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 import tilelang as tl
+from benchmarks.ranking_schedules import SOFTMAX
 from tilelang import autoschedule
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
@@ -91,14 +92,7 @@ def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe)
 
 
 def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
-    text = """computation Y(M = 20, N = 70) {
-      input X: float32[i: M, j: N]
-      peak[i] = max[j] X[i, j]
-      shifted[i, j] = exp(X[i, j] - peak[i])
-      total[i] = sum[j] shifted[i, j]
-      output Y[i, j] = shifted[i, j] / total[i]
-    }"""
-    computation = tl.parse(text).computation()
+    computation = tl.parse(SOFTMAX).computation(M=20, N=70)
     candidates = [c.schedule for c in construct(computation, POCL)]
     rows = [s for s in candidates if "compute shifted in shared" in str(s)]
     kernels = [s for s in candidates if "compute peak in global" in str(s) and "compute total in global" in str(s)]
