@@ -32,6 +32,8 @@ COMPUTATIONS = {
     "strided convolution": "computation Z(N = 2, C = 5, H = 9, F = 6) { input X: float32[n: N, c: C, h: H, w: H]"
     " input W: float32[f: F, c: C] axis p: (H + 1) / 2 axis q: (H + 1) / 2"
     " output Z[n, f, p, q] = sum[c] X[n, c, 2 * p, 2 * q] * W[f, c] }",
+    "pieces of whole rows": "computation Z(N = 2, C = 12, H = 32, F = 14) { input X: float32[n: N, c: C, h: H, w: H]"
+    " input W: float32[f: F, c: C] axis p: H axis q: H output Z[n, f, p, q] = sum[c] X[n, c, p, q] * W[f, c] }",
     "depthwise": "computation Z(N = 2, C = 5, H = 19) { input X: float32[n: N, c: C, h: H, w: H] input W: float32[c: C, r: 5, s: 5]"
     " axis p: H axis q: H output Z[n, c, p, q] = sum[r, s] pad(X[n, c, p + r - 2, q + s - 2], 0.0) * W[c, r, s] }",
     "strided windows": "computation Z(N = 2, C = 32, H = 21) { input X: float32[n: N, c: C, h: H, w: H] axis r: 3 axis s: 3"
