@@ -175,13 +175,7 @@ def alone(nest: Nest, tile: RTile) -> bool:
 
 
 def sound(nest: Nest, tile: RTile) -> bool:
-    """Whether all is staged whose reads would test, or compute, too much at every point: through a walk with a tail, or through an
-    axis of several that a walk cuts."""
+    """Whether all is staged whose reads would compute too much at every point: through an axis of several that a walk cuts."""
     fusions = {name for name, _ in tile.fusions}
-    for a in nest.reduced:
-        cut = tile.chunk[a.name]
-        if cut < a.extent and (a.extent % cut or a.name in fusions) and a.name != tile.axis:
-            for access in nest.reads:
-                if a.name in access.axes and access.name not in tile.staged and form(nest, access, tile.axis) is not None:
-                    return False
-    return True
+    cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
+    return all(r.name in tile.staged or form(nest, r, tile.axis) is None for r in nest.reads if cut & r.axes)

@@ -19,11 +19,13 @@ from tilelang.machine import Curve, Profile
 #   copied_row_cycles (a row of an image that is moved with its border and nothing more)
 #   gathered_element_cycles: a lane of a read that is not side by side; edge_element_cycles: a lane of a read that may lie outside;
 #   masked_vector_cycles: a vector that ends beyond what there is
-#   guard_cycles: to look for the end of a reduction at one point; spill_cycles: a value that has no register; round_cycles: a round of
+#   guard_cycles: to look for the end of a reduction at one point; peeled_cycles: the same where the last round has code of its own;
+#   spill_cycles: a value that has no register; round_cycles: a round of
 #   a loop; piece_cycles: to begin and to end results in registers
 #   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of
 #   so many rows at a time (followed_rows)
-#   waiting_share: of the smaller of work and waiting, what does not run beside the larger
+#   waiting_share: of the smaller of work and waiting, what does not run beside the larger; far_waiting_share: for memory, where work is
+#   by far the larger
 #   launch_us; next_launch_us: a kernel behind another; block_us: a block, on its core; later_core_us: until all cores have begun
 
 

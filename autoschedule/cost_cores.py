@@ -1,8 +1,8 @@
 """How long a schedule takes on a device whose blocks are tasks of cores with vectors: counted, not tried.
 
 Every term is a count that `Loops` gives (instructions of the innermost body, elements moved, lines that miss a cache) times a rate of
-the profile. What runs one after another on a core is summed; what waits for memory runs beside it, so the larger counts, and a share
-of the smaller. A rate that a profile does not have takes no time.
+the profile. What runs one after another on a core is summed; what waits for a cache or for memory runs beside it, so of each wait what
+is longer counts, and a share of the rest. A rate that a profile does not have takes no time.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     parts = [(what, cycles * cycle) for what, cycles in work(loops, device)]
     traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
     busy = sum(s for _, s in parts)
-    waits, slower = waiting(loops, traffic, shares(loops, device, 0.0)[0], device), cycle * device.scale("waiting")
-    what, longest = max(((what, cycles * slower) for what, cycles in waits), key=lambda w: w[1], default=("nothing", 0.0))
-    exposed = max(0.0, longest - busy) + device.rate("waiting_share") * min(busy, longest)
-    parts.append((f"waiting for {what}", exposed))
+    slower = cycle * device.scale("waiting")
+    for cache, cycles in waiting(loops, traffic, shares(loops, device, 0.0)[0], device):
+        parts.append((f"waiting for {cache}", exposed(cycles * slower, busy, device, far=cache == "global")))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     whole, blocks = sum(s for _, s in parts), max(1, loops.units("block"))
     share, late = shares(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
@@ -53,6 +52,15 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     parts.append(("cores that begin later", whole * late))
     parts.append(("blocks", blocks / min(blocks, device.cores) * device.rate("block_us") * 1e-6))
     return parts
+
+
+def exposed(wait: float, busy: float, device: Cores, far: bool) -> float:
+    """What is left of a wait beside so much work: all that is longer than the work, and a share of what runs beside it.
+
+    far: for memory, which work hides worse the more of it there is: what is needed then comes now and then, not fetched ahead.
+    """
+    share = device.rate("far_waiting_share") * busy / (busy + wait) if far and busy else device.rate("waiting_share")
+    return max(0.0, wait - busy) + share * min(busy, wait)
 
 
 def shares(loops: Loops, device: Cores, late: float) -> tuple[float, float]:
@@ -125,18 +133,21 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     cycles += _spilled(loops, body, device) * device.rate("spill_cycles")
     cycles += sum(_gathered(loops, a, body, device) for a in (nest.reads if nest.reduced else nest.accesses))
     cycles += sum(_masked(loops, a, body) for a in nest.reads) * device.rate("masked_vector_cycles")
-    if _guarded(loops):
-        cycles += math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis) * device.rate("guard_cycles")
+    ends = _ends(loops)
+    points = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
+    cycles += points * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
     total = body.rounds * (cycles + device.rate("round_cycles"))
     if nest.reduced:
         total = max(total, _latency_cycles(loops, body, count, device))
     return total
 
 
-def _guarded(loops: Loops) -> bool:
-    """Whether a cut of a reduction leaves a shorter last round, whose end is looked for at every point."""
+def _ends(loops: Loops) -> set[bool]:
+    """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
+    point."""
     reduced = {a.name for a in loops.nest.reduced} - ({loops.vector[0]} if loops.vector is not None else set())
-    return any(loops.nest.extents[a] % tile[a] for tile in loops.tiles for a in reduced)
+    peeled = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}
+    return {a in peeled for tile in loops.tiles for a in reduced if loops.nest.extents[a] % tile[a]}
 
 
 def _fused(nest: Nest) -> dict[str, int]:

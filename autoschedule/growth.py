@@ -12,11 +12,24 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.capacity import sized
 from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost_cores import leaf_cycles
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.autoschedule.rtile import BOX, PANELS, Fusions, RTile, boxed, by_points, overlaps, shared_bytes, steps, walked
+from tilelang.autoschedule.rtile import (
+    BOX,
+    PANELS,
+    Fusions,
+    RTile,
+    boxed,
+    by_points,
+    overlaps,
+    shared_bytes,
+    stays,
+    steps,
+    walked,
+)
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
@@ -224,6 +237,22 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
                 yield RTile(fusions, grown(nest, device, piece, chunk), chunk, piece, (axis, lanes), staged)
             if not staged:
                 yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes), staged)
+        yield from _by_capacity(nest, fusions, device, piece, (axis, lanes))
+
+
+def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, int], vector: tuple[str, int]) -> Iterator[RTile]:
+    """Tiles in closed form: all operands of a block have room in the last cache of a core; or one has, and the others pass by it."""
+    axis, every = vector[0], stagings(nest, vector[0])
+    residents = [r for r in nest.reads if reused(nest, r) and form(nest, r, axis) is not None]
+    for resident, share in itertools.product((None, *residents), (2, 4)):
+        tile = sized(nest, piece, device.cache_bytes / share, resident)
+        block = {a.name: in_parts(a.extent, -(-a.extent // tile[a.name]), piece[a.name]) for a in nest.spatial}
+        chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= tile[a.name]), default=a.extent) for a in nest.reduced}
+        if resident is None:
+            kinds = every[-1]
+        else:
+            kinds = {**every[0], resident.name: form(nest, resident, axis) or BOX}
+        yield RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None, gathers=not stays(nest))
 
 
 def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:

@@ -29,13 +29,15 @@ WALK = "walk"
 @dataclasses.dataclass(frozen=True)
 class Loop:
     """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
-    many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major)."""
+    many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major). peel: the
+    last round, where it is shorter, has code of its own."""
 
     rounds: tuple[tuple[str, int], ...]
     level: str = WALK
     unroll: bool = False
     count: int | None = None
     order: Layout | None = None
+    peel: bool = False
 
     @property
     def total(self) -> int:
@@ -229,8 +231,8 @@ class _Reading:
                 self.whole = dict(self.tiles[-1])
             case Spread(sizes, level, count, order):
                 self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
-            case Split(sizes=sizes, unroll=unroll):
-                self.cut(sizes, WALK, unroll, None)
+            case Split(sizes=sizes, unroll=unroll, peel=peel):
+                self.cut(sizes, WALK, unroll, None, peel=peel)
             case Vectorize(axis, lanes) if isinstance(lanes, int):
                 self.vector = (axis, lanes)
             case Do(instruction):
@@ -242,14 +244,16 @@ class _Reading:
             case _:
                 pass  # inline: nothing is cut; holes: nothing is known
 
-    def cut(self, sizes: Sizes, level: str, unroll: bool, count: int | None, order: Layout | None = None) -> None:
+    def cut(
+        self, sizes: Sizes, level: str, unroll: bool, count: int | None, order: Layout | None = None, peel: bool = False
+    ) -> None:
         tile, rounds = dict(self.tiles[-1]), []
         for axis, size in sizes:
             if isinstance(size, int):
                 rounds.append((axis, -(-tile[axis] // size)))
                 tile[axis] = min(size, tile[axis])
                 self.whole[axis] = size
-        self.loops.append(Loop(tuple(rounds), level, unroll, count, order))
+        self.loops.append(Loop(tuple(rounds), level, unroll, count, order, peel))
         self.tiles.append(tile)
 
     def place(self, step: Place) -> None:

@@ -117,7 +117,8 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
         for number, a in enumerate(reduced):
             last = number == len(reduced) - 1
             if last and left[a] > UNROLLED:
-                yield Split(((a, written_out(left[a])),))
+                size = written_out(left[a])
+                yield Split(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
             yield Split(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once

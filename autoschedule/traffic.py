@@ -168,14 +168,15 @@ class Traffic:
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> float:
         chosen = self._walked(s, lost)
         rows = alive = rows_of(s.access, self.box(s.access, chosen[0][0].inside), follow.near_bytes)[0] if chosen else 1
-        found = float(rows)
+        found, most = float(rows), alive
         for walk, missing in chosen:
             if walk.axis in s.access.axes:
                 wider = rows_of(s.access, self.box(s.access, walk.outside), follow.near_bytes)[0]
-                if wider > rows or alive > follow.rows:
+                if wider > rows or most > follow.rows:
                     least = min(walk.rounds, self._size(s, cache, walk.outside) / self._size(s, cache, walk.inside))
                     found *= least + (walk.rounds - least) * missing
                 alive, rows = alive * wider // rows, wider
+                most = max(most, alive)
             else:
                 found *= 1 + (walk.rounds - 1) * missing
         return found

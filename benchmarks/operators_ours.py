@@ -113,14 +113,16 @@ def best(function: Any, connection: Any, buffers: list[Any], repeats: int) -> fl
 # ---------------------------------------------------------------- times
 
 SAMPLE_S, MOST = 4e-3, 40  # of a turn, each way
+WARM_S = 0.02  # of calls before those that are timed: after a pause the first ones take up to a sixth longer
 SLOW_S = 1.0  # a call that takes longer is a turn by itself, and the contestant's only one
 
 
 def turn(call: Call) -> tuple[float, float]:
-    """One turn of a contestant after a call that is not timed: seconds of a call by itself (the median of some), and of one of as
+    """One turn of a contestant after calls that are not timed: seconds of a call by itself (the median of some), and of one of as
     many that are begun without waiting for the one before."""
-    for _ in range(2):
-        once = clocked(call, 1)
+    begun, calls = time.perf_counter(), 0
+    while calls < 2 or time.perf_counter() - begun < WARM_S:
+        once, calls = clocked(call, 1), calls + 1
         if once >= SLOW_S:
             return once, once
     count = max(1, min(MOST, round(SAMPLE_S / once)))

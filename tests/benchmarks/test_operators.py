@@ -168,6 +168,7 @@ def test_ranking_is_in_the_order_of_the_model() -> None:
 
 def test_a_turn_waits_once_for_calls_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators_ours, "MOST", 1)
+    monkeypatch.setattr(operators_ours, "WARM_S", 0)
     done: list[str] = []
     operators_ours.turn(operators_ours.Call("one", "here", lambda: done.append("begin"), lambda: done.append("finish")))
     assert done == ["begin", "finish"] * 4

@@ -1,0 +1,49 @@
+"""Tiles in closed form: how operands are reused says how long a tile is along each axis, the room that they have how large it is.
+
+After the tile size selection of PTSS (Narasimhan, Acharya, Baid, Bondhugula, ICS 2021): one number sizes all axes, and the footprint of
+the tile, which grows with it, is set equal to the room. What is new here is that one operand may stay while the others pass by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tilelang.autoschedule.nest import Access, Nest, NestAxis
+
+HALVINGS = 14  # of the logarithm of the one number, which lies between 1 and all points
+
+
+def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
+    """Axes along which the same operands are found again, the innermost first, and how many operands these are."""
+    groups: dict[tuple[bool, ...], list[NestAxis]] = {}
+    for axis in reversed(nest.axes):
+        groups.setdefault((axis.reduction, *(axis.name not in a.axes for a in nest.accesses)), []).append(axis)
+    return [(sum(same[1:]), axes) for same, axes in groups.items()]
+
+
+def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> dict[str, int]:
+    """Extents of all axes of the largest tile whose operands, or whose resident one alone, have room; at least a piece.
+
+    Axes that a resident operand does not have are whole: everything else passes by it.
+    """
+    least = {a.name: min(a.extent, piece.get(a.name, 1)) for a in nest.axes}
+    held = nest.accesses if resident is None else [resident]
+    groups = reused_along(nest)
+
+    def of_size(size: float) -> dict[str, int]:
+        tile = {}
+        for reused, axes in groups:
+            left = max(1.0, size * reused)
+            for axis in axes:
+                whole = resident is not None and axis.name not in resident.axes
+                tile[axis.name] = axis.extent if whole else max(least[axis.name], min(axis.extent, int(left)))
+                left = max(1.0, left / tile[axis.name])
+        return tile
+
+    low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        fits = sum(a.footprint_bytes(of_size(middle)) for a in held) <= room_bytes
+        low, high = (middle, high) if fits else (low, middle)
+    return of_size(low)
