@@ -57,8 +57,7 @@ def _atom_span(atom: Expr, tile: Tile) -> int | None:
             return None
 
 
-def names_of(index: Expr) -> frozenset[str]:
-    """The axes that an index, or a part of it, depends on."""
+def _names(index: Expr) -> frozenset[str]:
     return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
 
 
@@ -106,7 +105,7 @@ class Access:
     @functools.cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which it depends."""
-        return frozenset(name for i in self.indices for name in names_of(i))
+        return frozenset(name for i in self.indices for name in _names(i))
 
     @functools.cached_property
     def strides(self) -> tuple[int, ...]:
@@ -136,7 +135,7 @@ class Access:
         """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
         if axis not in self._strides:
             gathered = (e for i in self.indices for e in i.walk() if isinstance(e, Read))
-            decided = any(axis in names_of(e) for e in gathered)
+            decided = any(axis in _names(e) for e in gathered)
             first, second = self._offset({}), self._offset({axis: 1})
             self._strides[axis] = None if decided or first is None or second is None else second - first
         return self._strides[axis]

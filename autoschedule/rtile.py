@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.nest import Access, Nest, names_of, span
+from tilelang.autoschedule.nest import Access, Nest, span
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
@@ -131,15 +131,12 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
 
 
 def _along(access: Access, tile: RTile) -> str:
-    """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point, as
-    along a fused axis whose points are fewer than the region around them."""
+    """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point."""
     by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
     fused = any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0])
-    points = math.prod(n for a, n in tile.piece.items() if a in access.axes)
-    if by_point or (fused and points < math.prod(access.box(tile.piece))):
+    if by_point or fused:
         return tile.axis
-    along = [d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in names_of(i)]
-    return along[-1]
+    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in dict(_factors(i)))
 
 
 def _sums(nest: Nest, tile: RTile) -> Place:

@@ -18,7 +18,7 @@ from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
 from tilelang.simplify import conjunction, interval, linear, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
-from tilelang.steps import Place
+from tilelang.steps import Place, Split, Tile, Vectorize
 from tilelang.task import Task, reads
 
 
@@ -86,13 +86,15 @@ class Cover(Part):
         return bool(use.read.tensor.name == step.what)
 
     def _by_access(self, frame: Frame, step: Place, uses: list[Use]) -> bool:
-        """Whether the buffer holds one element per point: the layout says so, the tensor stands like that already, or the read goes
-        through a fused axis or a gather."""
+        """Whether the buffer holds one element per point: the layout or a step of the move says so by what it names, the tensor stands
+        like that already, or the read goes through a fused axis or a gather."""
         dims = {d.name for d in uses[0].read.tensor.dims}
         if step.layout is not None and step.layout.terms:
             return not set(step.layout.dims) <= dims
         if not uses[0].main:
             return False
+        if _named(step) & (set(axes_of(uses[0])) - dims):
+            return True
         if self.residence_of(frame, uses[0].whole).points:
             return True
         gathered = any(isinstance(e, Read) for i in uses[0].indices for e in i.walk())
@@ -278,6 +280,12 @@ def sources(frame: Frame, region: Region) -> tuple[Residence, ...]:
     (value,) = region.task.values
     assert isinstance(value, (Read, Pad))
     return (*frame.residences, dataclasses.replace(region.source, read=value))
+
+
+def _named(step: Place) -> set[str]:
+    """The axes that steps of a move name."""
+    cut = {axis for s in step.steps or () if isinstance(s, Tile | Split) for axis, _ in s.sizes}
+    return cut | {s.axis for s in step.steps or () if isinstance(s, Vectorize)}
 
 
 def axes_of(use: Use) -> tuple[str, ...]:

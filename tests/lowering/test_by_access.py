@@ -79,6 +79,10 @@ PLANS: dict[str, Callable[[], Schedule]] = {
     .load("table", tl.shared, layout=tl.layout("e")).tile(e=1).to(tl.thread),
     "fused": lambda: fused(12, 13).load("A", tl.register, steps=tl.move().vectorize(mn=4)).tile(mn=4).to(tl.thread)
     .vectorize(mn=4),
+    "fused, of whole rows": lambda: fused(12, 16).load("A", tl.register, steps=tl.move().vectorize(mn=4)).tile(mn=4).to(tl.thread)
+    .vectorize(mn=4),
+    "spread by fused points of whole rows": lambda: fused(12, 16)
+    .load("A", tl.shared, steps=tl.move().tile(mn=4).to(tl.thread).vectorize(mn=4)).tile(mn=4).to(tl.thread),
     "fused and interleaved": lambda: fused(12, 13).load("A", tl.register).split(mn=32).tile(mn=4).to(tl.thread).vectorize(mn=4),
     "a convolution": lambda: convolved(2, 2),
 }  # fmt: skip
