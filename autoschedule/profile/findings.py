@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.autoschedule.profile.sampling import MOST_SPREAD, REPEATS, Run, Sample, sampled
-from tilelang.machine import Curve
+from tilelang.machine import Curve, Profile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +33,14 @@ class Fact:
 
 
 class Findings:
-    """What one aspect finds. known: the rates that are known already; repeats: of each sample; tick: called after each sample."""
+    """What one aspect finds. known: the rates that are known already; repeats: of each sample; tick: called after each sample; so_far:
+    the device's profile with all that aspects before found (None: none was asked)."""
 
     def __init__(
-        self, known: Mapping[str, float], repeats: int = REPEATS, tick: Callable[[str], object] = lambda series: None
-    ) -> None:
-        self.known, self.repeats, self._tick = dict(known), repeats, tick
+        self, known: Mapping[str, float], repeats: int = REPEATS, tick: Callable[[str], object] = lambda series: None,
+        so_far: Profile | None = None,
+    ) -> None:  # fmt: skip
+        self.known, self.repeats, self._tick, self.so_far = dict(known), repeats, tick, so_far
         self.rows: list[Row] = []
         self.rates: dict[str, tuple[float, str]] = {}
         self.curves: list[tuple[Curve, str]] = []

@@ -66,7 +66,7 @@ def measure(
     for name in wanted:
         aspect = aspects[name]
         progress.aspect(name, aspect.about)
-        found = Findings(dict(profile.rates), repeats, progress.sample)
+        found = Findings(dict(profile.rates), repeats, progress.sample, profile)
         try:
             aspect.ask(bench, found)
         except TileLangError as error:

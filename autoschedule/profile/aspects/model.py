@@ -5,8 +5,6 @@ The schedules are the first of each of a few computations and two that stand beh
 
 from __future__ import annotations
 
-import dataclasses
-
 from tilelang.autoschedule.calibrate import calibrate
 from tilelang.autoschedule.cost import SCALES
 from tilelang.autoschedule.fill import candidates
@@ -23,7 +21,7 @@ def model(bench: Bench, found: Findings) -> None:
     """Times a dozen schedules, each until the caller knows that it is done."""
     if bench.lockstep:  # the model of threads that run together has no such scalars
         return
-    profile = dataclasses.replace(bench.profile, rates=tuple(sorted({**dict(bench.profile.rates), **found.known}.items())))
+    profile = found.so_far or bench.profile  # its curves and facts, too: kernels are estimated by them all
     samples = []
     for computation in computations():
         made = candidates(computation, profile)

@@ -1,5 +1,6 @@
 """The aspect that calibrates the model: on a device that is made up, its scalars are found again."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from tilelang.autoschedule.cost import SCALES, estimate_schedule
 from tilelang.autoschedule.profile.aspects import model
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.machine import load_profile
+from tilelang.machine import Profile, load_profile
 from tilelang.schedule import Schedule
 
 POCL = load_profile("pocl")
@@ -19,10 +20,12 @@ TRUE = (1.5, 1.2, 0.8, 0.5)
 
 
 class Modelled(Compiling):
-    """A device whose schedules take what the model says, some parts of it longer than its profile knows."""
+    """A device whose schedules take what the model says of it, some parts of it longer than its profile knows."""
+
+    real: Profile = POCL
 
     def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
-        seconds = estimate_schedule(schedule, with_scales(self.profile, TRUE)).seconds
+        seconds = estimate_schedule(schedule, with_scales(self.real, TRUE)).seconds
         return lambda rounds: rounds * seconds
 
     def waited(self, run: Run) -> Run:
@@ -34,6 +37,21 @@ def test_scalars_of_a_device_are_found_by_a_dozen_schedules() -> None:
     model.model(Modelled(POCL, "opencl", False), found)
     assert len(found.rows) == 12 and list(found.rates) == list(SCALES)
     assert [value for value, _ in found.rates.values()] == pytest.approx(TRUE, rel=0.25)
+
+
+def test_the_model_is_fitted_with_all_that_was_measured_before() -> None:
+    """The device moves a third of what its shipped profile says; its curves and rates were measured."""
+    curves = tuple(
+        dataclasses.replace(c, points=tuple((x, y / 3) for x, y in c.points)) if c.y == "gb_per_s" else c for c in POCL.curves
+    )
+    rates = tuple((name, value / 3 if name.endswith("gb_per_s") else value) for name, value in POCL.rates)
+    bench, found = Modelled(POCL, "opencl", False), list[Findings]()
+    bench.real = dataclasses.replace(POCL, curves=curves, rates=rates)
+    for known in (bench.real, None):
+        found.append(Findings(dict(rates), repeats=2, so_far=known))
+        model.model(bench, found[-1])
+    right, wrong = ([value for value, _ in f.rates.values()] for f in found)
+    assert right == pytest.approx(TRUE, rel=0.25) and wrong != pytest.approx(TRUE, rel=0.25)
 
 
 def test_devices_of_lanes_are_not_calibrated() -> None:
