@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.errors import Span
-from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, substitute
+from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.scalar_semantics import BINARY
-from tilelang.simplify import linear, simplify
+from tilelang.simplify import interval, linear, simplify
 
 Array = npt.NDArray[Any]
 
@@ -252,7 +252,7 @@ class Prover:
 
     def _meets(self, a: Access, b: Access, guarded: bool) -> bool:
         if a.buffer.name == b.buffer.name:
-            a, b = _less_what_both_add(a, b)
+            a, b = _less_what_both_add(*_undivided(a, b))
         beside = [] if a.buffer.name != b.buffer.name else enumerate(zip(a.indices, b.indices, strict=True))
         own = a.bound | b.bound
         known = {d: (i, j) for d, (i, j) in beside if not is_opaque(i) and not is_opaque(j)}
@@ -317,6 +317,83 @@ class Prover:
         for g in guards:
             keep = keep & evaluate(g, values)
         return Points(rows, grids[-2], keep)
+
+
+def _undivided(a: Access, b: Access) -> tuple[Access, Access]:
+    """Two accesses of one buffer: where dimensions have the digits of one number, as of a fused axis, the number in their place."""
+    left, right = list(a.indices), list(b.indices)
+    for first in range(len(left) - 1):
+        one, other = _number(left[first:]), _number(right[first:])
+        if one is not None and other is not None and one[1] == other[1]:
+            digits = 1 + len(one[1])
+            left[first : first + digits] = [one[0], *[index(0)] * (digits - 1)]
+            right[first : first + digits] = [other[0], *[index(0)] * (digits - 1)]
+    return dataclasses.replace(a, indices=tuple(left)), dataclasses.replace(b, indices=tuple(right))
+
+
+def _number(indices: list[Expr]) -> tuple[Expr, tuple[int, ...]] | None:
+    """The number of which the first indices are digits, and how many values these have, but for the first: x of x // 6, x // 2 % 3,
+    x % 2, with 3, 2. None where they are none."""
+    digits: list[Digit] = []
+    for e in indices:
+        if is_opaque(e):
+            return None
+        digits.append(_digit(e))
+        if (digits[-1].count is None) != (len(digits) == 1):
+            return None
+        if digits[-1].place == 1:
+            break
+    (top, *middle), last = digits[:-1] or [digits[0]], digits[-1]
+    if len(digits) < 2 or last.place != 1:
+        return None
+    counts = tuple(d.count or 1 for d in digits[1:])
+    number = top.of(last.number, prod(counts), counts[-1])
+    for k, digit in enumerate(middle, 1):
+        if number is None or digit.of(number, prod(counts[k:]), prod(counts[k - 1 :])) is None:
+            return None
+    return (number, counts) if number is not None else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Digit:
+    """number // place % count; count None: without end."""
+
+    number: Expr
+    place: int
+    count: int | None
+
+    def of(self, other: Expr, place: int, period: int) -> Expr | None:
+        """Another number of which this is the digit at a place, whatever comes below, less as many periods as need be; else None."""
+        more, rest = divmod(place, self.place)
+        low, high = interval(simplify(other - self.number * more))
+        if rest or low is None or high is None:
+            return None
+        above = low // period * period
+        return simplify(other - above) if high - above < more else None
+
+
+def _digit(e: Expr) -> Digit:
+    """An index as the digit of a number; so is x * 4 % 20 + y, of x * 4 + y, where y is less than 4."""
+    for term, factor in linear(e)[0]:
+        match term:
+            case Binary("%", number, Const(value=count)) if factor == 1:
+                low, high = interval(simplify(e - term))
+                terms, added = linear(number)
+                if (low, high) == (0, 0):
+                    return dataclasses.replace(_quotient(number), count=int(count))
+                if low is not None and high is not None and 0 <= low <= high < gcd(int(count), added, *(n for _, n in terms)):
+                    return Digit(simplify(number + e - term), 1, int(count))
+    return _quotient(e)
+
+
+def _quotient(e: Expr) -> Digit:
+    """An index as the first digit of a number."""
+    terms, added = linear(e)
+    if len(terms) == 1 and terms[0][1] == 1:
+        match terms[0][0]:
+            case Binary("//", number, Const(value=place)) if int(place) > 0:
+                return Digit(simplify(number + added * int(place)), int(place), None)
+    return Digit(e, 1, None)
 
 
 def _less_what_both_add(a: Access, b: Access) -> tuple[Access, Access]:

@@ -15,6 +15,7 @@ from tilelang.instruction import instruction, moves, operand
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.conflicts import Access, Prover
+from tilelang.simplify import simplify
 
 T = Var("thread", INDEX, 0, 63)
 S = ir.Buffer("S", dt.float32, (64,), "shared")
@@ -101,6 +102,27 @@ def test_blocks_that_both_rounds_add_are_not_enumerated() -> None:
     place = block // 8 % 32 * 8192 + block // 256 * (1 << 20)
     assert inserted(kernel(ir.For(r, index(128), put(large, place + r * 64 + T)), buffers=(large,))) == "[r]"
     assert "|" in inserted(kernel(ir.For(r, index(128), put(large, place + r * 32 + T)), buffers=(large,)))
+
+
+@pytest.mark.parametrize(("factor", "columns"), [(1, 42), (4, 42), (4, 20)])
+def test_digits_of_one_number_are_told_apart_as_the_number(factor: int, columns: int) -> None:
+    """Rows of a fused axis: each round writes other ones, though each digit alone comes again. factor: of what no digit but the last
+    sees."""
+    block, r, v = Var("block_x", INDEX, 0, 8191), var("r", 64), var("v", factor)
+    rows = ir.Buffer("D", dt.float32, (1 << 14, 38, columns, 4), "global", "output")
+    for step, barriers_needed in ((64, False), (32, True)):
+        low = block * 4096 + r * step + T
+        number = simplify(low * factor + v)
+        place = (low // (38 * columns // factor), number // columns % 38, number % columns)
+        stores = ir.For(v, index(factor), ir.For(r, index(64), put(rows, *map(simplify, place), 0)), "unroll")
+        assert ("[|" in inserted(kernel(stores, buffers=(rows,)))) == barriers_needed
+
+
+@pytest.mark.parametrize("place", [(T // 6 % 2, T // 2 % 3, T % 2), (T // 12, T // 2 % 3, T % 2), (T // 6, T // 3 % 3, T % 2)])
+def test_what_is_not_all_digits_of_one_number_still_meets(place: tuple[Expr, ...]) -> None:
+    rows = ir.Buffer("D", dt.float32, (64, 3, 2), "global", "output")
+    r = var("r", 4)
+    assert "|" in inserted(kernel(ir.For(r, index(4), put(rows, *place)), buffers=(rows,)))
 
 
 def test_rounds_beyond_all_counting_are_not_written_out() -> None:
