@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -169,7 +170,7 @@ def _first(trials: list[Trial], bench: _Bench, checks: _Checks, bound_s: float, 
         if trial.code:
             continue
         try:
-            ratio = bench.attempt(number, lambda n=number, t=trial: checks.error_ratio(bench, n, t.schedule.error_ulps))  # type: ignore[misc]
+            ratio = bench.attempt(number, functools.partial(checks.error_ratio, bench, number, trial.schedule.error_ulps))
             seconds = tuple(bench.sample_s(number) for _ in range(FIRST_SAMPLES))
             trials[number] = dataclasses.replace(trial, error_ratio=ratio, seconds=seconds)
         except _Fault as fault:
@@ -360,6 +361,6 @@ class _Process:
         """Ends the process, whatever it does."""
         self._child.kill()
         self._child.wait()
-        for stream in (self._child.stdin, self._child.stdout, self._said):
+        for stream in filter(None, (self._child.stdin, self._child.stdout, self._said)):
             with contextlib.suppress(OSError):  # what a dead process was still to be told
-                stream.close()  # type: ignore[union-attr]
+                stream.close()

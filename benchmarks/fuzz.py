@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import pickle
@@ -47,7 +48,8 @@ class Failure:
     def signature(self) -> tuple[str, str]:
         """What two failures of one cause share, as far as their texts tell."""
         kind = re.search(
-            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero|WRONG|refused|differ|died|fail: \w+",  # noqa: E501
+            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero"
+            r"|WRONG|refused|differ|died|fail: \w+",
             self.text,
         )
         return self.stage, kind.group(0) if kind else self.text.split("\n")[0][:60]
@@ -199,7 +201,7 @@ def report(run: Run, seconds: float, most: int) -> bool:
         causes.setdefault(failure.signature, failure)
     for signature, failure in list(causes.items())[:most]:
         number = sum(f.signature == signature for f in run.failures)
-        small = shrink(failure.case, lambda c, failure=failure: again(failure, c), 200)  # type: ignore[misc]
+        small = shrink(failure.case, functools.partial(again, failure), 200)
         print(f"\n# {number} x {' '.join(signature)}\n{small.script()}\n# {failure.text[:600]}")
     return not run.failures
 

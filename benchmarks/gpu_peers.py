@@ -47,8 +47,7 @@ def peers(torch: Any, case: Case, on_gpu: bool = True) -> dict[str, Peer]:
             return both(torch, lambda x: torch.relu(x))
         case "average pooling":
             r, stride, padding = case.facts
-            pooled = lambda x: functional.avg_pool2d(x.permute(0, 3, 1, 2), r, stride, padding).permute(0, 2, 3, 1)  # noqa: E731
-            return both(torch, pooled)
+            return both(torch, lambda x: functional.avg_pool2d(x.permute(0, 3, 1, 2), r, stride, padding).permute(0, 2, 3, 1))
     raise ValueError(f"nobody else computes {case.operator} here")
 
 

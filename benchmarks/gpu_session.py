@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import gc
 import math
 import os
@@ -160,7 +161,7 @@ class Session:
         for name, build in by_fours(y, self.target.profile).items():
             self.stage(name)
             kernel, addresses = tl.compile(build(), self.target), self.addresses(arrays)
-            contestants.append(Contestant(name, (lambda k=kernel, a=addresses: k._enqueue(a, None),)))  # type: ignore[misc]
+            contestants.append(Contestant(name, (functools.partial(kernel._enqueue, addresses, None),)))
         if self.torch is not None:
             contestants.append(Contestant("PyTorch", (lambda: arrays["Y"].copy_(arrays["X"]),)))
         times = self.medians_s(contestants)
@@ -252,14 +253,17 @@ class Session:
                 if not isinstance(error, Refusal):  # what only shows where it is compiled
                     print(f"    {name}: {error}", flush=True)
 
+        def compiled(name: str, build: Callable[[], tl.Schedule]) -> None:
+            kernels[name] = tl.compile(build(), self.target)
+
         for name, build in case.schedules(y, self.target.profile).items():
             if name not in without:
-                attempt(name, lambda n=name, b=build: kernels.update({n: tl.compile(b(), self.target)}))  # type: ignore[misc]
+                attempt(name, functools.partial(compiled, name, build))
         self.stage("the compiler")
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # which fills the cache that the next line reads
             deque(pool.map(_compiled_or_not, kernels.values()))
         for name, kernel in tuple(kernels.items()):
-            attempt(name, lambda k=kernel: k._launches)  # type: ignore[misc]
+            attempt(name, functools.partial(getattr, kernel, "_launches"))
         return kernels, {"compile_s": round(time.perf_counter() - start, 3), "refused": refused, "bytes": moved_bytes(y)}
 
     def _checked(self, case: Case, y: tl.Tensor, kernels: Mapping[str, tl.Kernel], row: dict[str, Any]) -> dict[str, tl.Kernel]:
@@ -316,7 +320,7 @@ class Session:
         """The times of the best kernel and of the peers."""
         sets = [self.arrays(y, whole=False) for _ in range(self.sets(moved_bytes(y)))]
         addresses = [self.addresses(arrays) for arrays in sets]
-        ours = [Contestant(name, tuple((lambda k=k, a=a: k._enqueue(a, None)) for a in addresses)) for name, k in kernels.items()]  # type: ignore[misc]
+        ours = [Contestant(name, tuple(functools.partial(k._enqueue, a, None) for a in addresses)) for name, k in kernels.items()]
         found: dict[str, Any] = {"sets": len(sets)}
         if len(ours) > 1:
             times = self.medians_s(ours, CHOOSING_SAMPLES)
@@ -349,7 +353,7 @@ class Session:
                 print(f"    {name} is left out: {left_out[name]}", flush=True)
                 self.connection.finish()  # raises where it took the context with it
                 continue
-            found.append(Contestant(name, tuple((lambda c=call, a=a: c(a)) for a in sets)))  # type: ignore[misc]
+            found.append(Contestant(name, tuple(functools.partial(call, a) for a in sets)))
         return found, left_out
 
 

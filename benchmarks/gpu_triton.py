@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import triton
@@ -45,6 +46,9 @@ def product(  # type: ignore[no-untyped-def]
 def matmul(a: Any, b: Any, c: Any, tf32: bool = False) -> Any:
     """c = a b; b may be a transposed tensor."""
     (m, k), n = a.shape, b.shape[1]
-    grid = lambda meta: (triton.cdiv(m, meta["M_TILE"]) * triton.cdiv(n, meta["N_TILE"]),)  # noqa: E731
+
+    def grid(meta: Mapping[str, int]) -> tuple[int]:
+        return (triton.cdiv(m, meta["M_TILE"]) * triton.cdiv(n, meta["N_TILE"]),)
+
     product[grid](a, b, c, m, n, k, *b.stride(), PRECISION="tf32" if tf32 else "ieee")
     return c

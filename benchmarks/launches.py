@@ -6,8 +6,11 @@ Medians of the host's clock in microseconds.
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +45,12 @@ def calls(elements: int, connections: dict[str, driver.Connection], target: tl.T
         x, y = aligned_array((elements,)), np.zeros(elements, np.float32)
         held = {"X": driver.HostArray(connection, x, False), "Y": driver.HostArray(connection, y, True)}
         buffers = [held[b.name].buffer for b in lowered.arguments]
-        found.append(Call(who, "ours", lambda f=function, b=buffers, _=held: f(b), connection.finish))  # type: ignore[misc]
+        found.append(Call(who, "ours", functools.partial(_launch, function, buffers, held), connection.finish))
     return found
+
+
+def _launch(function: driver.Function, buffers: list[Any], _held: Mapping[str, driver.HostArray]) -> None:
+    function(buffers)
 
 
 def main() -> None:
@@ -56,11 +63,11 @@ def main() -> None:
         print(
             "threads never wait here: PoCL on Linux and x86-64 with a core for each of its threads, without TILELANG_ACTIVE_WAIT=0"
         )
-    rows = [("bytes", "waiting, alone", "asleep, alone", "waiting, in a row", "asleep, in a row")]
+    rows: list[tuple[str, ...]] = [("bytes", "waiting, alone", "asleep, alone", "waiting, in a row", "asleep, in a row")]
     for elements in ELEMENTS:
         found = compare(calls(elements, {"waiting": waiting, "asleep": asleep}, target), 11)
         times = [found[who][how] for how in (0, 1) for who in ("waiting", "asleep")]
-        rows.append((f"{8 * elements}", *(f"{s * 1e6:.1f}" for s in times)))  # type: ignore[arg-type]
+        rows.append((f"{8 * elements}", *(f"{s * 1e6:.1f}" for s in times)))
     print(table(rows))
 
 

@@ -13,8 +13,8 @@ Buffers and the expressions that touch them are in ir_values.py. Before the pass
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from tilelang import dtype as dt
 from tilelang.errors import Span
@@ -444,7 +444,10 @@ def touched(stmt: Stmt) -> Iterator[tuple[Buffer, bool]]:
             yield buffer, False
 
 
-def map_expressions(stmt: Any, function: Any) -> Any:
+S = TypeVar("S", bound=Stmt)
+
+
+def map_expressions(stmt: S, function: Callable[[Expr], Expr]) -> S:
     """The statement tree with `function` applied to every expression that stands directly in a statement."""
     return stmt.map_children(
         lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c

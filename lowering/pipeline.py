@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import sys
 import time
 from collections.abc import Callable
@@ -79,7 +80,7 @@ def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, o
         raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend=mend)
     program = watch.step("build", None, lambda _: build_program(computation, steps, profile))
     for name, run in after:
-        program = watch.step(name, program, lambda p, run=run: _each(p, run))  # type: ignore[misc]
+        program = watch.step(name, program, functools.partial(_each, run=run))
     return program
 
 

@@ -18,7 +18,8 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def caller_span() -> Span | None:
 
     None under the command line, whose caller wrote no Python.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):  # what the package says of itself while it is imported has no caller
@@ -65,7 +66,7 @@ def caller_span() -> Span | None:
         made_here = module.startswith("tilelang.")  # what dataclasses write has no file
         if not made_here and not name.startswith((_PACKAGE + os.sep, *_INSIDE, functools.__file__, contextlib.__file__)):
             return Span(name, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
@@ -183,14 +184,15 @@ def meant(word: str, known: Iterable[str], none: str = "there is none here") -> 
     return f"did you mean `{near}`?" if near else f"one of {listed}" if names else none
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def not_too_deep(function: F) -> F:
+def not_too_deep(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with what is nested deeper than Python's stack as an error of ours."""
 
     @functools.wraps(function)
-    def wrapped(*arguments: Any, **named: Any) -> Any:
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
         try:
             return function(*arguments, **named)
         except RecursionError:
@@ -200,7 +202,7 @@ def not_too_deep(function: F) -> F:
             )
             raise ComputationError("too-deep", "operations are nested too deeply", mend=mend) from None
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped
 
 
 # What Python's forms are called in a file's text; the first come first.

@@ -26,7 +26,6 @@ from tilelang.expr import (
     Var,
     index,
 )
-from tilelang.node import Node
 
 Linear = tuple[tuple[tuple[Expr, int], ...], int]  # ((atom, coefficient), ...) in order of first appearance, constant
 Interval = tuple[int | None, int | None]  # inclusive, None: unbounded
@@ -35,7 +34,7 @@ TRUE, FALSE = Const(True, dt.bool_), Const(False, dt.bool_)
 
 _linear: dict[Expr, Linear] = {}
 _interval: dict[Expr, Interval] = {}
-_simplified: dict[Node, Node] = {}
+_simplified: dict[Expr, Expr] = {}
 
 
 def simplify(expr: Expr) -> Expr:
@@ -50,7 +49,7 @@ def simplify(expr: Expr) -> Expr:
     if found is None:
         found = _simplified[expr] = _simplify(expr)
         _simplified[found] = found
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _simplify(e: Expr) -> Expr:

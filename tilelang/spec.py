@@ -251,8 +251,8 @@ class _Completion:
 
     def _merge(self, step: Place) -> None:
         """A written accumulator below an implied one: there is one state, where the implied one stands, with the written braces."""
-        k = max(k for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate")
-        if not self.out[k].implied:  # type: ignore[attr-defined]
+        k, outer = [(k, s) for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate"][-1]
+        if not outer.implied:
             raise refuse_step(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register",
                           "one accumulator in register is enough: keep the outer one")  # fmt: skip
         self.out[k] = step

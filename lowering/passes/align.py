@@ -30,7 +30,7 @@ def align(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
         return kernel
 
     def at(e: Expr) -> ir.Stmt:
-        return ir.map_expressions(of_element, lambda x: substitute(x, {_ELEMENT: e}))  # type: ignore[no-any-return]
+        return ir.map_expressions(of_element, lambda x: substitute(x, {_ELEMENT: e}))
 
     before, first = Var("before", INDEX, 0, line - 1), Var("first", INDEX, 0, line - 2)
     later = simplify(place + before)

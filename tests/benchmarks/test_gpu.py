@@ -256,7 +256,10 @@ def test_peers_and_arrays_that_do_not_fit_are_told(
     assert "torch.compile is left out: OutOfMemoryError: CUDA out of memory" in capsys.readouterr().out
     results.unlink()
     arrays = gpu_session.Session.arrays
-    large = lambda self, y, whole: arrays(self, y, whole) if y.shape == (1 << 18,) else too_large()  # noqa: E731
+
+    def large(self: gpu_session.Session, y: tl.Tensor, whole: bool) -> Any:
+        return arrays(self, y, whole) if y.shape == (1 << 18,) else too_large()
+
     monkeypatch.setattr(gpu_session.Session, "arrays", large)
     assert measured(results) == 0
     assert "does not fit" in last(results)["left_out"] and "does not fit into the device's memory" in capsys.readouterr().out

@@ -46,7 +46,11 @@ def schedules() -> Iterator[Callable[[], tl.Schedule]]:
     yield from matrix_schedules().values()
     for name in NAMES:
         for schedule in filter(for_threads, schedules_for(name, SIZES[name][1], tl.target().profile).values()):
-            yield lambda schedule=schedule: schedule  # type: ignore[misc]
+            yield _always(schedule)
+
+
+def _always(schedule: tl.Schedule) -> Callable[[], tl.Schedule]:
+    return lambda: schedule
 
 
 def every(limit_s: float = math.inf) -> None:

@@ -452,13 +452,13 @@ def test_a_pointwise_leaf_is_no_reduction() -> None:
 
 def test_a_move_by_an_instruction_of_another_meaning() -> None:
     c = matmul(32, 32, 16)
-    plan = lambda: start(c).accumulate(tl.register).split(k=8).load("A", tl.shared, steps=tl.move().do("opencl_mad16"))  # noqa: E731
-    assert refused(plan, POCL).code == "instruction-mismatch"
+    filled = start(c).accumulate(tl.register).split(k=8)
+    assert refused(lambda: filled.load("A", tl.shared, steps=tl.move().do("opencl_mad16")), POCL).code == "instruction-mismatch"
 
 
 def test_an_operand_that_something_else_reads() -> None:
     m, n, k = tl.axes(m=16, n=8, k=8)
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     c = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k) + A[m, 0], m, n)
-    plan = lambda: operands(tl.schedule(c).units(block=tl.warps(1)).tile(m=16, n=8).to(tl.block).accumulate(tl.register))  # noqa: E731
-    assert refused(plan).code in ("reads-differ", "reader-is-not-owner")
+    began = tl.schedule(c).units(block=tl.warps(1)).tile(m=16, n=8).to(tl.block).accumulate(tl.register)
+    assert refused(lambda: operands(began)).code in ("reads-differ", "reader-is-not-owner")

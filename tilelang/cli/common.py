@@ -35,6 +35,7 @@ _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "whi
           "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule")  # fmt: skip
 _NO_DEVICE = ("no-device", "no-such-device", "no-driver")
 F = TypeVar("F", bound=Callable[..., Any])
+Command = Callable[..., Any]
 
 
 class Size(click.ParamType[Any]):
@@ -148,7 +149,7 @@ class Asked:
         return self.document.steps(self.schedule_name, profile=profile, **self.sizes)
 
 
-def of_a_file(command: F) -> F:
+def of_a_file(command: Command) -> Command:
     """The argument FILE and the options that choose a schedule; the command gets an Asked."""
 
     @click.argument("file", type=click.Path())
@@ -162,10 +163,10 @@ def of_a_file(command: F) -> F:
         document = parse(text_of(file, limit_bytes), file, limit_bytes=limit_bytes, faulty=True)
         return command(Asked(file, document, schedule_name, dict(sizes), facts), **more)
 
-    return reporting(wrapped)  # type: ignore[return-value]
+    return reporting(wrapped)
 
 
-def reporting(command: F) -> F:
+def reporting(command: Command) -> Command:
     """The option --json, and every error of ours as text or JSON with its exit code."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -182,7 +183,7 @@ def reporting(command: F) -> F:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(WRONG)
 
-    return wrapped  # type: ignore[return-value]
+    return wrapped
 
 
 def fail(error: TileLangError) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import LIMIT, RIGHT, WRONG, F, errors_of, reporting, text_of
+from tilelang.cli.common import LIMIT, RIGHT, WRONG, Command, errors_of, reporting, text_of
 from tilelang.cli.output import emit, is_json, show, table, write_whole
 from tilelang.errors import ComputationError, TileLangError
 from tilelang.options import Options
@@ -32,7 +32,7 @@ def command() -> None:
     """
 
 
-def of_a_database(inner: F) -> F:
+def of_a_database(inner: Command) -> Command:
     """The options --database and --json; the command gets a Database, whose warnings are told on standard error."""
 
     @click.option("--database", "-d", "path", metavar="FILE", help="The file of schedules. Default: the one that is in use.")
@@ -48,7 +48,7 @@ def of_a_database(inner: F) -> F:
             warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
             return inner(found, **named)
 
-    return reporting(wrapped)  # type: ignore[return-value]
+    return reporting(wrapped)
 
 
 def _by_key(entries: list[Entry]) -> list[list[Entry]]:

@@ -12,6 +12,7 @@ stores or gives: where even that is not noticed, nobody sees what was held back.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,7 +76,7 @@ def _changes(stmt: ir.Stmt) -> Iterator[_Change]:
     yield from (dataclasses.replace(c, place=(c.kind, c.text.removesuffix(headline))) for c in _here(stmt))
     for number, part in enumerate(ir.parts(stmt)):
         for change in _changes(part):
-            yield change.within(number, lambda new, number=number: _with_part(stmt, number, new))  # type: ignore[misc]
+            yield change.within(number, functools.partial(_with_part, stmt, number))
 
 
 def _with_part(stmt: ir.Stmt, number: int, new: ir.Stmt) -> ir.Stmt:
