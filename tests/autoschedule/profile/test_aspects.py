@@ -48,6 +48,15 @@ def test_no_probe_does_nothing() -> None:
     assert found.rates["exp_cycles"][0] > 0 and found.rates["integer_divide_cycles"][0] > found.rates["from_int32_cycles"][0]
 
 
+@pytest.mark.parametrize(("together", "cycle"), [(1.2, 0.36), (2.0, 0.3)])
+def test_cores_that_others_use_do_not_slow_the_clock(together: float, cycle: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, found = Compiling(load_profile("pocl"), "opencl", False), Findings({})
+    times = {1: 0.3e-9, bench.cores: 0.3e-9 * together}
+    monkeypatch.setattr(bench, "of_text", lambda text, blocks, *rest: lambda rounds: rounds * arithmetic.CHAIN * times[blocks])
+    arithmetic.clock(bench, found)
+    assert found.rates["cycle_ns"][0] == pytest.approx(cycle)
+
+
 def test_a_walk_visits_every_place_once() -> None:
     places = [0, 16, 32, 48, 64, 80]
     next = latency.walk(places, 81)
