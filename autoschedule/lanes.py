@@ -18,8 +18,7 @@ from tilelang.autoschedule.growth import fused
 from tilelang.autoschedule.lanes_growth import Growth, grow
 from tilelang.autoschedule.lanes_staging import stage, vector_lanes
 from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
-from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, may_store_vectors, panels, steps
-from tilelang.autoschedule.lanes_tile import fused as fused_axes
+from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, panels, steps
 from tilelang.autoschedule.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Nest, span
@@ -53,7 +52,7 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
 def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
     """The schedule with its blocks numbered in panels, where those that run at once then read fewer bytes in less time."""
     shared = any(nest.axis(a).reduction for a, _ in tile.block)
-    if len(tile.block) < 2 or not tile.staged or shared or fused_axes(nest, nest.writes[0]):
+    if len(tile.block) < 2 or not tile.staged or shared:
         return made
     (_, rows), (n, columns) = tile.block[-2:]
     width = 1 << round(math.log2(max(1.0, math.sqrt(device.cores * rows / columns))))
@@ -283,4 +282,4 @@ def _shared_tile(
 
 def _stores(nest: Nest, axis: str, side: int, device: Lanes) -> tuple[Step, ...]:
     lanes = min(side, vector_lanes(nest.writes[0], axis, device))
-    return (Vectorize(axis, lanes),) if lanes > 1 and may_store_vectors(nest, axis) else ()
+    return (Vectorize(axis, lanes),) if lanes > 1 else ()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.lanes_staging import vector_lanes
-from tilelang.autoschedule.lanes_tile import LaneTile, Staged, layout_over, may_store_vectors
+from tilelang.autoschedule.lanes_tile import LaneTile, Staged, layout_over
 from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.rtile import Fusions
 
@@ -43,8 +43,6 @@ def contiguous_axis(nest: Nest) -> str | None:
 def widest(nest: Nest, axis: str, device: Lanes) -> int:
     """Lanes of vectors along an axis that every operand that has it, and the result, can be moved by."""
     accesses = [a for a in nest.accesses if axis in a.axes]
-    if nest.reduced and not may_store_vectors(nest, axis):
-        return 1
     return min((vector_lanes(a, axis, device) for a in accesses), default=1)
 
 

@@ -156,11 +156,6 @@ def fused(nest: Nest, access: Access) -> bool:
     return not access.axes <= own
 
 
-def may_store_vectors(nest: Nest, axis: str) -> bool:
-    """Whether stores along an axis may be vectors: the rows of a fused axis are told apart one element at a time."""
-    return not fused(nest, nest.writes[0]) or axis not in {a.name for a in nest.task.axes}
-
-
 def panels(names: tuple[str, ...], width: int) -> Layout:
     """Units in panels so many wide along the last axis, and inside row by row along the one before.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.lanes_banks import coordinates, phases, places_at
 from tilelang.autoschedule.lanes_staging import vector_lanes
-from tilelang.autoschedule.lanes_tile import LaneTile, Staged, buffer_dimensions, may_store_vectors
+from tilelang.autoschedule.lanes_tile import LaneTile, Staged, buffer_dimensions
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.rtile import Fusions
 from tilelang.dtype import DType
@@ -171,7 +171,7 @@ def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
     held, n = fit.made.fragment(fit.made.writes), fit.axes[1]
     lanes = beside(held, 1) if held is not None else 1
     lanes = min(lanes, vector_lanes(nest.writes[0], n, device))
-    return (Vectorize(n, lanes),) if lanes > 1 and may_store_vectors(nest, n) else ()
+    return (Vectorize(n, lanes),) if lanes > 1 else ()
 
 
 def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -> tuple[Step, ...]:
@@ -181,7 +181,7 @@ def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -
     (write,) = nest.writes[:1]
     dims = [getattr(i, "name", "").removeprefix("@") for i in write.indices]
     wide = vector_lanes(write, n, device)
-    if held is None or len(nest.writes) > 1 or dims[-2:] != [m, n] or not may_store_vectors(nest, n) or block[n] % wide:
+    if held is None or len(nest.writes) > 1 or dims[-2:] != [m, n] or block[n] % wide:
         return ()
     own = min(beside(held, 1), wide)
     if own == wide or math.prod(block.values()) * write.element_bytes > device.shared_bytes:
