@@ -47,10 +47,13 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
         parts.append((f"waiting for {cache}", exposed(cycles * slower, busy, device, far=cache == "global")))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     whole, blocks = sum(s for _, s in parts), max(1, loops.units("block"))
-    share, late = shares(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
+    share, late, woken = shares(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
     parts = [(what, seconds * share) for what, seconds in parts]
     parts.append(("cores that begin later", whole * late))
-    parts.append(("blocks", blocks / min(blocks, device.cores) * device.rate("block_us") * 1e-6))
+    each = blocks / min(blocks, device.cores) * device.rate("block_us")
+    if woken:
+        each += device.rate("woken_us") * min(1.0, divided(device.rate("woken_work_us") * 1e-6, whole * share))
+    parts.append(("blocks", each * 1e-6))
     return parts
 
 
@@ -63,27 +66,30 @@ def exposed(wait: float, busy: float, device: Cores, far: bool) -> float:
     return max(0.0, wait - busy) + share * min(busy, wait)
 
 
-def shares(loops: Loops, device: Cores, late: float) -> tuple[float, float]:
+def shares(loops: Loops, device: Cores, late: float) -> tuple[float, float, bool]:
     """How long the cores are at work on blocks, as a share of all the work, and how much longer because all but one of them begin so
-    much later: blocks go out in order, to whichever core is free a core's part of what is left."""
+    much later: blocks go out in order, to whichever core is free a core's part of what is left. And whether the core that began first
+    may be the last to end: another one has the host beside it, which it need not wake from elsewhere."""
     sizes: list[tuple[int, int]] = []  # of each axis its extent and the block's
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
     blocks = math.prod(-(-extent // size) for extent, size in sizes)
     if blocks <= 1:
-        return 1.0, 0.0
+        return 1.0, 0.0, True
     most, points = int(device.rates.get("dealt_blocks", blocks)), math.prod(extent for extent, _ in sizes)
     ends = []
     for begin in (0.0, late):
-        free, dealt, done, end = [0.0, *(begin for _ in range(1, device.cores))], 0, 0, 0.0
+        free, dealt, done, end, taken = [(begin if n else 0.0, n) for n in range(device.cores)], 0, 0, (0.0, 0), 0.0
         while dealt < blocks:
             dealt += min(-(-(blocks - dealt) // device.cores), most)
             now = _of_first(dealt, sizes)
-            heapq.heappush(free, ready := heapq.heappop(free) + (now - done) / points)
+            begun, core = heapq.heappop(free)
+            taken = (now - done) / points
+            heapq.heappush(free, ready := (begun + taken, core))
             done, end = now, max(end, ready)
         ends.append(end)
-    return ends[0], ends[1] - ends[0]
+    return ends[0][0], ends[1][0] - ends[0][0], ends[1][1] == 0 or taken <= late
 
 
 def _of_first(blocks: int, sizes: list[tuple[int, int]]) -> int:

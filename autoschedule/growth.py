@@ -226,7 +226,7 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
             piece = {a.name: width if a.name == axis else 1 for a in nest.spatial}
             vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
             tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
-            for share in (4, 16, 64):
+            for share in (1, 4, 16, 64):
                 yield dataclasses.replace(tile, block=shared_out(nest, device, piece, share))
             if staged:
                 yield _near(nest, device, tile)
@@ -349,7 +349,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             turned = _turned(nest, axis) if axis not in reduced else {}
             if turned:
                 yield RTile(fusions, _corner(nest, turned, piece, width), reduced, piece, (axis, width), turned, stream=streams)
-            for share in (4, 16, 64):
+            for share in (1, 4, 16, 64):
                 block = shared_out(nest, device, piece, share)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=streams,
                             ahead=ahead if long else 0)  # fmt: skip

@@ -117,14 +117,29 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
-    assert [shares(loops, cores, 0.0) for loops in (even, uneven, one)] == [(0.5, 0.0), (0.75, 0.0), (1.0, 0.0)]
+    assert [shares(loops, cores, 0.0)[:2] for loops in (even, uneven, one)] == [(0.5, 0.0), (0.75, 0.0), (1.0, 0.0)]
 
 
 def test_a_core_that_begins_later_delays_few_blocks_more_than_many() -> None:
     """Of two blocks the second one ends by so much later; of eight the first core takes more."""
     cores = cores_of(POCL)
     two, eight = (loops_of(tiled(product(m=64, n=96), m=m, n=96))[0] for m in (32, 8))
-    assert shares(two, cores, 0.2) == pytest.approx((0.5, 0.2)) and shares(eight, cores, 0.2) == pytest.approx((0.5, 0.125))
+    assert shares(two, cores, 0.2) == pytest.approx((0.5, 0.2, False))
+    assert shares(eight, cores, 0.2) == pytest.approx((0.5, 0.125, True))
+    assert shares(eight, cores, 0.05)[2] is False  # the later core still gets the last block
+
+
+def test_a_launch_that_ends_on_another_core_than_the_hosts_wakes_it() -> None:
+    """In little work a block for each core is better than many, which the core that begins first takes."""
+    two, many = (tl.schedule(small()).tile(i=i).to(tl.block).vectorize(i=16) for i in (131072, 4096))
+    unwoken = dataclasses.replace(POCL, rates=tuple((name, rate) for name, rate in POCL.rates if name != "woken_us"))
+    assert estimate_schedule(two, POCL).seconds < estimate_schedule(many, POCL).seconds
+    assert estimate_schedule(two, unwoken).seconds > estimate_schedule(many, unwoken).seconds
+
+
+def small() -> tl.Tensor:
+    i = tl.axes(i=262144)
+    return tl.define("Y", 2 * tl.input("X", tl.float32, i)[i], i)
 
 
 def test_rows_a_power_of_two_apart_do_not_stay_in_a_cache() -> None:
