@@ -6,8 +6,9 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tests.cli.commands import of_json, tilelang
+from tests.cli.commands import of_json, raising, tilelang
 from tilelang import load_profile, runtime, targets
+from tilelang.autoschedule.profile.aspects import ASPECTS
 from tilelang.targets import local_target, measured_path, target
 
 
@@ -21,6 +22,16 @@ def test_an_aspect_is_measured_into_files(tmp_path: Path) -> None:
     assert str(target("opencl", profile=str(path))) == f"opencl for {profile.name}"
     found = of_json(tilelang("profile", "-a", "clock", "-o", str(path), "--json", "--plot", str(tmp_path / "plots")))
     assert found["measured"] == ["clock"] and found["profile"] == str(path) and found["rates"]["cycle_ns"] > 0
+
+
+def test_who_breaks_off_is_told_that_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "here.toml"
+    assert tilelang("profile", "--aspect", "clock", "--output", str(path)).exit_code == 0
+    interrupted = dataclasses.replace(ASPECTS["launch"], ask=raising(KeyboardInterrupt))
+    monkeypatch.setitem(ASPECTS, "launch", interrupted)
+    result = tilelang("profile", "--output", str(path))
+    assert result.exit_code == 1 and f"stands in {path}; the same command goes on from there" in result.stderr
+    assert load_profile(path).rate("cycle_ns")
 
 
 def test_aspects_are_listed() -> None:

@@ -51,8 +51,12 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     path = Path(output) if output is not None else measured_path(device)
     if output is None and (aside := set_aside(path)) is not None:
         click.echo(f"{path} is no profile: it is {aside.name} now, and another one is begun", err=True)
-    with _progress() as progress:
-        outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)
+    try:
+        with _progress() as progress:
+            outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)
+    except KeyboardInterrupt:
+        click.echo(f"what was measured stands in {path}; the same command goes on from there", err=True)
+        raise
     drawn = _drawn(outcome.profile, directory)
     if is_json():
         emit(
