@@ -48,13 +48,21 @@ def fragment(loops: Loops, access: Access, place: Placed | None, threads: Thread
         return 0.0, _by_descriptors(made, loops, threads) / len(loops.nest.factors)
     if threads.by_instruction(loops):
         bytes_read = elements * access.element_bytes * times * threads.units
-        return bytes_read / 16, float(bytes_read)
+        return bytes_read / _bytes_of_a_move(access, held[-1] if held else None, vector), float(bytes_read)
     loads = math.ceil(elements / vector) * times
     cast = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
     extra = 4.0 if access.padded and place is None else 1.0 if place is None else 0.0
     per_load = _phase_bytes(loops, access, place, threads, vector, device)
     warps = -(-threads.count // device.warp)
     return (loads * (1.0 + extra) + cast) * threads.units, loads * per_load * warps * (threads.units / threads.count)
+
+
+def _bytes_of_a_move(access: Access, place: Placed | None, vector: int) -> float:
+    """What one lane moves at once: its part of what an instruction does, else a vector."""
+    made = use(place.instruction) if place is not None and place.instruction is not None else None
+    if made is None:
+        return vector * access.element_bytes
+    return math.prod(made.operand(made.reads[0]).shape) * access.element_bytes / made.lanes
 
 
 def _by_descriptors(made: Instruction, loops: Loops, threads: Threads) -> float:
@@ -109,7 +117,7 @@ def staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tup
     if place.instruction is not None and use(place.instruction).issue == ONE_LANE:
         return 0.0, float(place.box_bytes * times)
     if place.instruction is not None:
-        return elements * place.access.element_bytes / 16 * times, float(place.box_bytes * times)
+        return place.box_bytes / _bytes_of_a_move(place.access, place, vector) * times, float(place.box_bytes * times)
     address = 8.0 if place.access.padded or any(any(True for _ in i.children()) for i in place.access.indices) else 2.0
     return (2.0 + address) * elements / vector * times, float(place.box_bytes * times)
 

@@ -29,13 +29,13 @@ from tilelang.tensor import Layout
 if TYPE_CHECKING:
     from tilelang.autoschedule.cost_lanes import Lanes
 
-WARP_TILES = ((64, 64), (64, 32), (32, 64), (32, 32), (16, 64))
-GRIDS = ((2, 2), (2, 4), (4, 2), (1, 4), (1, 2), (1, 1))
+LONGEST = 4  # sides of the shorter that the longer side of a warp's tile, or of a block of warps, has
+LEAST_SUMS, MOST_SUMS = 16, 2  # which parts of a lane's registers hold results: no less than a sixteenth, no more than half
+WARPS_OF_A_SCHEDULER = 4  # of one block
 ROUND_BYTES = (64, 128)  # of a row along the reduction
 SPLITS = (2, 4, 8, 16, 32)
 BLOCKS_OF_A_CORE = 3  # at most, where blocks share reductions
 ROUNDS_OF_A_PART = 4  # at least
-MOST_THREADS = 512
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,11 +55,34 @@ class Fit:
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
-    for fit, warp, grid, row_bytes in itertools.product(fits(nest, device, "register"), WARP_TILES, GRIDS, ROUND_BYTES):
-        tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
-        if tile is not None:
-            yield tile
-            yield from in_parts(nest, device, fit.axes[2], tile)
+    for fit in fits(nest, device, "register"):
+        for warp, grid, row_bytes in itertools.product(warp_tiles(fit, device), grids(device), ROUND_BYTES):
+            tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
+            if tile is not None:
+                yield tile
+                yield from in_parts(nest, device, fit.axes[2], tile)
+
+
+def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
+    """What a warp may compute: the instruction's rows and columns doubled until its results fill half of the registers."""
+    rows, columns = (fit.made.shape[a] for a, _ in fit.binding[:2])
+    room = 1 << (device.profile.registers_per_thread - 1).bit_length()
+    every = itertools.product(_doubled(rows, room), _doubled(columns, room))
+    fitting = (t for t in every if room // LEAST_SUMS <= math.prod(t) // device.warp <= room // MOST_SUMS)
+    return [(m, n) for m, n in fitting if max(m, n) <= LONGEST * min(m, n)]
+
+
+def grids(device: Lanes) -> list[tuple[int, int]]:
+    """How the warps of a block may lie: no more of them than keep its core's schedulers busy."""
+    busy = int(WARPS_OF_A_SCHEDULER * device.rates.get("core_schedulers", 1))
+    most = max(1, min(busy, device.profile.max_block_threads // device.warp))
+    every = itertools.product(_doubled(1, most), repeat=2)
+    return [(a, b) for a, b in every if a * b <= most and max(a, b) <= LONGEST * min(a, b)]
+
+
+def _doubled(least: int, most: int) -> list[int]:
+    """A number, twice it, and so on."""
+    return [least << n for n in range((most // least).bit_length())]
 
 
 def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[LaneTile]:
@@ -138,7 +161,7 @@ def _tile(
     block = {m: warp[0] * grid[0], n: warp[1] * grid[1]}
     sizes = {**block, k: length}
     warps = grid[0] * grid[1]
-    if device.pruning.drops("threads", warps * device.warp > min(MOST_THREADS, device.profile.max_block_threads)):
+    if device.pruning.drops("threads", warps * device.warp > device.profile.max_block_threads):
         return None
     if any(size % shape[a] for a, size in ((m, warp[0]), (n, warp[1]), (k, length))):
         return None

@@ -1,16 +1,21 @@
 """Products by the matrix instructions of warps, by construction: split reductions, results through shared memory, licences, banks."""
 
+import dataclasses
+
 import pytest
 
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost_lanes import Lanes
+from tilelang.autoschedule.lanes_units import fits, grids, warp_tiles
 from tilelang.autoschedule.loops import loops_of
+from tilelang.autoschedule.nest import nest_of
 from tilelang.computation import Computation, as_computation
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulate import run
 from tilelang.schedule import Schedule
+from tilelang.task import plan
 from tilelang.testing import arrays, check_schedule
 
 
@@ -80,3 +85,18 @@ def test_tf32_is_taken_only_where_the_definition_gives_leave() -> None:
     first = next(c for c in construct(computation, tl.load_profile("ampere")) if "tf32" in str(c.schedule))
     faults = check_schedule(first.schedule, arrays(computation), profile=tl.load_profile("ampere"))
     assert not faults, f"{first.schedule}\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("device", ["ampere", "cdna3", "rdna3"])
+def test_tiles_of_warps_are_instructions_that_fill_registers(device: str) -> None:
+    profile = tl.load_profile(device)
+    fewer = dataclasses.replace(profile, registers_per_thread=(profile.registers_per_thread + 1) // 2)
+    nest = nest_of(plan(product(512, 512, 512), set())[-1])
+    for fit in fits(nest, Lanes(profile), "register"):
+        rows, columns, _ = (fit.made.shape[a] for a, _ in fit.binding)
+        found = warp_tiles(fit, Lanes(profile))
+        assert found and all(m % rows == n % columns == 0 for m, n in found)
+        largest, smaller = (max(m * n for m, n in warp_tiles(fit, Lanes(p))) for p in (profile, fewer))
+        assert largest == 2 * smaller == (profile.registers_per_thread + 1) // 2 * profile.warp_size
+    schedulers = int(dict(profile.rates)["core_schedulers"])
+    assert max(a * b for a, b in grids(Lanes(profile))) == 4 * schedulers and grids(Lanes(dataclasses.replace(profile, rates=())))
