@@ -30,7 +30,8 @@ from tilelang.steps import Step
 from tilelang.task import Task, plan
 
 VISITS = 500  # estimates for one task
-BEAM = 6  # seeds of a nest that the search starts from
+BEAM = 5  # seeds of a nest that the search starts from
+OTHERS = 2  # of them that differ in more than their extents
 KEPT = 64  # candidates that are handed on
 KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
@@ -87,12 +88,21 @@ def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
             ((e.seconds, n, t) for n, t in enumerate(starts.values()) if (e := search.estimate(t)) is not None),
             key=lambda s: s[:2],
         )
-        for _, _, tile in ranked[:BEAM]:
+        for tile in _starts([t for _, _, t in ranked]):
             search.climb(tile)
     if not found:  # no tile fits
         return [Made((), estimate((read_steps(root, ()),), device))]
     best = sorted(found.values(), key=lambda f: f[2].seconds)[:kept]
     return [Made(steps(nest, tile), e) for nest, tile, e in best]
+
+
+def _starts(ranked: list[RTile]) -> list[RTile]:
+    """Where the search starts: the best seeds, and the best with other registers or other operands staged than those."""
+    first = ranked[: BEAM - OTHERS]
+    kinds: dict[tuple[object, ...], RTile] = {}
+    for tile in ranked:
+        kinds.setdefault((tuple(tile.piece.items()), *tile.staged), tile)
+    return first + [t for t in kinds.values() if t not in first][: BEAM - len(first)]
 
 
 class _Search:
@@ -104,6 +114,7 @@ class _Search:
         self.nest, self.device, self.left, self.found = nest, device, visits, found
         self.passes = passes(nest, device)
         self.dropped: set[tuple[object, ...]] = set()
+        self.climbed: set[tuple[object, ...]] = set()
 
     def estimate(self, tile: RTile) -> Estimate | None:
         """The time of a tile; None where it does not fit, or nothing may be visited any more."""
@@ -128,9 +139,10 @@ class _Search:
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def climb(self, tile: RTile) -> None:
-        """From a tile to the best of its neighbours, until none is better."""
+        """From a tile to the best of its neighbours, until none is better, or an earlier climb went on from there."""
         best = self.estimate(tile)
-        while best is not None:
+        while best is not None and tile.key not in self.climbed:
+            self.climbed.add(tile.key)
             near = [(e.seconds, n, t) for n, t in enumerate(neighbours(self.nest, tile)) if (e := self.estimate(t)) is not None]
             if not near or min(near)[0] >= best.seconds * 0.999:
                 return

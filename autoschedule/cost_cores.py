@@ -42,17 +42,17 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     parts = [(what, cycles * cycle) for what, cycles in work(loops, device)]
     traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
     busy = sum(s for _, s in parts)
-    slower = cycle * device.scale("waiting")
-    for cache, cycles in waiting(loops, traffic, shares(loops, device, 0.0)[0], device):
+    (even, _), slower = ended(loops, device, 0.0), cycle * device.scale("waiting")
+    for cache, cycles in waiting(loops, traffic, even, device):
         parts.append((f"waiting for {cache}", exposed(cycles * slower, busy, device, far=cache == "global")))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     whole, blocks = sum(s for _, s in parts), max(1, loops.units("block"))
-    share, late, woken = shares(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
-    parts = [(what, seconds * share) for what, seconds in parts]
-    parts.append(("cores that begin later", whole * late))
+    later, woken = ended(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
+    parts = [(what, seconds * even) for what, seconds in parts]
+    parts.append(("cores that begin later", whole * (later - even)))
     each = blocks / min(blocks, device.cores) * device.rate("block_us")
     if woken:
-        each += device.rate("woken_us") * min(1.0, divided(device.rate("woken_work_us") * 1e-6, whole * share))
+        each += device.rate("woken_us") * min(1.0, divided(device.rate("woken_work_us") * 1e-6, whole * even))
     parts.append(("blocks", each * 1e-6))
     return parts
 
@@ -62,34 +62,31 @@ def exposed(wait: float, busy: float, device: Cores, far: bool) -> float:
 
     far: for memory, which work hides worse the more of it there is: what is needed then comes now and then, not fetched ahead.
     """
-    share = device.rate("far_waiting_share") * busy / (busy + wait) if far and busy else device.rate("waiting_share")
-    return max(0.0, wait - busy) + share * min(busy, wait)
+    beside = device.rate("far_waiting_share") * busy / (busy + wait) if far and busy else device.rate("waiting_share")
+    return max(0.0, wait - busy) + beside * min(busy, wait)
 
 
-def shares(loops: Loops, device: Cores, late: float) -> tuple[float, float, bool]:
-    """How long the cores are at work on blocks, as a share of all the work, and how much longer because all but one of them begin so
-    much later: blocks go out in order, to whichever core is free a core's part of what is left. And whether the core that began first
-    may be the last to end: another one has the host beside it, which it need not wake from elsewhere."""
+def ended(loops: Loops, device: Cores, late: float) -> tuple[float, bool]:
+    """When the last block ends, as a share of all the work, where all cores but one begin so much later: blocks go out in order, to
+    whichever core is free a core's part of what is left. And whether the core that began first may be the last to end: another one has
+    the host beside it, which it need not wake from elsewhere."""
     sizes: list[tuple[int, int]] = []  # of each axis its extent and the block's
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
     blocks = math.prod(-(-extent // size) for extent, size in sizes)
     if blocks <= 1:
-        return 1.0, 0.0, True
+        return 1.0, True
     most, points = int(device.rates.get("dealt_blocks", blocks)), math.prod(extent for extent, _ in sizes)
-    ends = []
-    for begin in (0.0, late):
-        free, dealt, done, end, taken = [(begin if n else 0.0, n) for n in range(device.cores)], 0, 0, (0.0, 0), 0.0
-        while dealt < blocks:
-            dealt += min(-(-(blocks - dealt) // device.cores), most)
-            now = _of_first(dealt, sizes)
-            begun, core = heapq.heappop(free)
-            taken = (now - done) / points
-            heapq.heappush(free, ready := (begun + taken, core))
-            done, end = now, max(end, ready)
-        ends.append(end)
-    return ends[0][0], ends[1][0] - ends[0][0], ends[1][1] == 0 or taken <= late
+    free, dealt, done, end, taken = [(late if n else 0.0, n) for n in range(device.cores)], 0, 0, (0.0, 0), 0.0
+    while dealt < blocks:
+        dealt += min(-(-(blocks - dealt) // device.cores), most)
+        now = _of_first(dealt, sizes)
+        begun, core = heapq.heappop(free)
+        taken = (now - done) / points
+        heapq.heappush(free, ready := (begun + taken, core))
+        done, end = now, max(end, ready)
+    return end[0], end[1] == 0 or taken <= late
 
 
 def _of_first(blocks: int, sizes: list[tuple[int, int]]) -> int:

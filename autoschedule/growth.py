@@ -25,11 +25,12 @@ from tilelang.autoschedule.rtile import (
     boxed,
     by_points,
     overlaps,
+    scattered,
     shared_bytes,
     stays,
     steps,
     walked,
-)
+)  # fmt: skip
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
@@ -245,14 +246,15 @@ def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, i
     axis, every = vector[0], stagings(nest, vector[0])
     residents = [r for r in nest.reads if reused(nest, r) and form(nest, r, axis) is not None]
     for resident, share in itertools.product((None, *residents), (2, 4)):
-        tile = sized(nest, piece, device.cache_bytes / share, resident)
-        block = {a.name: in_parts(a.extent, -(-a.extent // tile[a.name]), piece[a.name]) for a in nest.spatial}
-        chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= tile[a.name]), default=a.extent) for a in nest.reduced}
+        size = sized(nest, piece, device.cache_bytes / share, resident)
+        block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
+        chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
         if resident is None:
             kinds = every[-1]
         else:
             kinds = {**every[0], resident.name: form(nest, resident, axis) or BOX}
-        yield RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None, gathers=not stays(nest))
+        tile = RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None)
+        yield dataclasses.replace(tile, gathers=not stays(nest) or scattered(nest, tile))
 
 
 def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:

@@ -126,7 +126,8 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
                     yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
-    if inside:
+    if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
+        inside.sort(key=lambda a: all(a not in r.axes or axis in r.axes for r in nest.reads))
         yield Split(tuple((a, 1) for a in inside), unroll=True)
 
 

@@ -51,7 +51,7 @@ class Cache:
             if any(s * access.element_bytes % self.line_bytes for s in access.strides[:-1])
             else self.line_bytes
         )
-        return rows * (-(-(run - min(run, begins)) // self.line_bytes) + 1) * self.line_bytes
+        return rows * (run - min(run, begins) + self.line_bytes)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
         """Whether the rows of a box find places: rows that lie a power of two apart share the same few. Ways larger than a page have
@@ -129,6 +129,7 @@ class Traffic:
         self._boxes: dict[tuple[Access, int], tuple[int, ...]] = {}
         self._sizes: dict[tuple[Stream, int, int], int] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
+        self._shares: dict[str, list[float]] = {}
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
@@ -137,6 +138,8 @@ class Traffic:
                     self.walks.append(Walk(axis, rounds, len(self.tiles), len(self.tiles) - 1, d))
                     self.tiles.append({**tile, axis: size})
         self.walks.reverse()
+        outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
+        self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, which lie in one place
 
     def box(self, access: Access, tile: int) -> tuple[int, ...]:
         """The box of a tile by its number."""
@@ -144,6 +147,10 @@ class Traffic:
         if found is None:
             found = self._boxes[access, tile] = access.box(self.tiles[tile])
         return found
+
+    def rows(self, s: Stream) -> int:
+        """How many rows, apart from each other, the innermost round reads of."""
+        return rows_of(s.access, self.box(s.access, self.walks[0].inside if self.walks else 0), s.access.element_bytes)[0]
 
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
         """For every stream the bytes of the lines that come from beyond a cache, in the whole kernel."""
@@ -153,7 +160,10 @@ class Traffic:
         return self._found[cache.name]
 
     def _lost(self, cache: Cache) -> list[float]:
-        return [cache.lost(self._working_set(cache, w)) for w in self.walks]
+        """The share of lines that a cache does not find again, walk by walk."""
+        if cache.name not in self._shares:
+            self._shares[cache.name] = [cache.lost(self._working_set(cache, w)) for w in self.walks]
+        return self._shares[cache.name]
 
     def begun(self, cache: Cache, follow: Follow) -> float:
         """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins."""
@@ -162,8 +172,11 @@ class Traffic:
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
         """The walks that count for a stream, each with what a cache loses in it."""
-        last = self.pieces if s.access.store and s.outer is None else s.outer
-        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if last is None or w.depth < last]
+        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if w.depth < self._last(s)]
+
+    def _last(self, s: Stream) -> float:
+        """The depth of the loop that begins what a stream takes no part in."""
+        return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
 
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> float:
         chosen = self._walked(s, lost)
@@ -190,16 +203,18 @@ class Traffic:
         return found
 
     def _working_set(self, cache: Cache, walk: Walk) -> int:
-        """Bytes that one round of a walk touches."""
-        there = [s for s in self.streams if (walk.depth >= s.inner if s.packed else s.outer is None or walk.depth < s.outer)]
-        return sum(self._size(s, cache, walk.inside) for s in there)
+        """Bytes that one round of a walk touches: of what is copied, before the copy or after it; of results, where none are summed."""
+        there = (s for s in self.streams if s.packed or walk.depth < self._last(s))
+        return sum(self._size(s, cache, self._copies[s] if s.packed and walk.depth < s.inner else walk.inside) for s in there)
 
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
         chosen = self._walked(s, lost)
         found = start = float(self._size(s, cache, chosen[0][0].inside if chosen else 0))
+        again = float(self._size(s, cache, self._copies[s])) if s.packed else 0.0
         for walk, missing in chosen:
-            if s.packed and walk.depth < s.inner:
-                found *= walk.rounds  # the copy is made anew, and read
+            if s.packed and walk.depth < s.inner:  # the copy is made anew, and read: from afar where what it is of drives it out
+                found = (found + again * missing) * walk.rounds
+                again = 0.0
                 continue
             if not (s.packed or cache.holds(s.access, self.box(s.access, walk.inside))):
                 missing = 1.0

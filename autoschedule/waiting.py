@@ -9,12 +9,19 @@ from tilelang.autoschedule.traffic import Cache, Follow, Traffic, touched_bytes
 
 
 def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list[tuple[str, float]]:
-    """Cycles of all cores in which lines come from beyond each cache; stages bring theirs once. share: of all bytes, a core's."""
-    found = []
+    """Cycles of all cores in which lines come from beyond each cache; stages bring theirs once. share: of all bytes, a core's.
+
+    Between caches, lines of several rows in turn do not follow each other, as those of copies do, and take longer.
+    """
+    found, loose = [], device.rates.get("loose_lines", 1.0)
+    apart = {s for s in traffic.streams if not s.packed and traffic.rows(s) > 1}
     for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
-        moved = sum(b for _, b in traffic.missed(cache)) + sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
-        rate = device.far(share * touched_bytes(loops)) if cache is device.caches[-1] else cache.beyond
-        found.append((what, divided(moved, rate)))
+        inside = sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
+        if cache is device.caches[-1]:
+            moved, rate = sum(b for _, b in traffic.missed(cache)), device.far(share * touched_bytes(loops))
+        else:
+            moved, rate = sum(b * (loose if s in apart else 1.0) for s, b in traffic.missed(cache)), cache.beyond
+        found.append((what, divided(moved + inside, rate)))
     return found
 
 
@@ -24,8 +31,8 @@ def stalled(loops: Loops, traffic: Traffic, device: Cores) -> float:
 
 
 def _searched(traffic: Traffic, pages: Cache) -> float:
-    """How many pages are looked for beyond a table of them."""
-    return sum(b for s, b in traffic.missed(pages) if not s.packed) / pages.line_bytes
+    """How many pages are looked for beyond a table of them, before what lies there is read: stores wait aside."""
+    return sum(b for s, b in traffic.missed(pages) if not s.packed and not s.access.store) / pages.line_bytes
 
 
 def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:

@@ -10,7 +10,7 @@ from tilelang.autoschedule.bodies import stage_share
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import shares
+from tilelang.autoschedule.cost_cores import ended
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.traffic import Cache, Traffic
 from tilelang.autoschedule.waiting import waiting
@@ -117,16 +117,16 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
-    assert [shares(loops, cores, 0.0)[:2] for loops in (even, uneven, one)] == [(0.5, 0.0), (0.75, 0.0), (1.0, 0.0)]
+    assert [ended(loops, cores, 0.0)[0] for loops in (even, uneven, one)] == [0.5, 0.75, 1.0]
 
 
 def test_a_core_that_begins_later_delays_few_blocks_more_than_many() -> None:
     """Of two blocks the second one ends by so much later; of eight the first core takes more."""
     cores = cores_of(POCL)
     two, eight = (loops_of(tiled(product(m=64, n=96), m=m, n=96))[0] for m in (32, 8))
-    assert shares(two, cores, 0.2) == pytest.approx((0.5, 0.2, False))
-    assert shares(eight, cores, 0.2) == pytest.approx((0.5, 0.125, True))
-    assert shares(eight, cores, 0.05)[2] is False  # the later core still gets the last block
+    assert ended(two, cores, 0.2) == pytest.approx((0.7, False))
+    assert ended(eight, cores, 0.2) == pytest.approx((0.625, True))
+    assert ended(eight, cores, 0.05)[1] is False  # the later core still gets the last block
 
 
 def test_a_launch_that_ends_on_another_core_than_the_hosts_wakes_it() -> None:
