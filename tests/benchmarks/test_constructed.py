@@ -1,4 +1,4 @@
-"""The benchmark of what is constructed: what it counts and keeps."""
+"""The benchmark of what is constructed: what it counts and keeps; what was kept is of every shipped device."""
 
 import json
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import constructed
+from tilelang.machine import shipped_profiles
 
 
 def test_counts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,3 +18,9 @@ def test_counts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     lines = [json.loads(line) for line in kept.read_text().splitlines()]
     assert [(x["profile"], x["operators"], x["schedules"], x["top"]) for x in lines] == [("volta", 1, 2, 2), ("avx2", 1, 2, 2)]
     assert all(x[what] == 0 for x in lines for what in constructed.WRONG) and all(x["revision"] for x in lines)
+
+
+def test_every_operator_was_looked_at_on_every_shipped_device() -> None:
+    last = {x["profile"]: x for x in map(json.loads, constructed.RESULTS.read_text().splitlines())}
+    assert last.keys() == set(shipped_profiles())
+    assert all(x["operators"] == 119 and not any(x[what] for what in constructed.WRONG) for x in last.values())
