@@ -2,7 +2,7 @@
 
 `python benchmarks/operators.py` measures what `--results` does not hold yet, operator by operator, then prints the table; `--what
 trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixteen that the model puts first; `sweep`
-of six operators what lies behind them, `squares` products that libraries are best at; `--selection` measures a few operators of each
+of six operators all that construction looked at, `squares` products that libraries are best at; `--selection` measures a few operators of each
 class (`make bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides; results are
 checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us, shows
 in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another one
@@ -35,13 +35,13 @@ from benchmarks.operators_hand import by_hand
 from benchmarks.operators_ours import Call, candidates, compare, estimated, launched, limits
 from benchmarks.operators_peers import Array, Arrays
 from benchmarks.operators_results import Row
-from tilelang.autoschedule.construct import Candidate
+from tilelang.autoschedule.construct import VISITS, Candidate
 
 RESULTS = ROOT / "benchmarks" / "results" / "operators.jsonl"
 SELECTED = ("M0", "M1", "M4", "C0", "C5", "C9", "C16", "C17", "C23", "C30", "C35", "D0", "D5", "D6", "P0", "P2", "P6", "R0", "R2",
             "R3", "E1", "E5")  # fmt: skip
 SWEEP = ("M2", "C34", "D5", "P6", "R3", "E17")
-BEST_OF, FIRST, SWEPT = 16, 8, 64
+BEST_OF, FIRST, SWEPT = 16, 8, VISITS
 TRIALS = 8
 MOST_BEGUN = 2
 GRACE_S = 300  # that a worker may take longer than it was told, for an operator that it began
@@ -149,7 +149,7 @@ def ranking(operator: Operator, target: tl.Target, rounds: int, *_given: Any) ->
 
 
 def sweep(operator: Operator, target: tl.Target, rounds: int, *_given: Any) -> Row:
-    """The same of the first eight and of so many at equal distances in the rest of all that construction looked at."""
+    """The same of all that construction looked at: the first eight, and as many of the rest as are swept, at equal distances."""
     found = estimated(operator, target.profile)
     first, rest = found[:FIRST], found[FIRST:]
     many = min(SWEPT - FIRST, len(rest))
