@@ -1,12 +1,12 @@
 """The 119 operators on a processor: constructed schedules, nothing tried, beside NumPy, PyTorch, Numba and hand-written schedules.
 
 `python benchmarks/operators.py` measures what `--results` does not hold yet, operator by operator, then prints the table; `--what
-trials` lets `tl.compile` time eight candidates, `--what ranking` times the sixteen that the model puts first; `sweep`
-of six operators all that construction looked at, `squares` products that libraries are best at; `--selection` measures a few operators of each
-class (`make bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides; results are
-checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us, shows
-in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another one
-goes on.
+trials` lets `tl.compile` time eight candidates, `ranking` times the sixteen that the model puts first, `sweep` all that construction
+looked at for six operators, `squares` products that libraries are best at; `--selection` measures a few operators of each class (`make
+bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides, and are warmed up after it;
+results are checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us,
+shows in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another
+one goes on.
 """
 
 from __future__ import annotations
