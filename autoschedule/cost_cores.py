@@ -228,9 +228,11 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
     """Whether the points of an axis lie one beside the other, in the tensor or where it is staged."""
     if place is None or place.layout is None or not place.layout.terms:
         return access.stride(axis) == 1
-    last = {e.name.removeprefix("@") for e in place.layout.terms[-1].walk() if isinstance(e, Var)}
-    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if step_of(index, axis) == 1}
-    return axis in last or bool(last & along)
+    last = place.layout.terms[-1]
+    apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
+    names = {e.name.removeprefix("@") for e in last.walk() if isinstance(e, Var)}
+    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if step_of(index, axis) == apart}
+    return axis in names or bool(names & along)
 
 
 def step_of(index: Expr, axis: str) -> int:
@@ -298,19 +300,38 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
             return elements / device.lanes * device.rate("padded_vector_move_cycles")
         return elements / min(place.vector[1], device.lanes) * device.rate("vector_move_cycles")
     if indexed:
-        row = row_extent(place)
-        whole = row // device.lanes * device.lanes / row if _side_by_side(place) else 0.0
-        each = whole * device.rate("padded_move_cycles") + (1 - whole) * device.rate("ragged_move_cycles")
-        return elements * (each + (device.rate("copied_row_cycles") / row if _bordered(loops.nest, place) else 0.0))
+        return elements * _indexed_cycles(loops.nest, place, device)
     return elements * device.rate("run_move_cycles" if _side_by_side(place) else "element_move_cycles")
+
+
+def _indexed_cycles(nest: Nest, place: Placed, device: Cores) -> float:
+    """Cycles of an element that is looked for, and may lie outside of the tensor.
+
+    They are fewer where whole vectors of elements follow each other, or where each goes elsewhere anyway; more where every row is begun
+    by itself, to be cut into phases or copied with its border.
+    """
+    each, row, aside = device.rate("padded_move_cycles"), row_extent(place), not _side_by_side(place)
+    if place.layout is not None and place.layout.terms and isinstance(place.layout.terms[-1], Binary) and row == 1:
+        return each + device.rate("copied_row_cycles") / _spans(place)[-1]
+    if aside and not _remainders(place):
+        return each
+    whole = 0.0 if aside else row // device.lanes * device.lanes / row
+    each = whole * each + (1 - whole) * device.rate("ragged_move_cycles")
+    return each + (device.rate("copied_row_cycles") / row if _bordered(nest, place) else 0.0)
+
+
+def _spans(place: Placed) -> list[int]:
+    """The extents of a place's box as they were cut."""
+    assert place.access is not None
+    tile = place.cut or place.tile
+    return [span(i, tile) or d.extent for i, d in zip(place.access.indices, place.access.tensor.dims, strict=True)]
 
 
 def row_extent(place: Placed) -> int:
     """How many elements of a place lie side by side and are moved one after another."""
     assert place.access is not None
     tile = place.cut or place.tile
-    spans = (span(i, tile) or d.extent for i, d in zip(place.access.indices, place.access.tensor.dims, strict=True))
-    box = dict(zip((d.name for d in place.access.tensor.dims), spans, strict=True)) | dict(tile)
+    box = dict(zip((d.name for d in place.access.tensor.dims), _spans(place), strict=True)) | dict(tile)
     if place.layout is None or not place.layout.terms:
         return box[place.access.tensor.dims[-1].name]
     match place.layout.terms[-1]:
