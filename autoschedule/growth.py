@@ -30,7 +30,7 @@ from tilelang.autoschedule.rtile import (
     stays,
     steps,
     walked,
-)  # fmt: skip
+)
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
@@ -234,20 +234,19 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
                 yield _near(nest, device, tile)
         return
     for piece in pieces(nest, device, axis, lanes):
-        for staged in stagings(nest, axis):
-            for chunk in _chunks(nest, device, piece, staged):
-                yield RTile(fusions, grown(nest, device, piece, chunk), chunk, piece, (axis, lanes), staged)
-            if not staged:
-                yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes), staged)
+        if {} in stagings(nest, axis):
+            yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes))
         yield from _by_capacity(nest, fusions, device, piece, (axis, lanes))
 
 
 def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, int], vector: tuple[str, int]) -> Iterator[RTile]:
-    """Tiles in closed form: all operands of a block have room in the last cache of a core; or one has, and the others pass by it."""
+    """Tiles in closed form: all operands of a block have room in the last cache of a core, or one has, and the others pass by it; with
+    the whole reduction, or as much of it as of the other axes."""
     axis, every = vector[0], stagings(nest, vector[0])
     residents = [r for r in nest.reads if reused(nest, r) and form(nest, r, axis) is not None]
-    for resident, share in itertools.product((None, *residents), (2, 4)):
-        size = sized(nest, piece, device.cache_bytes / share, resident)
+    reduced = {a.name: a.extent for a in nest.reduced}
+    for resident, share, least in itertools.product((None, *residents), (2, 4), ({}, reduced)):
+        size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
         block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
         chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
         if resident is None:
@@ -282,17 +281,6 @@ def passes(nest: Nest, device: Cores) -> bool:
     return nest.compulsory_bytes / ((device.caches[-1].beyond if device.caches else None) or math.inf) > 4 * work
 
 
-def _chunks(nest: Nest, device: Cores, piece: dict[str, int], staged: dict[str, str]) -> Iterator[dict[str, int]]:
-    """The whole reduction; and, of its longest axis, so much that the largest operand of a piece fits the nearest cache."""
-    whole = {a.name: a.extent for a in nest.reduced}
-    yield whole
-    longest = nest.axis(walked(nest)[-1])
-    per_point = max(r.footprint_bytes({**piece, **whole}) for r in nest.reads) / max(1, longest.extent)
-    fitting = int(device.caches[0].bytes / max(1.0, per_point)) if device.caches else longest.extent
-    if 16 <= fitting < longest.extent:
-        yield {**whole, longest.name: max((n for n in rounds_of(longest.extent) if n <= fitting), default=longest.extent)}
-
-
 @functools.cache
 def rounds_of(extent: int) -> tuple[int, ...]:
     """Extents of a walk's rounds, in order: divisors, for a tail is tested at every point; where there are few, others, too.
@@ -305,36 +293,6 @@ def rounds_of(extent: int) -> tuple[int, ...]:
     if len(found) < 1 + extent.bit_length() // 3:
         found = sorted({*found, extent, *(n for p in range(4, 12) if (n := 1 << p) < extent)})
     return tuple(found)
-
-
-def grown(nest: Nest, device: Cores, piece: dict[str, int], chunk: dict[str, int]) -> dict[str, int]:
-    """A block around a piece: the axis whose doubling saves most traffic for the room that it takes, until what comes from beyond the
-    last cache takes less time than the work, or there is no room, or cores would have nothing to do."""
-    block = {a.name: piece[a.name] for a in nest.spatial}
-    beyond = (device.caches[-1].beyond if device.caches else None) or math.inf
-    work = max(1, sum(nest.inner.values())) / 4 / device.lanes  # cycles for a point
-    while True:
-        held, points = _footprint(nest, block, chunk), math.prod(block.values()) * math.prod(chunk.values())
-        if held / points / beyond < work / 4:
-            return block
-        best, score = None, 0.0
-        for a in nest.spatial:
-            wider = {**block, a.name: in_parts(a.extent, max(1, -(-a.extent // block[a.name]) // 2), piece[a.name])}
-            size, more = math.prod(wider.values()), _footprint(nest, wider, chunk)
-            enough = math.prod(-(-x.extent // wider[x.name]) for x in nest.spatial) >= device.cores
-            if size <= math.prod(block.values()) or more * 2 > device.cache_bytes or not enough:
-                continue
-            saved = (held / points - more / (size * math.prod(chunk.values()))) / (more - held + 1)
-            if saved > score:
-                best, score = wider, saved
-        if best is None:
-            return block
-        block = best
-
-
-def _footprint(nest: Nest, block: dict[str, int], chunk: dict[str, int]) -> int:
-    tile = {**block, **chunk}
-    return sum(a.footprint_bytes(tile) for a in nest.reads) + sum(a.footprint_bytes(block) for a in nest.writes)
 
 
 def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
