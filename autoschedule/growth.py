@@ -16,7 +16,7 @@ from tilelang.autoschedule.capacity import sized
 from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost_cores import leaf_cycles
 from tilelang.autoschedule.loops import read_steps
-from tilelang.autoschedule.nest import Access, Nest
+from tilelang.autoschedule.nest import Access, Nest, NestAxis
 from tilelang.autoschedule.rtile import (
     BOX,
     PANELS,
@@ -254,7 +254,19 @@ def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, i
         else:
             kinds = {**every[0], resident.name: form(nest, resident, axis) or BOX}
         tile = RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None)
-        yield dataclasses.replace(tile, gathers=not stays(nest) or scattered(nest, tile))
+        tile = dataclasses.replace(tile, gathers=not stays(nest) or scattered(nest, tile))
+        yield _fitting(nest, device, tile, [a for a in nest.spatial if resident is None or a.name not in resident.axes])
+
+
+def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:
+    """A tile whose block is halved along some axes, the one of most pieces first, until what it keeps on chip has room."""
+    while shared_bytes(nest, tile) > min(device.cache_bytes, device.shared_bytes):
+        pieces, axis = max(((tile.block[a.name] // tile.piece[a.name], a) for a in axes), key=lambda x: x[0], default=(1, None))
+        if axis is None or pieces < 2:
+            break
+        half = in_parts(tile.block[axis.name], 2, tile.piece[axis.name])
+        tile = dataclasses.replace(tile, block={**tile.block, axis.name: half})
+    return tile
 
 
 def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
