@@ -5,8 +5,8 @@ trials` lets `tl.compile` time eight candidates, `ranking` times the sixteen tha
 looked at for six operators, `squares` products that libraries are best at; `--selection` measures a few operators of each class (`make
 bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides, and are warmed up after it;
 results are checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us,
-shows in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). A worker measures; where a kernel takes it down another
-one goes on.
+shows in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). Ours are launches over buffers that were made before;
+`called` is the whole call that a user writes, with NumPy's arrays. A worker measures; where a kernel takes it down another one goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from benchmarks import operators_cases, operators_peers, operators_plot, operato
 from benchmarks.gpu_cases import ROOT
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_hand import by_hand
-from benchmarks.operators_ours import Call, candidates, compare, estimated, launched, limits
+from benchmarks.operators_ours import Call, called, candidates, compare, estimated, launched, limits
 from benchmarks.operators_peers import Array, Arrays
 from benchmarks.operators_results import Row
 from tilelang.autoschedule.construct import VISITS, Candidate
@@ -58,7 +58,7 @@ def times(
     their place. trials: how many candidates `compile` may time, and then takes the best of.
     """
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
-    out = np.full(operator.shapes[name], np.nan, np.float32)
+    out, by_call = (np.full(operator.shapes[name], np.nan, np.float32) for _ in range(2))
     start = time.perf_counter()
     kernel = tl.compile(operator.computation(), target, trials=trials)
     ours = launched(kernel, arrays, name, out)
@@ -66,7 +66,8 @@ def times(
     ours.finish()
     kernel_s = time.perf_counter() - start
     found, pruning, schedule_s = candidates(operator, target.profile)
-    contestants = {"ours": (ours, lambda: out), **hand_written(operator, target, arrays)}
+    contestants = {"ours": (ours, lambda: out), "called": (called(kernel, arrays, by_call), lambda: by_call)}
+    contestants |= hand_written(operator, target, arrays)
     found_peers = operators_peers.peers(operator, arrays, os.cpu_count() or 1)
     best = (
         {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}
@@ -84,6 +85,7 @@ def times(
         "alone_us": {**kept(earlier, "alone_us"), **alone},
         "row_us": {**kept(earlier, "row_us"), **in_a_row},
         "others_measured_at": since(earlier),
+        "peer_versions": versions(earlier, alone),
         "wrong": wrong,
         "failed": failed,
         "absent": {who: why for who, why in operators_peers.absent(operator).items() if who not in kept(earlier, "row_us")},
@@ -107,6 +109,14 @@ def kept(earlier: Row | None, how: str) -> dict[str, float]:
 def since(earlier: Row | None) -> str:
     """The commit at which the peers that are not measured again were measured."""
     return "" if earlier is None else earlier.get("others_measured_at") or earlier.get("revision", "unknown")
+
+
+def versions(earlier: Row | None, measured: Collection[str]) -> dict[str, str]:
+    """The version of each peer, of those that are not measured again that of before; who has none there is of an unknown one."""
+    before = {} if earlier is None else earlier.get("peer_versions", {})
+    return {who: version for who, version in before.items() if who not in measured} | {
+        who: version for who, version in operators_peers.versions().items() if who in measured
+    }
 
 
 def described(schedule: tl.Schedule) -> str:
@@ -201,7 +211,8 @@ def asked(given: argparse.Namespace) -> list[Operator]:
     """The operators to measure, no duplicates. ValueError: a name that none has."""
     known = operators_cases.SQUARES if given.what == "squares" else operators_cases.read()
     if not given.only:
-        chosen = SWEEP if given.what == "sweep" else SELECTED if given.selection else [o.id for o in known]
+        whole = given.what == "squares" or not given.selection
+        chosen = SWEEP if given.what == "sweep" else [o.id for o in known] if whole else SELECTED
         return [o for o in known if not o.duplicate_of and o.id in chosen]
     found = {o.id: o for o in known}
     for name in (names := given.only.split(",")):
@@ -286,7 +297,7 @@ def arguments_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--what", choices=MEASURED, default="times")
     parser.add_argument("--only", default="", help="names of operators, with commas between")
-    parser.add_argument("--selection", action="store_true", help="a few operators of each class")
+    parser.add_argument("--selection", action="store_true", help="a few operators of each class (the squares are few: all)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit-s", type=float, default=3600, help="when to stop; the next run goes on")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -335,7 +346,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{given.results}: passed over, as no results: lines {', '.join(map(str, damaged))}")
     if given.plot is not None:
         operators_plot.plot(rows, given.plot)
-    bad = any("ours" in {**row.get("wrong", {}), **row.get("failed", {})} or row.get("begun", 0) >= MOST_BEGUN for row in rows)
+    faults = [{**row.get("wrong", {}), **row.get("failed", {})}.keys() & {"ours", "called"} for row in rows]
+    bad = any(faults) or any(row.get("begun", 0) >= MOST_BEGUN for row in rows)
     return 1 if bad else 0
 
 

@@ -65,6 +65,12 @@ def launched(kernel: tl.Kernel, arrays: Arrays, name: str, out: Array, who: str 
     return Call(who, "ours", lambda: kernel.launch(buffers), finish)
 
 
+def called(kernel: tl.Kernel, arrays: Arrays, out: Array) -> Call:
+    """The same as its user writes it: NumPy's arrays in, the result in one, finished when the call returns."""
+    inputs = [arrays[tensor.name] for tensor in kernel.computation.inputs]
+    return Call("called", "ours", lambda: kernel(*inputs, out=out))
+
+
 # ---------------------------------------------------------------- the machine
 
 PEAK = """\

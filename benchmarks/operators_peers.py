@@ -7,7 +7,9 @@ results themselves, and what torch.compile hands to a library would be copied; T
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib.metadata
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,7 +24,8 @@ Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 Peer = Callable[[], Any]  # computes once; gives its result
 
-NAMES = ("NumPy", "PyTorch", "torch.compile", "Numba", "TVM")
+DISTRIBUTIONS = {"NumPy": "numpy", "PyTorch": "torch", "torch.compile": "torch", "Numba": "numba", "TVM": "apache-tvm"}
+NAMES = tuple(DISTRIBUTIONS)
 PACKAGES = {"Numba": "numba", "TVM": "tvm"}
 NOT_RUN = {
     "loopy": "a scheduling language without default schedules: there would be nothing to compare but schedules written here",
@@ -44,6 +47,15 @@ def absent(operator: Operator | None = None) -> dict[str, str]:
     }
     if operator is not None and operator.kind == "matmul" and operator.flops > LONG_FLOPS:
         found["TVM"] = "its rules leave large products the loops of one thread, which take minutes"
+    return found
+
+
+def versions() -> dict[str, str]:
+    """The version of each peer that is installed from a package."""
+    found = {}
+    for who, distribution in DISTRIBUTIONS.items():
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[who] = importlib.metadata.version(distribution)
     return found
 
 

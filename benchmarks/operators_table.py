@@ -13,7 +13,7 @@ from benchmarks.harness import table
 from benchmarks.operators_cases import CLASSES
 
 Row = dict[str, Any]
-OURS = ("ours", "hand")
+OURS = ("ours", "called", "hand")
 WORST = 10
 
 
@@ -80,39 +80,55 @@ def kendall(row: Row) -> float:
     return (agree - disagree) / max(1, agree + disagree)
 
 
+def by_class(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each class that has some, in the order of the set."""
+    found = {name: [row for row in rows if row["class"] == name] for name in dict.fromkeys(CLASSES.values())}
+    return {name: members for name, members in found.items() if members}
+
+
 def operators(rows: Sequence[Row]) -> str:
     """Every operator measured."""
-    header = ("operator", "extents", "us in a row", "alone", "best peer", "its us", "x peer", "x alone", "x hand", "of limit")
+    header = (
+        "operator", "extents", "us in a row", "alone", "called", "best peer", "its us", "x peer", "x alone", "x hand", "of limit",
+    )  # fmt: skip
     lines = []
     for row in rows:
         name, us = best_peer(row, "row_us")
         ours = row["row_us"]["ours"]
         hand = f"{row['row_us']['hand'] / ours:.2f}" if "hand" in row["row_us"] else ""
+        called = f"{row['alone_us']['called']:.1f}" if "called" in row["alone_us"] else ""
         lines.append(
-            (row["operator"], " ".join(map(str, row["extents"])), f"{ours:.1f}", f"{row['alone_us']['ours']:.1f}", name, f"{us:.1f}",
-             f"{ratio(row, 'row_us'):.2f}", f"{ratio(row, 'alone_us'):.2f}", hand, f"{of_limit(row, ours):.2f}")
+            (row["operator"], " ".join(map(str, row["extents"])), f"{ours:.1f}", f"{row['alone_us']['ours']:.1f}", called, name,
+             f"{us:.1f}", f"{ratio(row, 'row_us'):.2f}", f"{ratio(row, 'alone_us'):.2f}", hand, f"{of_limit(row, ours):.2f}")
         )  # fmt: skip
     return table([header, *lines])
 
 
 def classes(rows: Sequence[Row]) -> str:
     """Geometric means by class against the best peer of each operator, and in how many we are no slower."""
-    header = ("class", "operators", "x peer in a row", ">= 1", "x peer alone", ">= 1", "x hand", "of limit")
-    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
-    groups["all"] = list(rows)
+    header = ("class", "operators", "x peer in a row", ">= 1", "x peer alone", ">= 1", "called", "x hand", "of limit")
     lines = []
-    for name, members in groups.items():
-        if not members:
-            continue
+    for name, members in [*by_class(rows).items(), ("all", rows)]:
         cells = [name, str(len(members))]
         for how in ("row_us", "alone_us"):
             ratios = [ratio(r, how) for r in members]
             cells += [f"{geometric_mean(ratios):.2f}", f"{sum(v >= 1 for v in ratios) / len(ratios):.0%}"]
+        called = geometric_mean(
+            best_peer(r, "alone_us")[1] / r["alone_us"]["called"] for r in members if "called" in r["alone_us"]
+        )
         hand = geometric_mean(r["row_us"]["hand"] / r["row_us"]["ours"] for r in members if "hand" in r["row_us"])
-        cells += ["" if math.isnan(hand) else f"{hand:.2f}",
-                  f"{geometric_mean(of_limit(r, r['row_us']['ours']) for r in members):.2f}"]  # fmt: skip
-        lines.append(tuple(cells))
+        cells += ["" if math.isnan(mean) else f"{mean:.2f}" for mean in (called, hand)]
+        lines.append((*cells, f"{geometric_mean(of_limit(r, r['row_us']['ours']) for r in members):.2f}"))
     return table([header, *lines])
+
+
+def slowest(rows: Sequence[Row]) -> str:
+    """The operators of each class that are furthest behind the best peer in calls in a row, each with its ratio."""
+    lines = []
+    for name, members in by_class(rows).items():
+        worst = sorted((ratio(row, "row_us"), row["operator"]) for row in members)[:WORST]
+        lines.append(f"{name}: {', '.join(f'{operator} {found:.2f}' for found, operator in worst)}")
+    return "\n".join(lines)
 
 
 def compiling(rows: Sequence[Row]) -> str:
@@ -128,30 +144,24 @@ def compiling(rows: Sequence[Row]) -> str:
 def pruned(rows: Sequence[Row]) -> str:
     """Which share of what construction generated each rule dropped, by class."""
     rules = list(dict.fromkeys(rule for row in rows for rule in row["pruned"]))
-    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
-    groups["all"] = list(rows)
     lines: list[tuple[str, ...]] = []
-    for name, members in groups.items():
-        if members:
-            generated = sum(r["generated"] for r in members)
-            dropped = [sum(r["pruned"].get(rule, 0) for r in members) for rule in rules]
-            lines.append((name, str(generated), *(f"{count / generated:.1%}" for count in (*dropped, sum(dropped)))))
+    for name, members in [*by_class(rows).items(), ("all", rows)]:
+        generated = sum(r["generated"] for r in members)
+        dropped = [sum(r["pruned"].get(rule, 0) for r in members) for rule in rules]
+        lines.append((name, str(generated), *(f"{count / generated:.1%}" for count in (*dropped, sum(dropped)))))
     return table([("class", "generated", *rules, "all rules"), *lines])
 
 
 def rankings(rows: Sequence[Row]) -> str:
     """The model's first schedule against the best of its first sixteen, and the best of its first eight."""
     header = ("class", "operators", "top 1 / best", "best of 8 / best", "Kendall's tau")
-    groups = {name: [r for r in rows if r["class"] == name] for name in dict.fromkeys(CLASSES.values())}
-    groups["all"] = list(rows)
     lines: list[tuple[str, ...]] = []
-    for name, members in groups.items():
-        if members:
-            times = [ranked(r) for r in members]
-            first = geometric_mean(t[0] / min(t) for t in times)
-            eight = geometric_mean(min(t[:8]) / min(t) for t in times)
-            tau = statistics.mean(map(kendall, members))
-            lines.append((name, str(len(members)), f"{first:.3f}", f"{eight:.3f}", f"{tau:.2f}"))
+    for name, members in [*by_class(rows).items(), ("all", rows)]:
+        times = [ranked(r) for r in members]
+        first = geometric_mean(t[0] / min(t) for t in times)
+        eight = geometric_mean(min(t[:8]) / min(t) for t in times)
+        tau = statistics.mean(map(kendall, members))
+        lines.append((name, str(len(members)), f"{first:.3f}", f"{eight:.3f}", f"{tau:.2f}"))
     return table([header, *lines])
 
 
@@ -170,6 +180,7 @@ def show(rows: Sequence[Row]) -> str:
     out += section(f"The worst {len(worst)}", lambda: operators(worst), worst)
     out += [f"{row['operator']}: {row['schedule']}\n  {parts(row)}" for row in worst]
     out += section("By class, geometric means against the best peer of each operator", lambda: classes(timed), timed)
+    out += section(f"The worst of each class in a row, at most {WORST}", lambda: slowest(timed), timed)
     out += section("The same where candidates are timed on the device and the best is taken", lambda: classes(tried), tried)
     out += section("Time to compile", lambda: compiling(timed), timed)
     counted = [row for row in timed if "generated" in row]
@@ -184,8 +195,12 @@ def show(rows: Sequence[Row]) -> str:
     if timed:
         copy, peak = (statistics.median(r[key] for r in timed) for key in ("copy_gb_per_s", "peak_gflops"))
         out.append(f"\nlimit: the longer of all bytes once at {copy:.0f} GB/s (a copy) and all operations at {peak:.0f} GFLOP/s")
+        out.append(
+            "called: microseconds of kernel(..., out=y) with NumPy's arrays; by class, the best peer's call by itself over it"
+        )
         counts = Counter(row.get("revision", "unknown") for row in timed)
         out += not_measured(rows)
+        out += measured_with(timed)
         out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
     return "\n".join([*out, *(f"{who}: {why}" for who, why in reasons)] or ["nothing was measured"])
 
@@ -198,6 +213,15 @@ def not_measured(rows: Sequence[Row]) -> list[str]:
     failed = [name for name, row in known.items() if not complete(row)]
     reasons = (("the same as another", same), ("not measured yet", never), ("begun, without times", failed))
     return [f"{len(which)} {why}: {', '.join(which)}" for why, which in reasons if which]
+
+
+def measured_with(rows: Sequence[Row]) -> list[str]:
+    """The versions that each peer's times are of."""
+    out = []
+    for who in dict.fromkeys(who for row in rows for who in row["row_us"] if who not in OURS):
+        counts = Counter(row.get("peer_versions", {}).get(who, "unknown") for row in rows if who in row["row_us"])
+        out.append(f"version of {who}: " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))
+    return out
 
 
 def parts(row: Row) -> str:

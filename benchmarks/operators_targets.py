@@ -19,11 +19,12 @@ BOUND_BY_MEMORY = ("pooling", "reduction", "pointwise", "depthwise")
 
 @dataclasses.dataclass(frozen=True)
 class Promise:
-    """Something promised. found: measured, of calls in a row and of calls by themselves where that makes a difference; rows: of what;
-    reached: how far an operator reaches, where it is one of many; whole: how many there are to measure, where that is known."""
+    """Something promised. wanted: None where it need only be told; found: measured, of calls in a row and of calls by themselves where
+    that makes a difference; rows: of what; reached: how far an operator reaches, where it is one of many; whole: how many there are to
+    measure, where that is known."""
 
     name: str
-    wanted: float
+    wanted: float | None
     found: tuple[float, ...]
     rows: Sequence[Row] = ()
     reached: Callable[[Row], float] = lambda row: ratio(row, "row_us")
@@ -32,19 +33,21 @@ class Promise:
 
     @property
     def met(self) -> str:
-        """yes, no, or what of it."""
-        kept = [(value >= self.wanted) if self.at_least else (value <= self.wanted) for value in self.found]
-        if not kept:
+        """yes, no, or what of it; empty where nothing was wanted."""
+        if not self.found:
             return "not measured"
+        if self.wanted is None:
+            return ""
+        kept = [(value >= self.wanted) if self.at_least else (value <= self.wanted) for value in self.found]
         return "yes" if all(kept) else "in a row" if kept[0] else "no"
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Its line of the table."""
-        sign = ">=" if self.at_least else "<="
+        wanted = "" if self.wanted is None else f"{'>=' if self.at_least else '<='} {self.wanted:g}"
         values = [f"{value:.2f}" for value in self.found] + ["", ""]
         count = f"{len(self.rows)} of {self.whole}" if self.whole is not None else str(len(self.rows))
-        return self.name, f"{sign} {self.wanted:g}", values[0], values[1], count, self.met
+        return self.name, wanted, values[0], values[1], count, self.met
 
 
 def show(rows: Sequence[Row]) -> str:
@@ -55,8 +58,7 @@ def show(rows: Sequence[Row]) -> str:
     for promise in found:
         if promise.met in ("no", "in a row"):
             out += ["", f"{promise.name}: wanted {promise.cells[1]}, measured {promise.cells[2]}", *reasons(promise)]
-    taus = [kendall(row) for row in of(rows, "ranking")]
-    return "\n".join([*out, *([f"\nKendall's tau: {statistics.mean(taus):.2f}, of {len(taus)} operators"] if taus else [])])
+    return "\n".join(out)
 
 
 def reasons(promise: Promise) -> Iterator[str]:
@@ -90,6 +92,8 @@ def promises(rows: Sequence[Row]) -> Iterator[Promise]:
     order = of(rows, "ranking")
     first = (geometric_mean(map(top_1, order)),) if order else ()
     yield Promise("top 1 / best of 16, geometric mean", 1.1, first, order, top_1, at_least=False, whole=groups.total())
+    tau = (statistics.mean(map(kendall, order)),) if order else ()
+    yield Promise("Kendall's tau of the first 16, mean", None, tau, order, whole=groups.total())
     swept = of(rows, "sweep")
     worst = (max(map(top_8, swept)),) if swept else ()
     yield Promise("best of the first 8 / best of a sweep, the worst", 1.05, worst, swept, top_8, at_least=False)

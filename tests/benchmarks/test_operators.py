@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.metadata
 import importlib.util
 from typing import Any
 
@@ -122,6 +123,63 @@ def test_only_the_peers_that_are_named_are_measured(quick: tl.Target) -> None:
     assert "TVM" not in row["absent"]
 
 
+def test_each_peers_version_stands_with_its_time(quick: tl.Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kept time has the version that it was measured with; a row of before without versions has unknown ones."""
+    monkeypatch.setattr(operators_peers, "versions", lambda: {"NumPy": "3", "PyTorch": "4", "TVM": "5"})
+    small, before = operators_cases.tiny(OPERATORS[0]), {"NumPy": 1.0, "PyTorch": 5.0, "TVM": 9.0, "Numba": 8.0}
+    earlier = {"alone_us": before, "row_us": before, "peer_versions": {"NumPy": "1", "PyTorch": "2", "TVM": "0.9"}}
+    assert operators.times(small, quick, 1)["peer_versions"] == {"NumPy": "3", "PyTorch": "4"}
+    again = operators.times(small, quick, 1, earlier, ["PyTorch"])
+    assert again["peer_versions"] == {"NumPy": "1", "PyTorch": "4", "TVM": "0.9"}
+    old = operators.times(small, quick, 1, {"alone_us": before, "row_us": before}, ["PyTorch"])
+    assert old["peer_versions"] == {"PyTorch": "4"}
+    assert operators_table.measured_with([again, old]) == [
+        "version of NumPy: 1 (1 operators), unknown (1 operators)",
+        "version of PyTorch: 4 (2 operators)",
+        "version of TVM: 0.9 (1 operators), unknown (1 operators)",
+        "version of Numba: unknown (2 operators)",
+    ]
+
+
+def test_versions_are_those_of_the_peers_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"numpy": "2.4", "apache-tvm": "0.27"}
+
+    def version(distribution: str) -> str:
+        if distribution not in installed:
+            raise importlib.metadata.PackageNotFoundError(distribution)
+        return installed[distribution]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert operators_peers.versions() == {"NumPy": "2.4", "TVM": "0.27"}
+
+
+@pytest.mark.parametrize("kind", operators_cases.CLASSES)
+def test_a_kernel_is_called_as_its_user_calls_it(kind: str, quick: tl.Target) -> None:
+    small = operators_cases.tiny(next(o for o in OPERATORS if o.kind == kind))
+    arrays, name = random_arrays(small), list(small.shapes)[-1]
+    out = np.full(small.shapes[name], np.nan, np.float32)
+    operators_ours.called(tl.compile(small.computation(), quick), arrays, out).begin()
+    assert not wrong(out, *expected_and_bound(small, arrays))  # nothing is waited for
+
+
+def test_the_call_is_a_column_and_no_peer(quick: tl.Target) -> None:
+    row = {**promised(), "extents": [1], "bytes": 1e3, "copy_gb_per_s": 1.0, "flops": 1.0, "peak_gflops": 1.0}
+    called = {**row, "row_us": {**row["row_us"], "called": 1.0}, "alone_us": {**row["alone_us"], "called": 20.0}}
+    assert operators_table.best_peer(called, "row_us")[0] == "NumPy"
+    first, second = (line.split() for line in operators_table.operators([called, row]).splitlines()[2:])
+    assert first[4] == "20.0" and len(second) == len(first) - 1  # a row of before has none
+    assert operators_table.classes([called, row]).splitlines()[2].split()[6] == "0.50"
+    assert "called" in operators.times(operators_cases.tiny(OPERATORS[0]), quick, 1)["alone_us"]
+
+
+def test_the_worst_of_each_class_are_named() -> None:
+    rows = [promised(operator=f"M{n}", row_us={"ours": 1.0, "NumPy": 20.0 - n}) for n in range(12)]
+    rows += [promised(operator="E0", **{"class": "pointwise"})]
+    product, pointwise = operators_table.slowest(rows).splitlines()
+    assert product.startswith("product: M11 9.00, M10 10.00, M9 11.00") and "M1 " not in product and "M2 18.00" in product
+    assert pointwise == "pointwise: E0 2.00"
+
+
 def test_a_sweep_goes_from_the_first_to_the_last_that_was_estimated(quick: tl.Target, monkeypatch: pytest.MonkeyPatch) -> None:
     small = operators_cases.tiny(next(o for o in OPERATORS if o.kind == "row_sum"))
     found = operators_ours.estimated(small, quick.profile)
@@ -201,6 +259,13 @@ def test_targets_say_what_is_met_and_why_the_rest_is_not() -> None:
     assert lines["ms to a running kernel, median"][-4:] == ["1000", "2000.00", "2", "no"]
     assert lines["pooling: x best peer"][-2:] == lines["all, 8 trials: x best peer"][-2:] == ["not", "measured"]
     assert "E1 0.50: 20 us measured, 3 estimated (operations 2, launch 1), no less than 1" in text
+
+
+def test_kendalls_tau_is_told_without_a_target() -> None:
+    row = {"what": "ranking", "operator": "M1", "class": "product", "ranked": [[1.0, ""], [2.0, ""], [3.0, ""]]}
+    text = operators_targets.show([{**row, "ranked_us": {"0": 1.0, "1": 3.0, "2": 2.0}}])
+    line = next(line for line in text.splitlines() if line.startswith("Kendall's tau"))
+    assert line.split()[-4:] == ["0.33", "1", "of", "108"]
 
 
 def test_a_target_that_only_calls_in_a_row_meet_is_called_so() -> None:

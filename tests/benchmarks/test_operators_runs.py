@@ -82,6 +82,13 @@ def test_an_operator_that_raises_has_a_row_that_says_why(
     )
 
 
+@pytest.mark.parametrize("who", ["ours", "called", "NumPy"])
+def test_only_what_is_ours_fails_a_run(who: str, small_set: None, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    operators_results.keep(path, {**HEAD, "wrong": {who: "1 of 2 elements"}}, "here")
+    assert operators.main(["--results", str(path), "--table"]) == (who != "NumPy")
+
+
 def test_an_interrupted_operator_is_measured_again_and_the_others_stay(
     quick: tl.Target, small_set: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -119,6 +126,14 @@ def test_what_makes_no_sense_is_said(arguments: list[str], said: str, capsys: py
     with pytest.raises(SystemExit) as ended:
         operators.main(arguments)
     assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("what", "least"),
+    [("times", set(operators.SELECTED)), ("squares", {"S1024", "S2048", "S3072"}), ("sweep", set(operators.SWEEP))],
+)
+def test_a_selection_is_never_empty(what: str, least: set[str]) -> None:
+    assert {o.id for o in operators.asked(operators.arguments_of(["--selection", "--what", what]))} == least
 
 
 def test_no_device_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
