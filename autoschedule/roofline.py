@@ -75,7 +75,7 @@ def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -
 
 def sure(profile: Profile) -> dict[str, float]:
     """The rates that somebody measured or documented."""
-    return {name: rate for name, rate in profile.rates if not (profile.source(f"rates.{name}") or "").startswith("assumed")}
+    return {name: rate for name, rate in profile.rates if not profile.assumed(f"rates.{name}")}
 
 
 def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | None:

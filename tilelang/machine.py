@@ -240,6 +240,10 @@ class Profile:
         """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
         return dict(self.sources).get(path)
 
+    def assumed(self, path: str) -> bool:
+        """Whether a number is only of the right order, by its path: schedules are compared by it, no time is promised."""
+        return (self.source(path) or "").startswith("assumed")
+
     def with_queried(
         self,
         *,

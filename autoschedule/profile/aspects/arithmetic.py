@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 
 import tilelang.functions as f
-from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, in_blocks, lanes_of
+from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, cycle_ns, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import LEAST_SECONDS, Run, enough
@@ -84,7 +84,8 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
     highest = 1e-9 / sample.best
     run = bench.of_text(PEAK % (made | {"threads": 1, "chains": 1}), 1, 1, [lanes * 4])
     seconds = found.time("chain of multiply-adds", 1, run, UNROLLED).seconds
-    found.rate("latency_cycles", seconds * 1e9 / found.known["cycle_ns"], "a multiply-add that waits for the one before")
+    if (cycle := cycle_ns(bench, found)) is not None:
+        found.rate("latency_cycles", seconds * 1e9 / cycle, "a multiply-add that waits for the one before")
     by_sums: dict[float, float] = {}
     for vectors in VECTORS:
         points = []
@@ -160,15 +161,18 @@ FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # what is done t
 
 
 def functions(bench: Bench, found: Findings) -> None:
-    """Sums of a function of elements in the nearest cache, less the same sums without it."""
+    """Sums of a function of elements in the nearest cache, less the same sums without it; nothing where nobody knows the clock."""
+    cycle = cycle_ns(bench, found)
+    if cycle is None:
+        return
     plain = _summed(bench, found, "sum", lambda x: x, float32)
     for name, (made, type) in FUNCTIONS.items():
-        cycles = _summed(bench, found, name, made, type) - plain
-        found.rate(f"{name}_cycles", max(cycles, 0.0), "a vector of all lanes, beside the sum that it is in")
+        longer = _summed(bench, found, name, made, type) - plain
+        found.rate(f"{name}_cycles", max(longer, 0.0) * 1e9 / cycle, "a vector of all lanes, beside the sum that it is in")
 
 
 def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], type: DType) -> float:
-    """Cycles of a core for a vector, or a warp, of a sum of some function of each element."""
+    """Seconds of a core for a vector, or a warp, of a sum of some function of each element."""
     import numpy as np
 
     width = lanes_of(bench, 1 if bench.lockstep else 4)
@@ -178,5 +182,4 @@ def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Exp
     plan = across(bench, start.split(i=1), "j", 1 if bench.lockstep else 4)
     ones = np.ones((bench.cores, 32, width), type.name)
     lanes = bench.profile.warp_size if bench.lockstep else bench.lanes
-    sample = found.time(name, 1, bench.of_schedule(plan, {"X": ones}), 100 * 32 * width / lanes)
-    return sample.seconds * 1e9 / found.known["cycle_ns"]
+    return found.time(name, 1, bench.of_schedule(plan, {"X": ones}), 100 * 32 * width / lanes).seconds

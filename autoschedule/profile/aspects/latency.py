@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.fits import plateaus
@@ -67,10 +68,11 @@ def footprints(bench: Bench, found: Findings) -> None:
         points.append((float(size), found.time("chase", size, run, STEPS).seconds * 1e9))
     found.curve("latency", "footprint_bytes", "ns", points, "a walk through lines in random order, by one thread")
     steps = plateaus(points, falling=False, tolerance=0.08)
-    cycle = found.known.get("cycle_ns", 1.0)  # where there are no caches to name, it is not asked for
+    cycle = cycle_ns(bench, found)
     caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
     for cache, level in zip(caches, steps, strict=False):
-        found.rate(f"{cache.name}_latency_cycles", level.level / cycle, "the walk's plateau")
+        if cycle is not None:
+            found.rate(f"{cache.name}_latency_cycles", level.level / cycle, "the walk's plateau")
     found.rate("latency_ns", points[-1][1], f"the walk over {points[-1][0] / 2**20:.0f} MB")
 
 

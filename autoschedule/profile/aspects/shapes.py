@@ -1,10 +1,11 @@
-"""What the probes' schedules have in common: one axis over lanes, as a device has them."""
+"""What probes have in common: one axis over lanes, as a device has them, and the cycle that they count in."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
 from tilelang.machine import block, thread
 from tilelang.schedule import Schedule
 
@@ -14,6 +15,13 @@ QUAD = 4  # elements of a thread's access where threads run together
 def lanes_of(bench: Bench, vectors: int) -> int:
     """Elements that the lanes of a block have together, with `vectors` each."""
     return bench.threads * QUAD * vectors if bench.lockstep else bench.lanes * vectors
+
+
+def cycle_ns(bench: Bench, found: Findings) -> float | None:
+    """The time of a cycle: as it was measured, else by the clock that the profile has of documents; None where nobody says."""
+    clock = found.known.get("clock_ghz")
+    by_documents = 1 / clock if clock and not bench.profile.assumed("rates.clock_ghz") else None
+    return found.known.get("cycle_ns", by_documents)
 
 
 def across(bench: Bench, schedule: Schedule, axis: str, vectors: int = 1) -> Schedule:

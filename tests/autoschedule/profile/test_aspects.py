@@ -8,6 +8,7 @@ from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.profile.aspects import ASPECTS, arithmetic, bandwidth, latency
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.lowering.compilers.interface import tools
 from tilelang.machine import load_profile
 from tilelang.targets import local_target
@@ -16,24 +17,38 @@ KNOWN = {"cycle_ns": 0.5}
 INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False}
 
 
-@pytest.mark.parametrize("name", ASPECTS)
-@pytest.mark.parametrize("profile, dialect", [("hopper", "cuda"), ("cdna3", "hip"), ("volta", "opencl"), ("pocl", "opencl")])
-def test_probes_compile_for_devices_that_are_not_here(
-    name: str, profile: str, dialect: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "dialect", "clock"),
+    [("h200", "cuda", True), ("cdna3", "hip", True), ("volta", "opencl", True), ("pocl", "opencl", True),
+     ("mali_g76", "opencl", False), ("opencl_gpu", "opencl", False)],
+)  # fmt: skip
+def test_probes_run_one_after_another_on_devices_that_are_not_here(
+    name: str, dialect: str, clock: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each knows what the shipped profile says and what those before it found, as on a device; where the clock is only assumed, no
+    cycles are said."""
     monkeypatch.setattr(bandwidth, "sizes", lambda bench, per_octave: [1 << 16, 1 << 20])
     monkeypatch.setattr(latency, "LARGEST_BYTES", 1 << 17)
     monkeypatch.setattr(arithmetic, "ROWS", (4,))
     monkeypatch.setattr(arithmetic, "VECTORS", (1, 2))
     monkeypatch.setattr(arithmetic, "SUSTAINED_SECONDS", 0.5)
-    bench = Compiling(load_profile(profile), dialect, INSTALLED[dialect])
-    found = Findings(KNOWN, repeats=2)
-    ASPECTS[name].ask(bench, found)
-    tiles = next((c for c, _ in found.curves if c.name == "register_tile"), None)
-    assert (tiles is not None) == (name == "multiply-add" and bench.lockstep)  # what the model of lanes asks for
-    assert tiles is None or [x for x, _ in tiles.points] == [16, 32]
-    assert bool(found.rows) == bool(bench.sources) == (name not in ("moves", "model") or profile == "pocl")
-    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops|scale)", rate) for rate in found.rates)
+    bench, measured = Compiling(load_profile(name), dialect, INSTALLED[dialect]), dict[str, Findings]()
+    so_far = bench.profile
+    for aspect in ASPECTS:
+        measured[aspect] = found = Findings(dict(so_far.rates), repeats=2, so_far=so_far)
+        ASPECTS[aspect].ask(bench, found)
+        so_far = with_findings(so_far, found)
+    assert [aspect for aspect, found in measured.items() if not found.rows] == left_out(bench.lockstep, clock)
+    rates = {rate for found in measured.values() for rate in found.rates}
+    assert all(re.fullmatch(r"[a-z0-9_]+_(ns|us|cycles|bytes|per_s|per_cycle|pages|gflops|scale)", rate) for rate in rates)
+    assert {"latency_cycles", "exp_cycles"} & rates == ({"latency_cycles", "exp_cycles"} if clock else set())
+    tiles = so_far.curve("register_tile")  # what the model of lanes asks for
+    assert (tiles is not None) == bench.lockstep and (tiles is None or [x for x, _ in tiles.points] == [16, 32])
+
+
+def left_out(lockstep: bool, clock: bool) -> list[str]:
+    """The aspects that say nothing of such a device."""
+    return ([] if clock else ["functions"]) + (["moves", "model"] if lockstep else [])
 
 
 def test_no_probe_does_nothing() -> None:
