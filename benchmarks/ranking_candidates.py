@@ -37,7 +37,10 @@ from tilelang.targets import local_target
 
 RESULTS = Path(__file__).parent / "results" / "ranking_candidates.jsonl"
 SAMPLE_S, SAMPLES = 4e-3, 5
-FITTED = ("M1", "M4", "C3", "C7", "C13", "C14", "C16", "C17", "D4", "D14", "E1", "P6", "P7", "P12", "R2", "R3")
+FITTED = (
+    "M1", "M2", "M4", "M5", "M6", "C3", "C5", "C7", "C10", "C13", "C14", "C16", "C17", "C20", "C24", "C30", "C32", "C35", "C37", "C40",
+    "D4", "D14", "E1", "P1", "P4", "P5", "P6", "P7", "P9", "P12", "R2", "R3",
+)  # fmt: skip
 HEADING = ("operator", "timed", "tau", "first", "first eight", "off by")
 Times = dict[str, dict[str, float]]  # of an operator, by the text of a schedule, in microseconds
 
