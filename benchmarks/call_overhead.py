@@ -1,16 +1,17 @@
-"""What a call costs over the bare launch: `python benchmarks/call_overhead.py`.
+"""What a call costs over the bare launch, beside what was promised: `python benchmarks/call_overhead.py`.
 
 A small kernel is launched bare (arguments set, enqueued, waited for) and called with pyopencl arrays and with NumPy arrays, also as a
 function under `@tl.kernel`, whose schedule is constructed (its own bare launch is beside it), in turns of a hundred calls each: call
-by call, each would pay for the caches and sleeping threads that the other left behind. Medians; the outputs are given, as in the
-other benchmarks.
+by call, each would pay for the caches and sleeping threads that the other left behind. Medians, after the first calls; the outputs are
+given, as in the other benchmarks. Each run adds its lines to results/call_overhead.jsonl.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import cpu_schedules as schedules
-from benchmarks.harness import table
+from benchmarks.harness import record, table
+from benchmarks.operators import revision
 from tilelang.lowering.drivers import opencl as driver
 
-LIMITS_US = {"pyopencl arrays": 30.0, "NumPy arrays": 100.0}
+RESULTS = Path(__file__).parent / "results" / "call_overhead.jsonl"
+LIMITS_US = {"pyopencl arrays": 30.0, "NumPy arrays": 100.0}  # that a call may take over the bare launch
+BARE = "bare launch"
+Row = dict[str, Any]
 
 
 @tl.kernel
@@ -46,7 +51,7 @@ def medians_us(calls: dict[str, Callable[[], object]], turns: int = 40, each: in
     return {name: float(np.median(t)) * 1e6 for name, t in times.items()}
 
 
-def measured(kernel: tl.Kernel, call: Callable[..., object], inputs: str, outputs: str) -> list[tuple[str, float, float]]:
+def measured(of: str, kernel: tl.Kernel, call: Callable[..., object], inputs: str, outputs: str) -> Row:
     """The bare launch of a kernel, and its calls with arrays of either kind: median microseconds, and those over the bare launch."""
     import pyopencl.array as device_array
 
@@ -64,25 +69,47 @@ def measured(kernel: tl.Kernel, call: Callable[..., object], inputs: str, output
         call(dx, out=dy)
         connection.finish()
 
-    found = medians_us({"bare launch": bare, "pyopencl arrays": on_device, "NumPy arrays": lambda: call(x, out=y)})
-    return [(name, us, us - found["bare launch"]) for name, us in found.items()]
+    found = medians_us({BARE: bare, "pyopencl arrays": on_device, "NumPy arrays": lambda: call(x, out=y)})
+    over = {name: round(us - found[BARE], 2) for name, us in found.items() if name != BARE}
+    median = {name: round(us, 2) for name, us in found.items()}
+    return {"kernel": of, "median_us": median, "over_us": over, "limits_us": LIMITS_US, "revision": revision()}
 
 
-def main() -> None:
-    """Measures and prints the table."""
-    by_hand = tl.compile(schedules.row_sum(8, 64))
+def broken(row: Row) -> list[str]:
+    """The calls that take no less over the bare launch than was promised."""
+    return [name for name, limit in row["limits_us"].items() if row["over_us"][name] >= limit]
+
+
+def show(rows: Sequence[Row]) -> str:
+    """A line a call, and whether what was promised of it is kept."""
+    lines = [("kernel", "call", "median us", "over the bare launch", "promised", "kept")]
+    for row in rows:
+        lines.append((row["kernel"], BARE, f"{row['median_us'][BARE]:.1f}", "", "", ""))
+        for name, over in row["over_us"].items():
+            kept = "no" if name in broken(row) else "yes"
+            lines.append(
+                (row["kernel"], name, f"{row['median_us'][name]:.1f}", f"{over:.1f}", f"< {row['limits_us'][name]:g}", kept)
+            )
+    return table(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures, prints the table and keeps the results. 1: a promise is not kept."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    target = tl.target("opencl")
+    by_hand = tl.compile(schedules.row_sum(8, 64), target)
     i, j = tl.axes(i=8, j=64)
-    constructed = tl.compile(tl.define("y", tl.sum(tl.input("x", tl.float32, i, j)[i, j], over=j), i))
-    rows = [("kernel", "call", "median us", "over the bare launch", "limit")]
-    for of, found in (
-        ("tl.compile", measured(by_hand, by_hand, "X", "Y")),
-        ("@tl.kernel", measured(constructed, row_sums, "x", "y")),
-    ):
-        for name, us, over in found:
-            limit = LIMITS_US.get(name)
-            rows.append((of, name, f"{us:.1f}", f"{over:.1f}", f"{limit:.0f}" if limit else ""))
-    print(table(rows))
+    constructed = tl.compile(tl.define("y", tl.sum(tl.input("x", tl.float32, i, j)[i, j], over=j), i), target)
+    rows = [
+        measured("tl.compile", by_hand, by_hand, "X", "Y"),
+        measured("@tl.kernel", constructed, row_sums, "x", "y"),
+    ]
+    print(show(rows))
+    record(given.results, rows, str(target.device))
+    return 1 if any(map(broken, rows)) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

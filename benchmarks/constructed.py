@@ -1,18 +1,19 @@
 """The operators of roller.csv on every shipped device: the first schedules of each are lowered, and fit. Needs no device.
 
 `python benchmarks/constructed.py [--devices NAME ...] [--top 8] [--operators NAME ...] [--record]` says of each device how many
-schedules were accepted, how many have more shared memory or threads than it has, how long construction took, and of each refusal what
-it says; `--record` keeps the counts in results/constructed.jsonl. All of them take half an hour; the tests look at each operator on
-one device, in turns.
+schedules were accepted, how many have more shared memory or threads than it has, the median and the worst of the processor's seconds
+that construction took for an operator, and of each refusal what it says; `--record` keeps that in results/constructed.jsonl, `--table`
+prints what is kept. All of them take half an hour; the tests look at each operator on one device, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/constructed.py` from anywhere
@@ -21,7 +22,7 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.harness import record, table
 from benchmarks.operators import revision
-from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.computation import Computation, as_computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
@@ -29,6 +30,7 @@ from tilelang.machine import Profile
 
 RESULTS = Path(__file__).parent / "results" / "constructed.jsonl"
 WRONG = ("refused", "too large", "too fast")
+HEADING = ("profile", "operators", "schedules", *WRONG, "median_processor_s", "worst_processor_s")
 
 
 def operator(kind: str, extents: tuple[int, ...]) -> Computation:
@@ -50,10 +52,10 @@ def operator(kind: str, extents: tuple[int, ...]) -> Computation:
     return as_computation(case.make(None))
 
 
-def faults(computation: Computation, profile: Profile, top: int) -> Iterator[tuple[str, str]]:
-    """Of each of the first schedules what is wrong with it: ("", "") where nothing is; else a word, and the schedule. Too fast is an
-    estimate below the bound."""
-    for candidate in construct(computation, profile)[:top]:
+def faults(computation: Computation, profile: Profile, found: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
+    """Of each schedule what is wrong with it: ("", "") where nothing is; else a word, and the schedule. Too fast is an estimate below
+    the bound."""
+    for candidate in found:
         try:
             program = lower(computation, candidate.schedule.steps, profile)
         except Refusal as refusal:
@@ -68,19 +70,30 @@ def faults(computation: Computation, profile: Profile, top: int) -> Iterator[tup
 
 def row(profile: Profile, operators: list[tuple[str, str, tuple[int, ...]]], top: int) -> dict[str, object]:
     """What is kept of a device; what is wrong is said at once."""
-    counts, times = dict.fromkeys(WRONG, 0) | {"": 0}, []
+    counts, seconds = dict.fromkeys(WRONG, 0) | {"": 0}, []
     for name, kind, extents in operators:
         computation = operator(kind, extents)
         begun = time.process_time()
-        construct(computation, profile)
-        times.append(1e3 * (time.process_time() - begun))
-        for what, text in faults(computation, profile, top):
+        found = construct(computation, profile)
+        seconds.append(time.process_time() - begun)
+        for what, text in faults(computation, profile, found[:top]):
             counts[what] += 1
             if what:
                 print(f"{profile.name} {name}, {what}: {text}", flush=True)
-    took = {"median_ms": round(statistics.median(times)), "most_ms": round(max(times))}
-    wrong = {what: counts[what] for what in WRONG}
-    return {"profile": profile.name, "operators": len(operators), "schedules": sum(counts.values()), **wrong, **took}
+    head = {"profile": profile.name, "operators": len(operators), "schedules": sum(counts.values())}
+    took = {"median_processor_s": round(statistics.median(seconds), 4), "worst_processor_s": round(max(seconds), 4)}
+    return {**head, **{what: counts[what] for what in WRONG}, **took}
+
+
+def show(rows: Sequence[Mapping[str, object]]) -> str:
+    """A line a device; a cell is empty where its row, of before, has nothing to say."""
+    return table([HEADING, *(tuple(str(row.get(name, "")) for name in HEADING) for row in rows)])
+
+
+def kept(path: Path) -> list[dict[str, object]]:
+    """The last row of each device."""
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return list({row["profile"]: row for row in rows}.values())
 
 
 def main() -> None:
@@ -91,18 +104,19 @@ def main() -> None:
     parser.add_argument("--operators", nargs="*", help="names in roller.csv (default: all)")
     parser.add_argument("--top", type=int, default=8, help="schedules of each operator (default %(default)s)")
     parser.add_argument("--record", nargs="?", const=RESULTS, type=Path, help="a file that gets a line for each device")
+    parser.add_argument("--table", nargs="?", const=RESULTS, type=Path, help="construct nothing, print what such a file has")
     asked = parser.parse_args()
+    if asked.table:
+        print(show(kept(asked.table)))
+        return
     operators = [o for o in gpu_cases.roller() if not asked.operators or o[0] in asked.operators]
     rows = []
     for name in asked.devices:
         rows.append(row(tl.load_profile(name), operators, asked.top))
         print(rows[-1], file=sys.stderr, flush=True)
         if asked.record:
-            counts = {
-                what: n for what, n in rows[-1].items() if not what.endswith("_ms")
-            }  # times are of a machine that others use
-            record(asked.record, [{**counts, "top": asked.top, "revision": revision()}], "none")
-    print(table([tuple(rows[0]), *(tuple(map(str, r.values())) for r in rows)]))
+            record(asked.record, [{**rows[-1], "top": asked.top, "revision": revision()}], "none")
+    print(show(rows))
 
 
 if __name__ == "__main__":

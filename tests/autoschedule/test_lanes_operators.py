@@ -18,7 +18,8 @@ def test_operators_are_accepted_and_fit(device: str) -> None:
     """Each operator on one device, in turns: all of them on all devices take minutes."""
     profile = tl.load_profile(device)
     for name, kind, extents in gpu_cases.roller()[DEVICES.index(device) :: len(DEVICES)]:
-        for what, text in faults(operator(kind, extents), profile, 1):
+        computation = operator(kind, extents)
+        for what, text in faults(computation, profile, construct(computation, profile)[:1]):
             assert not what, f"{name}: {text}"
 
 
