@@ -63,11 +63,12 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 
 
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
-    """The most GB/s that were ever measured over so many bytes or more; without curves the rate of the nearest memory that they fit."""
+    """The most GB/s that were ever measured over so many bytes or more; without curves the rate of the nearest memory that they fit;
+    None where that is unknown, or assumed."""
     cores = profile.compute_units or 1
     found = []
     for name in curves:
-        if (curve := profile.curve(name)) is not None:
+        if (curve := profile.curve(name)) is not None and not profile.assumed(f"curves.{name}.points"):
             points = upper_envelope([(x * SIDES[name] * cores, y) for x, y in curve.points])
             found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
     return max(found) if found else _nearest(profile, footprint_bytes, cores)

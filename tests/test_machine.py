@@ -158,6 +158,27 @@ def test_queried_limits_replace_the_file_s() -> None:
     assert pocl.max_block_threads == 4096
 
 
+def test_rates_of_all_units_follow_their_number() -> None:
+    """Arithmetic follows it; memory of another device is assumed, so that it bounds nothing. What is of one unit stays."""
+    pocl = load_profile("pocl")
+    same, many = (pocl.with_queried(compute_units=units) for units in (pocl.compute_units, 64))
+    assert (same.rates, same.curves) == (pocl.rates, pocl.curves)
+    assert {name: y / dict(pocl.rates)[name] for name, y in many.rates if y != dict(pocl.rates)[name]} == {
+        "float32_gflops": 32, "sustained_gflops": 32, "global_gb_per_s": 32, "distant_gb_per_s": 32}  # fmt: skip
+    assert (many.source("rates.float32_gflops") or "").startswith("derived: 32 times what PoCL, a CPU with AVX-512 has: measured")
+    assert not many.assumed("rates.float32_gflops") and many.assumed("rates.global_gb_per_s")
+    before, after = (p.curve("read_bandwidth") for p in (pocl, many))
+    assert before is not None and after is not None and after.at(1e6) == 32 * before.at(1e6)
+    assert many.assumed("curves.read_bandwidth.points") and many.curve("latency") == pocl.curve("latency")
+
+
+def test_rates_of_an_older_architecture_are_assumed_of_a_newer_one() -> None:
+    ampere = load_profile("ampere")
+    same, newer = (ampere.with_queried(compute_units=54, architecture=name) for name in ("sm_80", "sm_86"))
+    assert same.rate("float32_gflops") == newer.rate("float32_gflops") == (ampere.rate("float32_gflops") or 0) / 2
+    assert newer.assumed("rates.float32_gflops") and not same.assumed("rates.float32_gflops")
+
+
 def refused(text: str) -> DeviceError:
     with pytest.raises(DeviceError) as caught:
         parse_profile(text, "mine.toml")

@@ -257,7 +257,8 @@ class Profile:
         architecture: str | None = None,
         source: str = "queried",
     ) -> Profile:
-        """The profile with what the driver said in place of what the file says; None leaves a number as it is."""
+        """The profile with what the driver said in place of what the file says; None leaves a number as it is. Rates that all compute
+        units have together follow their number."""
         changed: list[str] = []
 
         def put(path: str, facts: Any, **values: Any) -> Any:
@@ -276,7 +277,30 @@ class Profile:
         )
         sources = tuple(sorted({**dict(self.sources), **dict.fromkeys(changed, source)}.items()))
         merged: Profile = dataclasses.replace(top, levels=levels, memories=memories, sources=sources)
-        return merged
+        newer = self.architecture not in (None, merged.architecture)
+        same = merged.compute_units == self.compute_units and not newer
+        return merged if same else merged._of_another(self, newer)
+
+    def _of_another(self, like: Profile, newer: bool) -> Profile:
+        """The profile with the rates that another device's units have together, so many times as there are units here. newer: these are
+        of another kind. What units of one kind compute follows from their number; what memory gives here nobody knows, so that it is
+        assumed."""
+        factor = (self.compute_units or 1) / (like.compute_units or self.compute_units or 1)
+        certain = like.compute_units is not None and not newer
+        units = {f"rates.{name}": name for name, _ in self.rates} | {f"curves.{c.name}.points": c.y for c in self.curves}
+        together = {path: unit for path, unit in units.items() if "gflop" in unit or "gb_per_s" in unit}
+        sources = dict(self.sources)
+        for path, unit in together.items():
+            how = "derived" if certain and "gflop" in unit else "assumed"
+            sources[path] = f"{how}: {factor:g} times what {like.description} has: {sources.get(path, 'nobody says why')}"
+        rates = tuple((name, y * factor if f"rates.{name}" in together else y) for name, y in self.rates)
+        curves = tuple(
+            dataclasses.replace(c, points=tuple((x, y * factor) for x, y in c.points))
+            if f"curves.{c.name}.points" in together
+            else c
+            for c in self.curves
+        )
+        return dataclasses.replace(self, rates=rates, curves=curves, sources=tuple(sorted(sources.items())))
 
 
 def _name(value: Level | Memory | str) -> str:
