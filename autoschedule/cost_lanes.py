@@ -20,6 +20,7 @@ from tilelang.autoschedule.limits import shared_bytes
 from tilelang.autoschedule.loops import Loops
 from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.units import rates_of
 from tilelang.instruction import use
 from tilelang.machine import Profile
 from tilelang.tensor import Layout
@@ -141,8 +142,8 @@ class Lanes:
     def flops_rate(self, nest: Nest, matrix: bool = False, licences: tuple[str, ...] = ()) -> float:
         """Operations in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies, or by those that
         need a licence (where there are such); a multiply-add is two."""
-        names = (nest.multiplied.name, *licences) if nest.multiplied is not None and matrix else ()
-        by_matrix = [self.rates[f"matrix_{n}_gflops"] for n in names if f"matrix_{n}_gflops" in self.rates]
+        names = rates_of(nest.multiplied, licences) if nest.multiplied is not None and matrix else []
+        by_matrix = [self.rates[name] for name in names if name in self.rates]
         by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
         if by_matrix or by_lanes is not None:
             return max([*by_matrix, by_lanes or 0.0]) * 1e9

@@ -19,6 +19,7 @@ from tilelang.autoschedule.lanes_staging import vector_lanes
 from tilelang.autoschedule.lanes_tile import LaneTile, Staged, buffer_dimensions
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.rtile import Fusions
+from tilelang.autoschedule.units import usable
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.fragment import Fragment
@@ -106,15 +107,13 @@ def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
     definition = nest.task.states[0].tensors[0].definition
     given = definition.allow if definition is not None else ()
     widest: dict[tuple[int, ...], Fit] = {}
-    for made in known():
-        usable = made.needs and all(device.profile.can(need) for need in made.needs) and set(made.licences) <= set(given)
-        if usable and made.kind == "update" and made.lanes == _unit_threads(device, made.level):
-            if not set(made.dialects).isdisjoint(device.profile.dialects) or not made.template:
-                for fit in _bound(nest, made, memory):
-                    rows, columns, steps = (made.shape[a] for a, _ in fit.binding)
-                    kept = widest.get((rows, columns))
-                    if kept is None or kept.made.shape[kept.binding[2][0]] < steps:
-                        widest[rows, columns] = fit
+    for made in usable(device.profile, given):
+        if made.lanes == _unit_threads(device, made.level):
+            for fit in _bound(nest, made, memory):
+                rows, columns, steps = (made.shape[a] for a, _ in fit.binding)
+                kept = widest.get((rows, columns))
+                if kept is None or kept.made.shape[kept.binding[2][0]] < steps:
+                    widest[rows, columns] = fit
     yield from widest.values()
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from tilelang.autoschedule.nest import multiplied_type, span
 from tilelang.autoschedule.profile.fits import upper_envelope
+from tilelang.autoschedule.units import needed_rates, rates_of
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.dtype import DType
 from tilelang.expr import ARITHMETIC, Axis, Binary, Call, Expr, Pad, Read, Select
@@ -93,16 +94,18 @@ def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | No
 
 
 def peak(profile: Profile, computed: DType, multiplied: DType | None = None, licences: tuple[str, ...] = ()) -> float | None:
-    """GFLOP/s of a type by lanes or, where sums of products of a type have instructions, or have such by licence, by these; None where
-    they are unknown.
+    """GFLOP/s of a type by lanes or, of sums of products, by instructions for what is multiplied, or for what a licence lets stand for
+    it; None where that is unknown of the lanes, or of an instruction that the device has.
 
-    Of narrower types without a rate of their own a vector has as many more.
+    Another type's rate says nothing: a narrower one may be packed, or have instructions of its own.
     """
     known = sure(profile)
-    plain = known.get("float32_gflops")
-    lanes = known.get(f"{computed.name}_gflops", plain * max(1.0, 4 / computed.bytes) if plain else None)
-    names = (multiplied.name, *licences) if multiplied is not None else ()
-    return max(lanes, *(known.get(f"matrix_{name}_gflops", 0.0) for name in names), 0.0) if lanes else lanes
+    names = [f"{computed.name}_gflops"]
+    if multiplied is not None:
+        if not needed_rates(profile, multiplied, licences) <= known.keys():
+            return None
+        names += rates_of(multiplied, licences)
+    return max((known[name] for name in names if name in known), default=None)
 
 
 # ---------------------------------------------------------------- what is needed

@@ -9,9 +9,12 @@ import pytest
 import tilelang as tl
 from benchmarks import operators_cases
 from tests.autoschedule.test_construct import COMPUTATIONS
-from tilelang.autoschedule.roofline import SPREAD, bandwidth, bound, needs
+from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.roofline import SPREAD, bandwidth, bound, needs, peak
 from tilelang.computation import Computation, as_computation
-from tilelang.machine import Curve, Profile
+from tilelang.dtype import DType
+from tilelang.instruction import Instruction, known
+from tilelang.machine import Curve, Profile, shipped_profiles
 
 POCL = tl.load_profile("pocl")
 RESULTS = Path(operators_cases.__file__).parent / "results" / "operators.jsonl"
@@ -122,3 +125,55 @@ def test_a_curve_is_read_as_an_envelope() -> None:
     profile = profile_of(cores=1, curves=(curve,))
     found = [bandwidth(profile, size, ("read_bandwidth",)) for size in (10, 1500, 2500, 7999, 8000, 1e9)]
     assert found == [100, 100, 60, 60, 10, 10]
+
+
+def products(profile: Profile) -> list[tuple[Instruction, DType, str]]:
+    """The instructions that a profile lists for products, with what each multiplies and the name of its rate."""
+    found = []
+    for made in known():
+        factors = [o for o in made.operands if o.name != made.writes]
+        if made.kind == "update" and made.needs and all(map(profile.can, made.needs)) and len(factors) == 2:
+            for type in factors[0].dtypes:
+                found.append((made, type, f"matrix_{made.licences[0] if made.licences else type.name}_gflops"))
+    return found
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_no_instruction_is_faster_than_the_peak(name: str) -> None:
+    """Where its own rate is unknown, nothing is a peak, whatever lanes are known to do."""
+    profile = tl.load_profile(name)
+    for made, type, rate in products(profile):
+        (computed,) = made.operand(made.writes).dtypes
+        least = peak(profile, computed, type, made.licences)
+        assert least is None or least >= dict(profile.rates)[rate], f"{made.name}: {least}"
+        unknown = dataclasses.replace(profile, rates=tuple((n, r) for n, r in profile.rates if n != rate))
+        assert not profile.lockstep or peak(unknown, computed, type, made.licences) is None, made.name
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_profiles() if tl.load_profile(name).has_level("warp")])
+def test_every_matrix_instruction_has_a_rate_where_documents_have_one(name: str) -> None:
+    profile = tl.load_profile(name)
+    missing = {rate for made, _, rate in products(profile) if made.level != "thread" and profile.architecture}
+    assert missing <= {rate for rate, _ in profile.rates}
+
+
+def square(n: int, type: DType, computed: DType) -> Computation:
+    i, j, k = tl.axes(i=n, j=n, k=n)
+    A, B = tl.input("A", type, i, k), tl.input("B", type, k, j)
+    return as_computation(tl.define("C", tl.sum(tl.cast(A[i, k], computed) * tl.cast(B[k, j], computed), over=k), i, j))
+
+
+def test_an_instruction_without_a_rate_is_not_held_to_that_of_lanes() -> None:
+    """The lanes of the one multiply four such numbers in an instruction; the rate of the other's matrix instructions is known."""
+    volta, blackwell = tl.load_profile("volta"), tl.load_profile("blackwell")
+    product = square(1024, tl.int8, tl.int32)
+    moving = dataclasses.replace(volta, rates=tuple((n, r) for n, r in volta.rates if not n.endswith("gflops")))
+    assert 0 < bound(product, volta) == bound(product, moving)
+    by_lanes = flops(product) / (blackwell.rate("float32_gflops") or 0) * 1e-9
+    assert bound(product, blackwell) < construct(product, blackwell)[0].estimate.seconds < by_lanes
+
+
+def test_a_type_without_a_rate_has_no_peak() -> None:
+    mali, ada = tl.load_profile("mali_g76"), tl.load_profile("ada")
+    assert peak(mali, tl.float64) is peak(POCL, tl.bfloat16) is peak(ada, tl.int64) is None
+    assert (peak(ada, tl.float64) or 0) < (peak(ada, tl.float32) or 0) / 60
