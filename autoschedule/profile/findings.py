@@ -9,6 +9,10 @@ from tilelang.autoschedule.profile.sampling import MOST_SPREAD, REPEATS, Run, Sa
 from tilelang.machine import Curve, Profile
 
 
+class NotApplicable(Exception):
+    """An aspect asks for something that such a device does not have, or that cannot be said of it; the text says why."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A raw measurement: the seconds of one round of a probe at x, and how far its repeats lie apart."""

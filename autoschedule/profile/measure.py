@@ -16,13 +16,13 @@ from typing import Any
 
 from tilelang.autoschedule.profile.aspects import ASPECTS, Aspect
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings, Row
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable, Row
 from tilelang.autoschedule.profile.sampling import REPEATS
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.machine import Profile, read_profile
 
-Rows = dict[str, list[Row]]  # by aspect and version, as `clock 1`
+Rows = dict[str, list[Row] | str]  # by aspect and version, as `clock 1`; a text: why the aspect does not apply to the device
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
 
 
@@ -36,11 +36,13 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The profile, what was measured now, and what could not be trusted or not be measured."""
+    """The profile, what was measured now, and what could not be trusted or not be measured; left_out: what does not apply to such a
+    device, with the reason."""
 
     profile: Profile
     measured: tuple[str, ...]
     warnings: tuple[str, ...]
+    left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def measure(
@@ -62,22 +64,25 @@ def measure(
     profile, rows = begun(bench, path)
     wanted = _wanted(asked, aspects, rows)
     warnings: list[str] = []
-    measured = []
+    measured, left_out = list[str](), dict[str, str]()
+    taken: list[Row] | str
     for name in wanted:
         aspect = aspects[name]
         progress.aspect(name, aspect.about)
         found = Findings(dict(profile.rates), repeats, progress.sample, profile)
         try:
             aspect.ask(bench, found)
+            taken, profile = found.rows, with_findings(profile, found)
+            measured.append(name)
+        except NotApplicable as reason:
+            taken = left_out[name] = str(reason)
         except TileLangError as error:
             warnings.append(f"{name} is not measured: {error.message}")
             continue
         warnings += [f"{name}: {warning}" for warning in found.warnings()]
-        profile = with_findings(profile, found)
-        rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): found.rows}
+        rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): taken}
         write(path, profile, rows, str(bench.device))
-        measured.append(name)
-    return Outcome(profile, tuple(measured), tuple(warnings))
+    return Outcome(profile, tuple(measured), tuple(warnings), left_out)
 
 
 def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
@@ -136,6 +141,7 @@ def with_findings(profile: Profile, found: Findings) -> Profile:
 
 # ---------------------------------------------------------------- files
 
+LEFT_OUT = "not applicable: "
 _COLUMNS = ("aspect", *(field.name for field in dataclasses.fields(Row)))
 
 
@@ -157,25 +163,28 @@ def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
 
 
 def rows_text(rows: Rows) -> str:
-    """Raw rows as comma-separated values; an aspect without any has a row of its own."""
+    """Raw rows as comma-separated values; an aspect without any has a row of its own, with the reason where it does not apply."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(_COLUMNS)
     for aspect, found in rows.items():
+        if not found or isinstance(found, str):
+            table.writerow([aspect, f"{LEFT_OUT}{found}"] if found else [aspect])
+            continue
         table.writerows([aspect, *(f"{v:.6g}" if isinstance(v, float) else v for v in dataclasses.astuple(row))] for row in found)
-        if not found:
-            table.writerow([aspect])
     return out.getvalue()
 
 
 def read_rows(text: str) -> Rows:
     """What `rows_text` wrote; lines that are no rows are left out, and their aspects are measured again."""
-    rows: Rows = {}
+    found, left_out = dict[str, list[Row]](), dict[str, str]()
     for cells in list(csv.reader(io.StringIO(text)))[1:]:
         if len(cells) == 1:
-            rows.setdefault(cells[0], [])
+            found.setdefault(cells[0], [])
+        elif len(cells) == 2 and cells[1].startswith(LEFT_OUT):
+            left_out[cells[0]] = cells[1].removeprefix(LEFT_OUT)
         elif len(cells) == len(_COLUMNS):
             series, x, seconds, spread, best, repeats, rounds = cells[1:]
             row = Row(series, float(x), float(seconds), float(spread), float(best), int(repeats), int(rounds))
-            rows.setdefault(cells[0], []).append(row)
-    return rows
+            found.setdefault(cells[0], []).append(row)
+    return {**found, **left_out}

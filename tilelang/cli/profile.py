@@ -62,12 +62,13 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
         emit(
             {
                 "device": str(device), "profile": str(path), "measured": list(outcome.measured), "plots": drawn,
-                "rates": dict(outcome.profile.rates), "warnings": list(outcome.warnings),
+                "rates": dict(outcome.profile.rates), "warnings": list(outcome.warnings), "left_out": dict(outcome.left_out),
             }
         )  # fmt: skip
         return
     rates = [(name, f"{value:.4g}", outcome.profile.source(f"rates.{name}") or "") for name, value in outcome.profile.rates]
     click.echo("".join(f"warning: {warning}\n" for warning in outcome.warnings), err=True, nl=False)
+    click.echo("".join(f"{name} does not apply here: {why}\n" for name, why in outcome.left_out.items()), err=True, nl=False)
     show(table(("rate", "value", "source"), rates))
     show(f"{len(outcome.measured)} aspects measured; {path}" + "".join(f"\n{picture}" for picture in drawn))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import tilelang.functions as f
 from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, cycle_ns, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.sampling import LEAST_SECONDS, Run, enough
 from tilelang.computation import Tensor, axes, define, input
 from tilelang.dtype import DType, float16, float32, int32
@@ -161,10 +161,10 @@ FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # what is done t
 
 
 def functions(bench: Bench, found: Findings) -> None:
-    """Sums of a function of elements in the nearest cache, less the same sums without it; nothing where nobody knows the clock."""
+    """Sums of a function of elements in the nearest cache, less the same sums without it."""
     cycle = cycle_ns(bench, found)
     if cycle is None:
-        return
+        raise NotApplicable("nobody says what a cycle is: the clock of the profile is assumed")
     plain = _summed(bench, found, "sum", lambda x: x, float32)
     for name, (made, type) in FUNCTIONS.items():
         longer = _summed(bench, found, name, made, type) - plain

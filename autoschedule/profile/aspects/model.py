@@ -19,11 +19,9 @@ PLACES = (0, 5, 11)  # of a computation's candidates
 
 def model(bench: Bench, found: Findings) -> None:
     """Times a dozen schedules, each until the caller knows that it is done."""
-    if bench.lockstep:  # the model of threads that run together has no such scalars
-        return
     profile = found.so_far or bench.profile  # its curves and facts, too: kernels are estimated by them all
     samples = []
-    for computation in computations():
+    for computation in computations(max(1, bench.cores // 8)):
         made = candidates(computation, profile)
         for place in PLACES:
             if place < len(made):
@@ -34,15 +32,18 @@ def model(bench: Bench, found: Findings) -> None:
         found.rate(name, fitted.rate(name) or 1.0, f"calibrated by {len(samples)} schedules, each awaited")
 
 
-def computations() -> list[Computation]:
-    """A product, windows over an image with its border, sums of rows; a function of few elements, most of whose time is a launch."""
-    i, j, k = axes(i=256, j=480, k=512)
+def computations(grown: int) -> list[Computation]:
+    """A product, windows over an image with its border, sums of rows; a function of few elements, most of whose time is a launch.
+
+    grown: so many times as large as a few cores need; a device of many is to have work for all.
+    """
+    i, j, k = axes(i=256 * grown, j=480, k=512)
     A, B = input("A", float32, i, k), input("B", float32, k, j)
     product = define("product", sum(A[i, k] * B[k, j], over=k), i, j)
-    c, p, q, r, s = axes(c=64, p=42, q=42, r=3, s=3)
+    c, p, q, r, s = axes(c=64 * grown, p=42, q=42, r=3, s=3)
     X, W = input("X", float32, c, p, q), input("W", float32, c, r, s)
     windows = define("windows", sum(pad(X[c, p + r - 1, q + s - 1], 0.0) * W[c, r, s], over=(r, s)), c, p, q)
-    m, n = axes(m=4096, n=512)
+    m, n = axes(m=4096 * grown, n=512)
     rows = define("rows", sum(input("Y", float32, m, n)[m, n], over=n), m)
     e = axes(e=1 << 16)
     return [as_computation(t) for t in (product, windows, rows, define("each", input("V", float32, e)[e] * 2, e))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.computation import Tensor, axes, define, input
 from tilelang.dtype import float32
 from tilelang.functions import pad, sum
@@ -22,8 +22,8 @@ ROWS, COLUMNS = 128, 256
 
 def moves(bench: Bench, found: Findings) -> None:
     """Whole rows by vectors; columns, which change places with rows; windows of an image with its border."""
-    if bench.lockstep:  # there, moves are bound by the memory that they read
-        return
+    if bench.lockstep:
+        raise NotApplicable("where threads run together, moves are bound by the memory that they read")
     lanes = bench.lanes
     b, i, j, r = axes(b=bench.cores, i=ROWS, j=COLUMNS, r=ROUNDS)
     X = input("X", float32, b, i, j)

@@ -1,5 +1,6 @@
 """The probes: they compile for every kind of device, and on the one here they find what must be so."""
 
+import contextlib
 import re
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.profile.aspects import ASPECTS, arithmetic, bandwidth, latency
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.lowering.compilers.interface import tools
 from tilelang.machine import load_profile
@@ -36,7 +37,8 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
     so_far = bench.profile
     for aspect in ASPECTS:
         measured[aspect] = found = Findings(dict(so_far.rates), repeats=2, so_far=so_far)
-        ASPECTS[aspect].ask(bench, found)
+        with contextlib.suppress(NotApplicable):
+            ASPECTS[aspect].ask(bench, found)
         so_far = with_findings(so_far, found)
     assert [aspect for aspect, found in measured.items() if not found.rows] == left_out(bench.lockstep, clock)
     rates = {rate for found in measured.values() for rate in found.rates}
@@ -48,7 +50,7 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
 
 def left_out(lockstep: bool, clock: bool) -> list[str]:
     """The aspects that say nothing of such a device."""
-    return ([] if clock else ["functions"]) + (["moves", "model"] if lockstep else [])
+    return ([] if clock else ["functions"]) + (["moves"] if lockstep else [])
 
 
 def test_no_probe_does_nothing() -> None:

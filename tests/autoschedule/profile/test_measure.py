@@ -9,7 +9,7 @@ import pytest
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.profile.aspects import Aspect
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import Outcome, Progress, measure, read_rows, rows_text
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
@@ -83,6 +83,23 @@ def test_an_aspect_that_fails_is_told_and_left_out(tmp_path: Path) -> None:
     outcome = run(path, kinds={"clock": Aspect("a cycle", fails), "launch": Aspect("launches", aspects()["clock"].ask)})
     assert outcome.measured == ("launch",) and outcome.warnings[0].startswith("clock is not measured: ")
     assert run(path).measured == ("clock", "reads")
+
+
+def test_what_does_not_apply_is_told_and_recorded_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+
+    def strange(bench: Bench, found: Findings) -> None:
+        found.rate("half_ns", found.time("half", 1, lambda rounds: rounds * 1e-3).seconds, "half of it")
+        raise NotApplicable("it has no clock, no hands")
+
+    kinds = aspects() | {"clock": Aspect("a cycle", strange)}
+    kinds["reads"] = Aspect("bytes", lambda bench, found: None)
+    outcome = run(path, kinds=kinds)
+    assert outcome.measured == ("reads",) and outcome.left_out == {"clock": "it has no clock, no hands"}
+    assert 'clock 1,"not applicable: it has no clock, no hands"' in path.with_suffix(".csv").read_text(encoding="utf-8")
+    assert load_profile(path).rate("half_ns") is None
+    again = run(path, kinds=kinds)
+    assert again.measured == () and again.left_out == {}
 
 
 def test_repeats_that_differ_are_told(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The aspect that calibrates the model: on a device that is made up, its scalars are found again."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.calibrate import with_scales
 from tilelang.autoschedule.cost import SCALES, estimate_schedule
+from tilelang.autoschedule.fill import candidates
 from tilelang.autoschedule.profile.aspects import model
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run
@@ -54,7 +56,18 @@ def test_the_model_is_fitted_with_all_that_was_measured_before() -> None:
     assert right == pytest.approx(TRUE, rel=0.25) and wrong != pytest.approx(TRUE, rel=0.25)
 
 
-def test_devices_of_lanes_are_not_calibrated() -> None:
-    found = Findings({}, repeats=2)
-    model.model(Modelled(load_profile("hopper"), "cuda", False), found)
-    assert not found.rows and not found.rates
+@pytest.mark.parametrize("name", ["volta", "h200", "cdna3", "mali_g76"])
+def test_scalars_of_a_device_whose_threads_run_together_are_found_too(name: str) -> None:
+    """Those that its times lean on: with them, the model says what its schedules take, and without them it does not."""
+    bench = Modelled(load_profile(name), "cuda", False)
+    bench.real, found = bench.profile, Findings(dict(bench.profile.rates), repeats=2)
+    model.model(bench, found)
+    assert len(found.rows) >= 10 and list(found.rates) == list(SCALES)
+    fitted = with_scales(bench.profile, [value for value, _ in found.rates.values()])
+
+    def off(profile: Profile) -> list[float]:
+        every = [c.schedule for made in model.computations(2) for c in candidates(made, profile)[:4]]
+        truth = with_scales(bench.profile, TRUE)
+        return [abs(math.log(estimate_schedule(s, profile).seconds / estimate_schedule(s, truth).seconds)) for s in every]
+
+    assert max(off(fitted)) < 0.2 < max(off(bench.profile))
