@@ -156,13 +156,15 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
 
 
 def _rounds(extent: int, most: int) -> list[int]:
-    """How many points of an axis a piece may have: divisors, for a tail is tested at every point; others where there are none.
+    """How many points of an axis a piece may have: divisors, as what is left is a piece of its own; where these are small, others.
 
-    >>> _rounds(42, 16), _rounds(83, 16)
-    ([1, 2, 3, 6, 7, 14], [1, 4, 8])
+    >>> _rounds(42, 16), _rounds(34, 16), _rounds(83, 16)
+    ([1, 2, 3, 6, 7, 14], [1, 2, 4, 6, 8], [1, 4, 8])
     """
     found = [n for n in range(1, most + 1) if extent % n == 0]
-    return found if len(found) > 1 or extent < 8 or most < 8 else [1, 4, 8]
+    if found[-1] >= 4 or extent < 8 or most < 8:
+        return found
+    return sorted({*found, 4, 6, 8}) if len(found) > 1 else [1, 4, 8]
 
 
 # ---------------------------------------------------------------- what is staged

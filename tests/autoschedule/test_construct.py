@@ -54,6 +54,14 @@ def test_the_first_candidates_are_right(name: str) -> None:
         assert report, f"{candidate.schedule}\n{report}"
 
 
+@pytest.mark.parametrize("rows", [34, 38, 46])
+def test_rows_without_a_large_divisor_fill_the_registers_and_the_rest_is_a_piece_of_its_own(rows: int) -> None:
+    text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", f"M = {rows}, N = 1024, K = 64")
+    first = construct(tl.parse(text).computation(), POCL)[0].schedule
+    split = next(s for s in first.steps if isinstance(s, Split) and "m" in dict(s.sizes))
+    assert dict(split.sizes)["m"] in (4, 6, 8) and tl.compile(first).check()
+
+
 @pytest.mark.parametrize("profile", ["pocl", "avx2", "avx512"])
 def test_a_processor_known_from_documents_has_times_that_differ(profile: str) -> None:
     text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", "M = 256, N = 512, K = 300")
