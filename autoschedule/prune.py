@@ -18,9 +18,9 @@ RULES = {
     "registers": "a thread, or a core with vectors, would keep more in registers than it has",
     "shared": "a block would keep more in shared memory than there is, or, where that is a cache, than stays near",
     "threads": "a block would have more threads than the device takes, or than a core holds",
-    "grid": "a kernel would have more blocks than a grid of the device takes, or, of their threads, than it takes of them",
+    "grid": "a kernel would have more blocks, or threads in all, than a grid takes: fewer are tried, with several tiles each",
     "slow-shared": "shared memory is no faster than global memory there, so that a copy in it gains nothing",
-    "tails": "a walk would look for its end, or take a fused axis apart, at every point",
+    "tails": "a walk would take a fused axis apart at every point",
     "reported-registers": "the compiler reports more registers for the threads of a block than a core has",
     "reported-spills": "the compiler reports more than an eighth of a thread's registers kept in memory, of other candidates less",
 }

@@ -38,6 +38,12 @@ def test_every_rule_is_tested() -> None:
     assert {rule for rule, _ in DROPPED} | REPORTED == RULES.keys()
 
 
+def test_the_chapter_has_the_same_rules() -> None:
+    chapter = (Path(__file__).resolve().parents[2] / "docs" / "autoscheduler.md").read_text(encoding="utf-8")
+    rows = chapter.partition("| rule | what it drops |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert rows.splitlines() == [f"| `{rule}` | {what} |" for rule, what in RULES.items()]
+
+
 def test_shares_are_of_all_that_was_generated() -> None:
     made = Pruning()
     assert made.generated == 0 and made.shares == {}
