@@ -83,10 +83,12 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The trials, in the candidates' order. bound_s: the lower bound that was given, 0 where there is none."""
+    """The trials, in the candidates' order. bound_s: the lower bound that was given, 0 where there is none. pruning: what the rules by
+    the compiler's report dropped, of the candidates that have a program."""
 
     trials: tuple[Trial, ...]
     bound_s: float = 0.0
+    pruning: Pruning = dataclasses.field(default_factory=Pruning)
 
     @property
     def given_up(self) -> Mapping[str, int]:
@@ -140,7 +142,7 @@ def measure(
         raise DeviceError(
             "no-measurement", f"nothing can be measured: {error}", mend="room for files in TMPDIR; trials=0 measures nothing"
         ) from None
-    return Measured(tuple(trials), bound_s)
+    return Measured(tuple(trials), bound_s, pruning)
 
 
 def _lowered(

@@ -105,6 +105,8 @@ def pruned(programs: Sequence[Program], target: OnDevice, options: Options, prun
     for source, count in spilled.items():
         if not rules[source] and others and pruning.drops("reported-spills", count > 0):
             rules[source] = "reported-spills"
+        if not rules[source]:
+            pruning.keeps()
     return rules
 
 

@@ -52,6 +52,7 @@ def test_what_the_compiler_reports_drops_candidates(
     options = tl.Options(without_rules=without or None)
     found = measure(PLAIN.computation, CANDIDATES, target_with(core_registers=100.0), samples=4, options=options)
     assert [t.code for t in found.trials] == codes and found.given_up == {c: codes.count(c) for c in codes if c}
+    assert found.pruning.dropped == found.given_up and found.pruning.generated == len(codes)
 
 
 @pytest.mark.parametrize(
