@@ -59,7 +59,7 @@ def test_nothing_to_compute(profile: str) -> None:
     assert tl.compile(none, tl.target("opencl", profile=profile)).schedule.computation.outputs[0].shape == (0, 3)
 
 
-@pytest.mark.parametrize(("origin", "said"), [("shipped", 1), ("measured", 0), ("given", 0)])
+@pytest.mark.parametrize(("origin", "said"), [("shipped", 1), ("partly measured", 1), ("measured", 0), ("given", 0)])
 def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
     planning._say_what_is_not_measured.cache_clear()
     target = dataclasses.replace(tl.target(), origin=origin)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 1 << 20  # of a profile's file
 SCHEMA = 1
+SHIPPED = "shipped: "  # how the source of a number begins that a measured profile has from a shipped one
+QUERIED = "queried from the device"
 
 
 @node
@@ -129,7 +131,8 @@ class Profile:
     step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
     grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
     are limited). capabilities, instructions: names. rates: measured numbers, their unit in the name. curves: measured relations.
-    sources: where a number comes from, by its path in the file.
+    unmeasured: aspects that `tilelang profile` has not measured yet, in a file that it writes. sources: where a number comes from, by
+    its path in the file.
     """
 
     name: str
@@ -153,6 +156,7 @@ class Profile:
     instructions: tuple[str, ...] = ()
     rates: tuple[tuple[str, float], ...] = ()
     curves: tuple[Curve, ...] = ()
+    unmeasured: tuple[str, ...] = ()
     sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
@@ -242,7 +246,7 @@ class Profile:
 
     def assumed(self, path: str) -> bool:
         """Whether a number is only of the right order, by its path: schedules are compared by it, no time is promised."""
-        return (self.source(path) or "").startswith("assumed")
+        return (self.source(path) or "").removeprefix(SHIPPED).startswith("assumed")
 
     def with_queried(
         self,

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.measure import Progress
     from tilelang.autoschedule.measure_worker import Program
 
+# Of a target's origin: what is said of its device and its profile.
+UNMEASURED = {
+    "shipped": "schedules for %s are chosen by the shipped profile `%s`; `tilelang profile` measures the device",
+    "partly measured": "schedules for %s are chosen by what was measured of it and, for the rest, by the shipped profile `%s`; "
+    "`tilelang profile` measures the device to the end",
+}
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
 
@@ -70,9 +76,9 @@ def planned(
         return given, lower(given.computation, given.steps, here, options)
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
-    if target.origin == "shipped":
+    if target.origin in UNMEASURED:
         with _SAYING:
-            _say_what_is_not_measured(str(target.device), target.profile.name)
+            _say_what_is_not_measured(str(target.device), target.profile.name, UNMEASURED[target.origin])
     known: Schedule | None
     if trials:
         known, near = _timed(given, target, here, trials, options, progress), None
@@ -214,7 +220,6 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
 
 
 @functools.cache
-def _say_what_is_not_measured(device: str, profile: str) -> None:
-    """Says, once, that schedules are chosen by a profile that was not measured on the device."""
-    message = "schedules for %s are chosen by the shipped profile `%s`; `tilelang profile` measures the device"
+def _say_what_is_not_measured(device: str, profile: str, message: str) -> None:
+    """Says, once, that schedules are chosen by a profile that was not measured on the device, or not all of it."""
     logging.getLogger("tilelang").warning(message, device, profile)

@@ -17,7 +17,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
-from tilelang.machine import Profile, load_profile, profile_for, shipped_profiles
+from tilelang.machine import QUERIED, Profile, load_profile, profile_for, read_profile, shipped_profiles
 from tilelang.options import Options, user_directory
 
 
@@ -25,7 +25,8 @@ from tilelang.options import Options, user_directory
 class Target:
     """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only).
 
-    origin: where the profile comes from: "given", "measured" on this device by `tilelang profile`, or "shipped", for want of both.
+    origin: where the profile comes from: "given", "measured" on this device by `tilelang profile`, "partly measured", where
+    aspects are missing, or "shipped", for want of all these.
     """
 
     dialect: str
@@ -119,12 +120,12 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
 
 
 def measured_target(dialect: str) -> Target | None:
-    """What `target` gives for a dialect, where that is a device here which was measured; else None."""
+    """What `target` gives for a dialect, where that is a device here which was measured, at least partly; else None."""
     try:
         found = target(dialect)
     except DeviceError:
         return None
-    return found if found.origin == "measured" else None
+    return found if found.origin in ("measured", "partly measured") else None
 
 
 @functools.cache
@@ -132,7 +133,8 @@ def _local_target(device: Device) -> Target:
     path = measured_path(device)
     try:
         if path.exists():
-            return _queried(load_profile(path), device, "measured")
+            found = read_profile(path)
+            return _queried(found, device, "partly measured" if found.unmeasured else "measured")
     except DeviceError as damaged:
         message = "what was measured of %s is passed over: %s; `tilelang profile` measures it anew"
         logging.getLogger("tilelang").warning(message, device, damaged.message)
@@ -178,6 +180,6 @@ def _queried(profile: Profile, device: Device, origin: str) -> Target:
         compute_units=device.compute_units,
         zero_copy_host=device.host_memory,
         architecture=device.architecture or None,
-        source="queried from the device",
+        source=QUERIED,
     )
     return Target(device.driver, queried, device, origin)

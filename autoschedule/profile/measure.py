@@ -20,7 +20,7 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable, Row
 from tilelang.autoschedule.profile.sampling import REPEATS
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError, TileLangError
-from tilelang.machine import Profile, read_profile
+from tilelang.machine import QUERIED, SHIPPED, Profile, read_profile
 
 Rows = dict[str, list[Row] | str]  # by aspect and version, as `clock 1`; a text: why the aspect does not apply to the device
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
@@ -81,14 +81,17 @@ def measure(
             continue
         warnings += [f"{name}: {warning}" for warning in found.warnings()]
         rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): taken}
+        profile = dataclasses.replace(profile, unmeasured=tuple(_missing(aspects, rows)))
         write(path, profile, rows, str(bench.device))
     return Outcome(profile, tuple(measured), tuple(warnings), left_out)
 
 
 def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
-    """What an earlier run left at a path; the device's profile and no rows where there is nothing."""
+    """What an earlier run left at a path. Where there is nothing, no rows and the device's profile, whose sources say that what was not
+    queried is as it is shipped."""
     if not path.exists():
-        return dataclasses.replace(bench.profile, description=str(bench.device)), {}
+        sources = tuple((p, how if how == QUERIED else f"{SHIPPED}{how}") for p, how in bench.profile.sources)
+        return dataclasses.replace(bench.profile, description=str(bench.device), sources=sources), {}
     profile = read_profile(path)
     if profile.description != str(bench.device):
         message = f"{path} is the profile of {profile.description}, not of {bench.device}"
@@ -109,11 +112,16 @@ def set_aside(path: Path) -> Path | None:
 
 def _wanted(asked: Collection[str], aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
     """The aspects to measure, in their order: those asked for and what they need, or all that are missing."""
-    missing = [name for name, aspect in aspects.items() if _key(name, aspect) not in rows]
+    missing = _missing(aspects, rows)
     if not asked:
         return missing
     needed = {need for name in asked for need in aspects[name].needs}
     return [name for name in aspects if name in asked or (name in needed and name in missing)]
+
+
+def _missing(aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
+    """The aspects that were not measured, at their version."""
+    return [name for name, aspect in aspects.items() if _key(name, aspect) not in rows]
 
 
 def _key(name: str, aspect: Aspect) -> str:

@@ -9,7 +9,8 @@ import pytest
 from tests.cli.commands import of_json, raising, tilelang
 from tilelang import load_profile, runtime, targets
 from tilelang.autoschedule.profile.aspects import ASPECTS
-from tilelang.targets import local_target, measured_path, target
+from tilelang.machine import read_profile
+from tilelang.targets import local_target, measured_path, measured_target, target
 
 
 def test_an_aspect_is_measured_into_files(tmp_path: Path) -> None:
@@ -61,11 +62,16 @@ def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.Mo
         assert "the shipped profile" in tilelang("devices").stdout
         assert tilelang("profile", "-a", "clock", "--target", "opencl").exit_code == 0
         targets._local_target.cache_clear()
-        assert f"measured: {measured_path(device)}" in tilelang("devices").stdout
-        measured = load_profile(measured_path(device))
-        assert local_target(dialect="opencl").origin == "measured"
+        assert f"partly measured: {measured_path(device)}" in tilelang("devices").stdout
+        measured = read_profile(measured_path(device))
+        assert local_target(dialect="opencl").origin == "partly measured"
         here = local_target(dialect="opencl").profile
         assert here.rate("cycle_ns") == measured.rate("cycle_ns") and here.max_block_threads == device.max_threads
+        for name in ASPECTS:
+            monkeypatch.setitem(ASPECTS, name, dataclasses.replace(ASPECTS[name], ask=lambda bench, found: None))
+        assert tilelang("profile", "--target", "opencl").exit_code == 0
+        targets._local_target.cache_clear()
+        assert local_target(dialect="opencl").origin == "measured" and measured_target("opencl") is not None
     finally:
         targets._local_target.cache_clear()
 

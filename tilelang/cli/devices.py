@@ -13,7 +13,7 @@ import click
 from tilelang.cli.common import NO_DEVICE, RIGHT, reporting
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.errors import DeviceError
-from tilelang.machine import shipped_profiles
+from tilelang.machine import read_profile, shipped_profiles
 
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Device
@@ -73,7 +73,7 @@ def _profile(device: Device) -> str:
     path = measured_path(device)
     try:
         if path.exists():
-            return f"the profile that was measured: {path}"
+            return f"the profile that was {'partly ' if read_profile(path).unmeasured else ''}measured: {path}"
         return f"the shipped profile {shipped_target(device).profile.name}; `tilelang profile` measures the device"
     except DeviceError as error:
         return error.message

@@ -56,7 +56,7 @@ def searched_for(asked: Asked, dialect: str) -> Target:
 
 def profile_of(aim: Target) -> str:
     """The profile of a target in words: its name, and on which device it was measured."""
-    return aim.profile.name + (f", measured on {aim.device}" if aim.origin == "measured" else "")
+    return aim.profile.name + (f", {aim.origin} on {aim.device}" if "measured" in aim.origin else "")
 
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:

@@ -13,9 +13,10 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import Outcome, Progress, measure, read_rows, rows_text
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
-from tilelang.machine import load_profile, parse_profile, shipped_profiles
+from tilelang.machine import QUERIED, load_profile, parse_profile, shipped_profiles
 
-BENCH = Compiling(load_profile("pocl"), "opencl", False)
+POCL = load_profile("pocl")
+BENCH = Compiling(POCL, "opencl", False)
 
 
 def aspects(seconds: float = 2e-3) -> dict[str, Aspect]:
@@ -49,6 +50,19 @@ def test_everything_is_measured_once(tmp_path: Path) -> None:
     with path.with_suffix(".csv").open(encoding="utf-8") as table:
         row = next(csv.DictReader(table))
     assert (row["aspect"], row["series"], float(row["seconds"]), row["repeats"]) == ("clock 1", "chain", 2e-3, "3")
+
+
+def test_what_was_not_measured_here_says_so(tmp_path: Path) -> None:
+    """A rate that is shipped as measured was measured elsewhere; what is assumed stays that; what the driver says is of this device."""
+    path, bench = tmp_path / "mine.toml", Compiling(POCL.with_queried(compute_units=2, source=QUERIED), "opencl", False)
+    first = measure(bench, path, ("clock",), aspects(), 3).profile
+    assert first == load_profile(path) and first.unmeasured == ("reads",)
+    sources = dict(load_profile(path).sources)
+    assert {name for name, how in sources.items() if how.startswith("measured")} == {"rates.cycle_ns", "memories.l1.ways"}
+    assert {name for name, how in sources.items() if not how.startswith(("measured", "shipped: "))} == {"compute_units"}
+    assert first.source("rates.float32_gflops") == f"shipped: {POCL.source('rates.float32_gflops')}"
+    assert first.assumed("rates.page_bytes") and not first.assumed("rates.float32_gflops")
+    assert measure(bench, path, (), aspects(), 3).profile.unmeasured == ()
 
 
 def test_what_broke_off_goes_on(tmp_path: Path) -> None:
