@@ -28,10 +28,12 @@ HEADING = "What `tilelang profile` measured on {device}. The raw times are in {t
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What is told to whoever watches: an aspect begins; a sample of it was taken."""
+    """What is told to whoever watches: how many aspects there are; one begins; a sample of it was taken; it is done."""
 
+    begin: Callable[[int], object] = lambda total: None
     aspect: Callable[[str, str], object] = lambda name, about: None
     sample: Callable[[str], object] = lambda series: None
+    done: Callable[[], object] = lambda: None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,25 +67,36 @@ def measure(
     wanted = _wanted(asked, aspects, rows)
     warnings: list[str] = []
     measured, left_out = list[str](), dict[str, str]()
-    taken: list[Row] | str
+    progress.begin(len(wanted))
     for name in wanted:
         aspect = aspects[name]
         progress.aspect(name, aspect.about)
         found = Findings(dict(profile.rates), repeats, progress.sample, profile)
         try:
-            aspect.ask(bench, found)
-            taken, profile = found.rows, with_findings(profile, found)
-            measured.append(name)
-        except NotApplicable as reason:
-            taken = left_out[name] = str(reason)
+            taken = _answer(aspect, bench, found)
         except TileLangError as error:
             warnings.append(f"{name} is not measured: {error.message}")
-            continue
-        warnings += [f"{name}: {warning}" for warning in found.warnings()]
-        rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): taken}
-        profile = dataclasses.replace(profile, unmeasured=tuple(_missing(aspects, rows)))
-        write(path, profile, rows, str(bench.device))
+        else:
+            if isinstance(taken, str):
+                left_out[name] = taken
+            else:
+                measured.append(name)
+                warnings += [f"{name}: {warning}" for warning in found.warnings()]
+                profile = with_findings(profile, found)
+            rows = {key: kept for key, kept in rows.items() if key.split()[0] != name} | {_key(name, aspect): taken}
+            profile = dataclasses.replace(profile, unmeasured=tuple(_missing(aspects, rows)))
+            write(path, profile, rows, str(bench.device))
+        progress.done()
     return Outcome(profile, tuple(measured), tuple(warnings), left_out)
+
+
+def _answer(aspect: Aspect, bench: Bench, found: Findings) -> list[Row] | str:
+    """What was timed of an aspect, or why it does not apply to the device."""
+    try:
+        aspect.ask(bench, found)
+    except NotApplicable as reason:
+        return str(reason)
+    return found.rows
 
 
 def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:

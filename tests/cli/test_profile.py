@@ -1,14 +1,17 @@
 """`tilelang profile` on the device here: files, JSON, what was asked wrongly."""
 
 import dataclasses
+import io
 from pathlib import Path
 
+import click
 import platformdirs
 import pytest
 
 from tests.cli.commands import of_json, raising, tilelang
 from tilelang import load_profile, runtime, targets
 from tilelang.autoschedule.profile.aspects import ASPECTS
+from tilelang.cli.profile import _progress, command
 from tilelang.machine import read_profile
 from tilelang.targets import local_target, measured_path, measured_target, target
 
@@ -33,6 +36,22 @@ def test_who_breaks_off_is_told_that_it_goes_on(tmp_path: Path, monkeypatch: pyt
     result = tilelang("profile", "--output", str(path))
     assert result.exit_code == 1 and f"stands in {path}; the same command goes on from there" in result.stderr
     assert load_profile(path).rate("cycle_ns")
+
+
+def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar, how many of those that are asked for are done, and how long the rest takes."""
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("COLUMNS", "160")
+    with click.Context(command).scope(), _progress() as progress:
+        progress.begin(3)
+        for name in ("clock", "launch"):
+            progress.aspect(name, "its time")
+            progress.sample("chain of 4")
+            progress.done()
+    last = click.unstyle(screen.getvalue()).splitlines()[-1]
+    assert "launch: its time" in last and "━" in last and "2/3" in last and "chain of 4" in last
 
 
 def test_aspects_are_listed() -> None:

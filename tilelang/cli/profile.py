@@ -86,8 +86,7 @@ def _drawn(profile: Any, directory: str | None) -> list[str]:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Any]:
-    """A bar on a terminal, a line for each aspect elsewhere, nothing with JSON."""
-    from tilelang.autoschedule.profile.aspects import ASPECTS
+    """A bar with the count and what remains on a terminal, a line for each aspect elsewhere, nothing with JSON."""
     from tilelang.autoschedule.profile.measure import Progress
 
     if is_json():
@@ -97,14 +96,18 @@ def _progress() -> Iterator[Any]:
         yield Progress(aspect=lambda name, about: click.echo(f"{name}: {about}", err=True))
         return
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
-    from rich.progress import TextColumn, TimeElapsedColumn
 
-    with Bar(
-        TextColumn("{task.description}"), TextColumn("{task.fields[series]}"), TimeElapsedColumn(), console=Console(stderr=True)
-    ) as bar:
-        task = bar.add_task("", total=len(ASPECTS), series="")
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.fields[series]}"),
+    )  # fmt: skip
+    with Bar(*columns, console=Console(stderr=True), speed_estimate_period=3600) as bar:
+        task = bar.add_task("", total=None, series="")
         yield Progress(
-            aspect=lambda name, about: bar.update(task, advance=1, description=f"{name}: {about}", series=""),
+            begin=lambda total: bar.update(task, total=total),
+            aspect=lambda name, about: bar.update(task, description=f"{name}: {about}", series=""),
             sample=lambda series: bar.update(task, series=series),
+            done=lambda: bar.advance(task),
         )

@@ -154,9 +154,14 @@ def test_a_damaged_table_is_measured_again(tmp_path: Path) -> None:
 
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[str] = []
-    progress = Progress(aspect=lambda name, about: told.append(f"{name}: {about}"), sample=told.append)
+    progress = Progress(
+        begin=lambda total: told.append(f"{total} aspects"), aspect=lambda name, about: told.append(f"{name}: {about}"),
+        sample=told.append, done=lambda: told.append("done"),
+    )  # fmt: skip
     measure(BENCH, tmp_path / "mine.toml", (), aspects(), 3, progress)
-    assert told == ["clock: a cycle", "chain", "reads: bytes"]
+    assert told == ["2 aspects", "clock: a cycle", "chain", "done", "reads: bytes", "done"]
+    measure(BENCH, tmp_path / "mine.toml", ("reads",), aspects(), 3, progress)
+    assert told[6:] == ["1 aspects", "reads: bytes", "done"]
 
 
 @pytest.mark.parametrize("name", shipped_profiles())
