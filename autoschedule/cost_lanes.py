@@ -77,7 +77,7 @@ class Lanes:
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """What one block may have; where that is unknown the least that OpenCL lets a device have."""
+        """What one block may have; where that is unknown the least that the language lets a device have."""
         known = self.profile.memory("shared").capacity_bytes
         return 32768 if known is None else known
 
