@@ -98,10 +98,10 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     memory, peak, first = rates.get("global_gb_per_s"), rates.get("float32_gflops"), rates.get("l1_bytes_per_cycle")
     beyond = [rates.get(f"{m.name}_bytes_per_cycle") for m in inner[1:]]
     beyond.append(memory * cycle / cores if memory and cycle else None)
-    caches = tuple(
-        Cache(m.name, m.capacity_bytes or 0, m.ways, m.line_bytes or 64, b) for m, b in zip(inner, beyond, strict=False)
-    )
     size, searches = int(rates.get("page_bytes", 0)), rates.get("page_searches", 1.0)
+    caches = tuple(
+        Cache(m.name, m.capacity_bytes or 0, m.ways, m.line_bytes or 64, b, size) for m, b in zip(inner, beyond, strict=False)
+    )
     pages = [(rates.get("found_pages"), divided(rates.get("page_search_ns", 0.0) / searches, cycle)),
              (rates.get("near_pages"), rates.get("near_page_cycles", 0.0))]  # fmt: skip
     shared = profile.memory("shared").capacity_bytes

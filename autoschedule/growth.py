@@ -34,7 +34,6 @@ from tilelang.autoschedule.rtile import (
 
 KEPT_PIECES = 4  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
-FETCHED_BYTES = 4096  # how far before its use a row's data is fetched: a page
 LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 
 
@@ -310,12 +309,13 @@ def rounds_of(extent: int) -> tuple[int, ...]:
 
 
 def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
-    """Tiles through which data passes once: rows of vectors, of which several are under way at a time."""
+    """Tiles through which data passes once: rows of vectors, of which several are under way at a time; a row's data is fetched a page
+    before its use."""
     reduced = {a.name: a.extent for a in nest.reduced}
     extent = nest.extents[axis]
     streams = not reduced and nest.compulsory_bytes > KEPT_SHARE * device.cores * device.cache_bytes
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
-        ahead = FETCHED_BYTES // (width * max(a.element_bytes for a in nest.reads or nest.writes))
+        ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
         long = device.fetches and axis in reduced and extent >= ahead * width
         for rows in dict.fromkeys((1, 4)) if axis in reduced else (1,):
             last = nest.spatial[-1].name if nest.spatial else ""

@@ -15,20 +15,20 @@ from collections.abc import Iterator
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Tile
 
-PAGE_BYTES = 4096
 LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
 
 
 @dataclasses.dataclass(frozen=True)
 class Cache:
     """One cache of a core: its size, the places that a line may take (None: any), and the bytes that come from beyond it in a cycle
-    (None: it takes no time)."""
+    (None: it takes no time). page_bytes: of the pages in which memory is found (0: unknown)."""
 
     name: str
     bytes: int
     ways: int | None
     line_bytes: int
     beyond: float | None = None
+    page_bytes: int = 0
 
     def lost(self, working_set: float) -> float:
         """The share of lines that are not found again where so many bytes are used between: none up to half of the cache, whose pages
@@ -58,7 +58,7 @@ class Cache:
         some places twice and others not at all, as pages come to lie: half of them are there for certain."""
         if self.ways is None:
             return True
-        ways = self.ways if self.bytes // self.ways <= PAGE_BYTES else self.ways // 2
+        ways = self.ways // 2 if 0 < self.page_bytes < self.bytes // self.ways else self.ways
         row = box[-1] * access.element_bytes if box else access.element_bytes
         lines = -(-row // self.line_bytes)
         sets = max(1, self.bytes // (self.ways * self.line_bytes))

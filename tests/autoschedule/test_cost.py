@@ -11,10 +11,13 @@ from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
 from tilelang.autoschedule.cost_cores import ended
+from tilelang.autoschedule.growth import seeds
 from tilelang.autoschedule.loops import loops_of
+from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.traffic import Cache, Traffic
 from tilelang.autoschedule.waiting import waiting
 from tilelang.machine import Profile
+from tilelang.task import plan
 from tilelang.testing import Recipe, recipes
 
 POCL = tl.load_profile("pocl")
@@ -171,3 +174,21 @@ def test_a_stage_runs_as_often_as_its_place_is_come_to() -> None:
     (loops,) = loops_of(made.split(j=64).vectorize(j=64), POCL)
     (place,) = [p for p in loops.places if p.stage is not None]
     assert stage_share(place, loops) == 1.0
+
+
+def test_pages_are_as_large_as_the_profile_says() -> None:
+    """Rows a way apart find half of its places for certain where pages are smaller; and a row is fetched a page before its use."""
+    cache = cores_of(POCL).caches[-1]
+    assert cache.ways
+    way = cache.bytes // cache.ways
+    i, j = tl.axes(i=64, j=way // 4)
+    row_sum = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    nest = nest_of(plan(tl.schedule(row_sum).computation, set())[-1])
+    found = []
+    for page in (4096, 8192, way, 0):
+        rates = {**dict(POCL.rates), "page_bytes": float(page)}
+        device = cores_of(dataclasses.replace(POCL, rates=tuple((n, r) for n, r in rates.items() if r)))
+        held = max(n for n in range(1, 1 + cache.ways) if device.caches[-1].holds(nest.reads[0], (n, 1)))
+        ahead = {t.ahead * t.vector[1] * 4 for t in seeds(nest, (), device) if t.vector is not None} - {0}
+        found.append((held, ahead))
+    assert found == [(cache.ways // 2, {4096}), (cache.ways // 2, {8192}), (cache.ways, {way}), (cache.ways, set())]
