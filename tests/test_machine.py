@@ -284,6 +284,12 @@ points = { value = [[1024, 100], [4096, 50]], source = "measured: sums" }
 """
 
 
+@pytest.mark.parametrize("value", ['"x"', "nan", "inf", "true", "[1]", f"1{'0' * 400}"])
+def test_a_rate_that_is_no_number_is_named(value: str) -> None:
+    text = f"{POCL}\n[rates]\nlaunch_us = 3\ncycle_ns = {value}\nblock_us = 4\n"
+    assert re.fullmatch("mine.toml: the rate `cycle_ns` is [^`]+", refused(text).message)
+
+
 def test_rates_and_curves_are_read_with_their_sources() -> None:
     profile = parse_profile(POCL + CURVE)
     curve = profile.curve("read_bandwidth")

@@ -421,8 +421,12 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     """The table of measured numbers, by name."""
-    if not isinstance(raw, Mapping) or any(type(v) not in (int, float) for v in raw.values()):
-        raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend="a table of numbers, their unit in the name")
+    mend = "a table of numbers, their unit in the name"
+    if not isinstance(raw, Mapping):
+        raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend=mend)
+    for name, value in raw.items():
+        if type(value) not in (int, float) or not abs(value) < 1e300:
+            raise DeviceError("profile-value", f"{origin}: the rate `{name}` is {value!r}", mend=mend)
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
 
 

@@ -6,11 +6,12 @@ were measured, at which version; the profile has what they found.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tilelang.autoschedule.profile.sampling import REPEATS
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.machine import QUERIED, SHIPPED, Profile, read_profile
+from tilelang.records import near
 
 Rows = dict[str, list[Row] | str]  # by aspect and version, as `clock 1`; a text: why the aspect does not apply to the device
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
@@ -60,9 +62,7 @@ def measure(
     Raises DeviceError `unknown-aspect`, or `other-device` where the file is of another device.
     """
     progress = progress or Progress()
-    unknown = [name for name in asked if name not in aspects]
-    if unknown:
-        raise DeviceError("unknown-aspect", f"there is no aspect `{unknown[0]}`", mend="one of " + ", ".join(aspects))
+    known(asked, aspects)
     profile, rows = begun(bench, path)
     wanted = _wanted(asked, aspects, rows)
     warnings: list[str] = []
@@ -90,6 +90,13 @@ def measure(
     return Outcome(profile, tuple(measured), tuple(warnings), left_out)
 
 
+def known(asked: Collection[str], aspects: Mapping[str, Aspect] = ASPECTS) -> None:
+    """Raises DeviceError `unknown-aspect` where one that is asked for is not there."""
+    for name in asked:
+        if name not in aspects:
+            raise DeviceError("unknown-aspect", f"there is no aspect `{name}`", mend=near(name, aspects))
+
+
 def _answer(aspect: Aspect, bench: Bench, found: Findings) -> list[Row] | str:
     """What was timed of an aspect, or why it does not apply to the device."""
     try:
@@ -110,7 +117,7 @@ def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
         message = f"{path} is the profile of {profile.description}, not of {bench.device}"
         raise DeviceError("other-device", message, mend="another path for --output")
     table = path.with_suffix(".csv")
-    return profile, read_rows(table.read_text(encoding="utf-8")) if table.exists() else {}
+    return profile, read_rows(table.read_text(encoding="utf-8", errors="replace")) if table.exists() else {}
 
 
 def set_aside(path: Path) -> Path | None:
@@ -162,7 +169,7 @@ def with_findings(profile: Profile, found: Findings) -> Profile:
 
 # ---------------------------------------------------------------- files
 
-LEFT_OUT = "not applicable: "
+LEFT_OUT, NOTHING = "not applicable: ", "nothing timed"
 _COLUMNS = ("aspect", *(field.name for field in dataclasses.fields(Row)))
 
 
@@ -184,28 +191,40 @@ def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
 
 
 def rows_text(rows: Rows) -> str:
-    """Raw rows as comma-separated values; an aspect without any has a row of its own, with the reason where it does not apply."""
+    """Raw rows as comma-separated values; an aspect without any has a row of its own that says why."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(_COLUMNS)
     for aspect, found in rows.items():
         if not found or isinstance(found, str):
-            table.writerow([aspect, f"{LEFT_OUT}{found}"] if found else [aspect])
+            table.writerow([aspect, f"{LEFT_OUT}{found}" if found else NOTHING])
             continue
         table.writerows([aspect, *(f"{v:.6g}" if isinstance(v, float) else v for v in dataclasses.astuple(row))] for row in found)
     return out.getvalue()
 
 
 def read_rows(text: str) -> Rows:
-    """What `rows_text` wrote; lines that are no rows are left out, and their aspects are measured again."""
-    found, left_out = dict[str, list[Row]](), dict[str, str]()
-    for cells in list(csv.reader(io.StringIO(text)))[1:]:
-        if len(cells) == 1:
-            found.setdefault(cells[0], [])
-        elif len(cells) == 2 and cells[1].startswith(LEFT_OUT):
-            left_out[cells[0]] = cells[1].removeprefix(LEFT_OUT)
-        elif len(cells) == len(_COLUMNS):
-            series, x, seconds, spread, best, repeats, rounds = cells[1:]
-            row = Row(series, float(x), float(seconds), float(spread), float(best), int(repeats), int(rounds))
-            found.setdefault(cells[0], []).append(row)
-    return {**found, **left_out}
+    """What `rows_text` wrote. An aspect with a line that is no row is left out, so that it is measured again; all are where the text is
+    no table."""
+    lines: dict[str, list[list[str]]] = {}
+    rows: Rows = {}
+    with contextlib.suppress(csv.Error):
+        for aspect, *cells in list(filter(None, csv.reader(io.StringIO(text))))[1:]:
+            lines.setdefault(aspect, []).append(cells)
+    for aspect, found in lines.items():
+        with contextlib.suppress(ValueError):
+            rows[aspect] = _taken(found)
+    return rows
+
+
+def _taken(lines: Sequence[Sequence[str]]) -> list[Row] | str:
+    """The rows of an aspect, or why it does not apply, of its lines. Raises ValueError where one is no row."""
+    if lines == [[NOTHING]]:
+        return []
+    if len(lines) == 1 and len(lines[0]) == 1 and lines[0][0].startswith(LEFT_OUT):
+        return lines[0][0].removeprefix(LEFT_OUT)
+    rows = []
+    for cells in lines:
+        series, x, seconds, spread, best, repeats, rounds = cells
+        rows.append(Row(series, float(x), float(seconds), float(spread), float(best), int(repeats), int(rounds)))
+    return rows

@@ -57,6 +57,9 @@ def test_a_terminal_sees_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_aspects_are_listed() -> None:
     assert "multiply-add" in tilelang("profile", "--list").stdout
     assert "latency" in of_json(tilelang("profile", "--list", "--json"))["aspects"]
+    assert list(of_json(tilelang("profile", "--list", "-a", "clock", "--json"))["aspects"]) == ["clock"]
+    result = tilelang("profile", "--list", "--aspect", "clokc")
+    assert result.exit_code == 2 and "error[unknown-aspect]" in result.stderr and "did you mean `clock`?" in result.stderr
 
 
 def test_an_aspect_that_is_not_there(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def _aspects() -> list[str]:
 )  # fmt: skip
 @click.option("--output", "-o", metavar="FILE.toml", help="Where the profile is; its raw times stand beside it as FILE.csv.")
 @click.option("--plot", "directory", metavar="DIR", help="Draw every curve with the plateaus found; needs matplotlib.")
-@click.option("--list", "listed", is_flag=True, help="List the aspects, and measure nothing.")
+@click.option("--list", "listed", is_flag=True, help="List the aspects, or those that are named, and measure nothing.")
 @target_option(None, "opencl, cuda or hip. Default: that of the best device.")
 @reporting
 def command(asked: tuple[str, ...], output: str | None, directory: str | None, listed: bool, dialect: str | None) -> None:
@@ -37,13 +37,14 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     Without --output the profile goes where it is found again: kernels for this device are compiled for it from then on.
     """
     from tilelang.autoschedule.profile.aspects import ASPECTS
+    from tilelang.autoschedule.profile.measure import known, measure, set_aside
 
     if listed:
-        rows = [(name, aspect.about) for name, aspect in ASPECTS.items()]
+        known(asked)
+        rows = [(name, aspect.about) for name, aspect in ASPECTS.items() if name in asked or not asked]
         emit({"aspects": dict(rows)}) if is_json() else show(table(("aspect", "what is measured"), rows))
         return
     from tilelang.autoschedule.profile.bench import Bench
-    from tilelang.autoschedule.profile.measure import measure, set_aside
     from tilelang.targets import local_target, measured_path, shipped_target
 
     device = local_target(dialect=dialect).device

@@ -152,6 +152,26 @@ def test_a_damaged_table_is_measured_again(tmp_path: Path) -> None:
     assert run(path).measured == ("clock", "reads")
 
 
+@pytest.mark.parametrize("damage", ["chain,a,b,c,d,e,f", "chain,1,2", "chain", "", '"chain'])
+def test_an_aspect_with_a_line_that_is_no_row_is_measured_again(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    run(path)
+    table = path.with_suffix(".csv")
+    whole = table.read_text(encoding="utf-8").splitlines()
+    assert whole[1].startswith("clock 1,chain,1,0.002")
+    table.write_text("\n".join([whole[0], f"clock 1,{damage}", whole[2]]), encoding="utf-8")
+    assert "clock" in run(path).measured
+    assert sorted(table.read_text(encoding="utf-8").splitlines()) == sorted(whole)
+
+
+def test_a_table_that_is_no_text_is_measured_again(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    run(path)
+    for damage in (b"\xff\xfe\x00", b"\xff" * 200_000, b"aspect\nclock 1,chain,\xff,2,3,4,5,6\n"):
+        path.with_suffix(".csv").write_bytes(damage)
+        assert run(path).measured == ("clock", "reads")
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[str] = []
     progress = Progress(
