@@ -130,6 +130,28 @@ def test_kernels_from_functions() -> None:
         scaled(small(3, 4))
 
 
+def test_parameters_with_defaults_are_constants_or_arrays() -> None:
+    made: list[float] = []
+
+    @tl.kernel
+    def scaled(x: Any, factor: float = 2.0, *, bias: Any = None) -> Any:
+        made.append(factor)
+        i = x.dims[0]
+        return tl.define("Y", x[i] * factor if bias is None else x[i] * factor + bias[i], i)
+
+    x = small(8)
+    for _ in range(2):
+        np.testing.assert_array_equal(scaled(x), 2 * x)
+        np.testing.assert_array_equal(scaled(x, 3.0), 3 * x)
+        np.testing.assert_array_equal(scaled(x, np.float32(5)), 5 * x)
+        np.testing.assert_array_equal(scaled(x, np.float32(7)), 7 * x)
+        np.testing.assert_array_equal(scaled(x, factor=3.0, bias=x), 4 * x)
+    assert made == [2, 3, 5, 7, 3]
+    with pytest.raises(ComputationError, match="scaled takes x, factor=2.0, bias=None, got 0 arrays and factor") as caught:
+        scaled(factor=1.0)
+    assert caught.value.mend == "one array for each parameter without a default"
+
+
 def test_candidates_of_a_kernel_from_a_function_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_DATABASE", str(tmp_path / "schedules.sqlite"))
 

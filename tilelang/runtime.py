@@ -9,10 +9,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import inspect
 import math
 import statistics
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilelang import arguments, planning
@@ -389,7 +390,8 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
 
     The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
-    them, or a Schedule. trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
+    them, or a Schedule. A parameter with a default may be a constant: it, or the number that is given, is part of the kernel.
+    trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
 
     >>> import numpy as np, tilelang as tl
     >>> @kernel
@@ -399,14 +401,12 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     >>> doubled(np.arange(3, dtype=np.int32)).tolist()
     [0, 2, 4]
     """
-    import inspect
-
     _check_trials(trials)
     if function is None:
         return functools.partial(kernel, trials=trials)
     if not callable(function):
         raise ComputationError("not-a-function", f"{brief(function)} is no function", mend="@tl.kernel above a def")
-    names = list(inspect.signature(function).parameters)
+    taken = _signature(function)
     kernels: dict[Any, Kernel] = {}
     called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
 
@@ -416,30 +416,65 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
         found = called.get(alike)
         if found is not None:
             return found(*arrays, out=out)
-        every = dict(zip(names, arrays, strict=False)) | named
-        if len(arrays) + len(named) != len(names) or set(every) != set(names):
-            raise ComputationError("arguments", f"{function.__name__} takes {', '.join(names)}, got {len(arrays)} arrays"
-                                   + (f" and {', '.join(named)}" if named else ""), mend="one array for each parameter")  # fmt: skip
-        where = [drivers.of_array(every[n]) for n in names]
-        given = [as_array(n, every[n]) if on is None else every[n] for n, on in zip(names, where, strict=True)]
+        bound = _bound(taken, function.__name__, arrays, named)
+        constants = {n: v for n, v in bound.arguments.items() if _is_constant(taken.parameters[n], v)}
+        names = [n for n in bound.arguments if n not in constants]
+        where = [drivers.of_array(bound.arguments[n]) for n in names]
+        given = [
+            as_array(n, bound.arguments[n]) if on is None else bound.arguments[n] for n, on in zip(names, where, strict=True)
+        ]
         facts = [(a.shape, a.dtype) if on is None else drivers.load(on).describe(a) for a, on in zip(given, where, strict=True)]
         dialect = next((on for on in where if on is not None), None)
-        key = (dialect, *((shape, str(type)) for shape, type in facts))
+        key = (dialect, *((n, type(v), repr(v)) for n, v in constants.items()), *((shape, str(type)) for shape, type in facts))
         found = kernels.get(key)
         if found is None:
-            dims: list[dict[str, Any]] = [
-                {f"{n}_{d}": int(e) for d, e in enumerate(shape)} for n, (shape, _) in zip(names, facts, strict=True)
-            ]
-            tensors = [input(n, type, **d) for n, (_, type), d in zip(names, facts, dims, strict=True)]
-            made = function(*tensors)
+            for n, (shape, dtype) in zip(names, facts, strict=True):
+                dims: dict[str, Any] = {f"{n}_{d}": int(e) for d, e in enumerate(shape)}
+                bound.arguments[n] = input(n, dtype, **dims)
+            made = function(*bound.args, **bound.kwargs)
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = computation(function.__name__.strip("<>"), made)
             found = kernels[key] = compile(made, dialect, trials=trials)
-        if alike is not None:
+        if alike is not None and len(arrays) == len(given):
             called[alike] = found
         return found(*given, out=out)
 
     return call
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """What a function takes. Raises ComputationError where that is not a parameter for each array."""
+    taken = inspect.signature(function)
+    for name, p in taken.parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            stars = "*" if p.kind == p.VAR_POSITIONAL else "**"
+            message = f"{function.__name__} takes {stars}{name}, and each array of a kernel has a name"
+            raise ComputationError("not-a-function", message, mend="a parameter for each array, defaults for constants")
+    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if inside and not inside.endswith("<locals>") and next(iter(taken.parameters), "") in ("self", "cls"):
+        mend = "a function outside of the class, or @staticmethod above @tl.kernel"
+        raise ComputationError("not-a-function", f"{function.__qualname__} is a method, and takes more than arrays", mend=mend)
+    return taken
+
+
+def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments:
+    """The arguments of a call by their parameters, defaults among them. Raises ComputationError where one lacks or is too many."""
+    try:
+        bound = taken.bind(*arrays, **named)
+    except TypeError:
+        every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
+        got = f"{len(arrays)} arrays" + (f" and {', '.join(named)}" if named else "")
+        mend = "one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
+        raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
+    bound.apply_defaults()
+    return bound
+
+
+def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
+    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is no array."""
+    import numpy as np
+
+    return parameter.default is not parameter.empty and isinstance(value, (bool, int, float, str, np.generic, type(None)))
 
 
 def _alike(arrays: tuple[Any, ...]) -> Any:

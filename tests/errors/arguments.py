@@ -117,6 +117,19 @@ def function_of_a_ragged_list() -> None:
     double([[1], [1, 2]])
 
 
+def function_of_any_number_of_arrays() -> None:
+    @tl.kernel
+    def total(*arrays: tl.Tensor) -> tl.Tensor:
+        raise AssertionError(arrays)
+
+
+def function_that_is_a_method() -> None:
+    class Layer:
+        @tl.kernel
+        def forward(self, x: tl.Tensor) -> tl.Tensor:
+            raise AssertionError(x)
+
+
 def function_that_returns_nothing() -> None:
     @tl.kernel
     def nothing(x: tl.Tensor) -> None:
