@@ -28,6 +28,8 @@ from tilelang.steps import Fuse, Step, Vectorize
 
 REGISTER_TILES = 6  # that growth hands on
 BLOCKS_OF_EACH = 6  # for each of them
+# Half of what devices take. Growth up to the whole ends with fewer and longer tiles, and those it hands on are few: products of 4096 x
+# 4096 x 4096 were estimated at up to ten times as long.
 MOST_THREADS = 512
 KEPT = 64  # candidates that are handed on
 IN_PANELS = 16  # of them, whose blocks may be numbered in panels
