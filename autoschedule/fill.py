@@ -18,6 +18,7 @@ from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
 from tilelang.autoschedule.limits import limits
 from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.notes import notes
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
@@ -48,18 +49,20 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What a search for schedules came to: those that are handed on, the best first, and what was dropped on the way."""
+    """What a search for schedules came to: those that are handed on, the best first, what was dropped on the way, and what it had to
+    do without."""
 
     schedules: tuple[Schedule, ...]
     pruning: Pruning
+    notes: tuple[str, ...] = ()
 
 
 def search(given: Schedule | Computation, profile: Profile, pruning: Pruning | None = None) -> Search:
     """Schedules for what is given: a computation, or a schedule with holes. pruning: which rules are off."""
     pruning = pruning or Pruning()
     if isinstance(given, Schedule):
-        return Search(tuple(fill(given, profile, pruning)), pruning)
-    return Search(tuple(c.schedule for c in candidates(given, profile, pruning)[:KEPT]), pruning)
+        return Search(tuple(fill(given, profile, pruning)), pruning, notes(given.computation, profile))
+    return Search(tuple(c.schedule for c in candidates(given, profile, pruning)[:KEPT]), pruning, notes(given, profile))
 
 
 def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -> list[Schedule]:

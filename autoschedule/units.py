@@ -1,9 +1,14 @@
-"""The instructions with which a device multiplies and adds, by what its profile lists, and the rates that a profile has for them."""
+"""The instructions with which a device multiplies and adds, by what its profile lists, and the rates that a profile has for them.
+
+A rate without an instruction is that of one which nobody defined yet: schedules do without, and `missing` says so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from tilelang.autoschedule.nest import multiplied_type
+from tilelang.computation import Computation
 from tilelang.dtype import DType
 from tilelang.instruction import Instruction, known
 from tilelang.machine import Profile
@@ -40,3 +45,25 @@ def needed_rates(profile: Profile, multiplied: DType, licences: Collection[str])
         return set()
     made = [i for i in usable(profile, licences) if multiplies(i, multiplied)]
     return {rate for i in made for rate in rates_of(multiplied, i.licences)[1 if i.licences else 0 :]}
+
+
+def missing(computation: Computation, profile: Profile) -> list[str]:
+    """What is to be said of products for which a profile has a rate of matrix instructions, while none of them is known.
+
+    >>> import tilelang as tl
+    >>> m, n, k = tl.axes(m=64, n=64, k=64)
+    >>> A, B = tl.input("A", tl.float16, m, k), tl.input("B", tl.float16, k, n)
+    >>> product = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).computation
+    >>> missing(product, tl.load_profile("ampere")), len(missing(product, tl.load_profile("volta")))
+    ([], 1)
+    """
+    found: dict[str, None] = {}
+    for d in computation.definitions:
+        multiplied = multiplied_type(d.reduction) if d.reduction is not None else None
+        if multiplied is None or dict(profile.rates).keys().isdisjoint(rates_of(multiplied, d.allow)):
+            continue
+        if not any(i.level != "thread" and multiplies(i, multiplied) for i in usable(profile, d.allow)):
+            licence = f" with the licences {', '.join(d.allow)}" if d.allow else ""
+            found[f"the profile `{profile.name}` has a rate of matrix instructions for products of {multiplied}{licence}, and none of"
+                  f" them is known in {' or '.join(profile.dialects)}: schedules do without"] = None  # fmt: skip
+    return list(found)

@@ -19,7 +19,11 @@ from tilelang.autoschedule import best
 from tilelang.autoschedule.database import Database, Entry, now
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, Refusal
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import Profile
 from tilelang.options import Options
+from tilelang.steps import Step
 from tilelang.testing import Recipe
 
 PRODUCT = tl.parse(
@@ -61,7 +65,7 @@ def test_nothing_to_compute(profile: str) -> None:
 
 @pytest.mark.parametrize(("origin", "said"), [("shipped", 1), ("partly measured", 1), ("measured", 0), ("given", 0)])
 def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
-    planning._say_what_is_not_measured.cache_clear()
+    planning._said.cache_clear()
     target = dataclasses.replace(tl.target(), origin=origin)
     with caplog.at_level(logging.WARNING, "tilelang"):
         tl.compile(PRODUCT, target)
@@ -70,8 +74,45 @@ def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, capl
     assert all("`tilelang profile` measures the device" in message for message in caplog.messages)
 
 
+def half_product(size: int) -> tl.Tensor:
+    m, n, k = tl.axes(m=size, n=size, k=size)
+    A, B = tl.input("A", tl.float16, m, k), tl.input("B", tl.float16, k, n)
+    return tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
+
+
+@pytest.mark.parametrize(("profile", "said"), [("volta", 1), ("ampere", 0)])
+def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
+    planning._said.cache_clear()
+    with caplog.at_level(logging.WARNING, "tilelang"):
+        for size in (32, 48):
+            tl.compile(half_product(size), tl.target("cuda", profile=profile))
+    start = (
+        f"the profile `{profile}` has a rate of matrix instructions for products of float16, and none of them is known in cuda"
+    )
+    assert len(caplog.messages) == said and all(message.startswith(start) for message in caplog.messages)
+
+
+def test_a_plain_schedule_that_stands_in_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    planning._said.cache_clear()
+    computation = tl.schedule(PRODUCT).computation
+    *others, plain = planning.constructed(computation, tl.load_profile("pocl"), Options())
+
+    def refusing(what: Computation, steps: tuple[Step, ...], profile: Profile, options: Options) -> ir.Program:
+        if steps != plain.steps:
+            raise Refusal("too-large", "none of these")
+        return lower(what, steps, profile, options)
+
+    monkeypatch.setattr(planning, "lower", refusing)
+    with caplog.at_level(logging.WARNING, "tilelang"):
+        for _ in range(2):
+            assert tl.compile(computation, tl.target("opencl", profile="pocl")).schedule.steps == plain.steps
+    (message,) = caplog.messages
+    assert others and message.startswith(f"{computation.name}: none of the constructed schedules can be lowered for `pocl`")
+    assert "none of these" in message
+
+
 def test_threads_say_it_once_together(caplog: pytest.LogCaptureFixture) -> None:
-    planning._say_what_is_not_measured.cache_clear()
+    planning._said.cache_clear()
     target, start = dataclasses.replace(tl.target(), origin="shipped"), threading.Barrier(4)
 
     def compile_together(_: int) -> None:

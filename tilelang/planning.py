@@ -39,6 +39,7 @@ UNMEASURED = {
     "partly measured": "schedules for %s are chosen by what was measured of it and, for the rest, by the shipped profile `%s`; "
     "`tilelang profile` measures the device to the end",
 }
+REFUSED = "%s: none of the constructed schedules can be lowered for `%s`, and a plain one stands in; the last of them: %s"
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
 
@@ -77,8 +78,12 @@ def planned(
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.origin in UNMEASURED:
-        with _SAYING:
-            _say_what_is_not_measured(str(target.device), target.profile.name, UNMEASURED[target.origin])
+        _say(UNMEASURED[target.origin], str(target.device), target.profile.name)
+    if any(name.startswith("matrix_") for name, _ in here.rates):
+        from tilelang.autoschedule.units import missing
+
+        for message in missing(_parts(given)[0], here):
+            _say("%s", message)
     known: Schedule | None
     if trials:
         known, near = _timed(given, target, here, trials, options, progress), None
@@ -118,6 +123,8 @@ def acceptable(
         except Refusal as refusal:
             refused.append(refusal)
             continue
+        if not (any_taken or filling) and refused and plan.steps == default_steps(main_task(plan.computation, ()), profile):
+            _say(REFUSED, plan.computation.name, profile.name, refused[-1].message)
         any_taken = True
         yield plan, program
     if not any_taken:
@@ -219,7 +226,12 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
                    proven=last.proven, notes=(*last.notes, note))  # fmt: skip
 
 
+def _say(message: str, *facts: str) -> None:
+    """Says something in the log, once, whatever threads say it together."""
+    with _SAYING:
+        _said(message, *facts)
+
+
 @functools.cache
-def _say_what_is_not_measured(device: str, profile: str, message: str) -> None:
-    """Says, once, that schedules are chosen by a profile that was not measured on the device, or not all of it."""
-    logging.getLogger("tilelang").warning(message, device, profile)
+def _said(message: str, *facts: str) -> None:
+    logging.getLogger("tilelang").warning(message, *facts)

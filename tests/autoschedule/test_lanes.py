@@ -15,6 +15,7 @@ from tilelang.autoschedule.lanes_threads import threads_of
 from tilelang.autoschedule.lanes_tile import layout_over
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import nest_of
+from tilelang.autoschedule.notes import notes
 from tilelang.task import plan
 from tilelang.testing import arrays, check_schedule, lowered
 
@@ -142,6 +143,15 @@ def test_growth_says_where_no_tile_hides_memory() -> None:
     assert not found.reached and {"m": 128, "n": 256} in found.tiles
     volta = Lanes(tl.load_profile("volta"))
     assert register_tiles(nest_of(plan(product(4096, tl.float32), set())[-1]), volta).reached
+
+
+def test_a_search_says_where_no_block_hides_memory() -> None:
+    h200, volta = tl.load_profile("h200"), tl.load_profile("volta")
+    (said,) = notes(product(8192, tl.float16), h200)
+    assert said.startswith("C: no blocks that fit are so large that memory takes less time than matrix") and "m=128 n=256" in said
+    assert notes(product(8192, tl.float32), volta) == notes(product(8192, tl.float32), tl.load_profile("pocl")) == ()
+    (said,) = notes(product(8192, tl.float16), volta)
+    assert "matrix instructions for products of float16" in said
 
 
 @pytest.mark.parametrize("name", ["product", "strided windows", "row sum"])

@@ -533,6 +533,18 @@ def test_explain_shows_the_search(tmp_path: Path) -> None:
     assert seconds == sorted(seconds)
 
 
+def test_the_search_says_what_it_had_to_do_without(tmp_path: Path) -> None:
+    path = tmp_path / "product.tile"
+    path.write_text(HALF)
+    shown = tilelang("explain", "--search", str(path), *SIZES, "-p", "mali_g76").stdout
+    said = of_json(tilelang("explain", "--search", str(path), *SIZES, "-p", "mali_g76", "--json"))["notes"]
+    assert said == [
+        "C: no register tiles that fit are so large that shared memory takes less time than arithmetic; kept are m=4 n=4"
+    ]
+    assert f"note: {said[0]}" in shown.splitlines()
+    assert of_json(tilelang("explain", "--search", str(path), *SIZES, "--json"))["notes"] == []
+
+
 def test_rules_of_the_search_are_switched_off_one_by_one(tmp_path: Path) -> None:
     path = tmp_path / "product.tile"
     path.write_text(HALF)

@@ -33,13 +33,15 @@ def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
     aim = searched_for(asked, dialect)
     pruning = Pruning.without(without)
     with working("searching"):
-        found = judged(search(asked.given(aim.profile), aim.profile, pruning).schedules, aim, pruning)
+        searched = search(asked.given(aim.profile), aim.profile, pruning)
+        found = judged(searched.schedules, aim, pruning)
     taken = next((k for k, one in enumerate(found) if not one.dropped), None)
     if is_json():
-        emit(facts(found, taken, aim, pruning))
+        emit({**facts(found, taken, aim, pruning), "notes": searched.notes})
         return
     heading = f"{pruning.generated} candidates for {profile_of(aim)}: {pruning.dropped.total()} dropped"
     parts = [table(("rule", "dropped", "share", "what it drops"), rule_rows(pruning), heading), "", candidate_table(found), ""]
+    parts += [*(f"note: {note}" for note in searched.notes), ""] if searched.notes else []
     if taken is not None:
         parts += [f"candidate {taken + 1} is taken:", str(found[taken].schedule), found[taken].estimate.breakdown]
     show("\n".join(parts).rstrip())
