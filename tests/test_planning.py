@@ -15,7 +15,7 @@ from hypothesis import given
 
 import tilelang as tl
 from tilelang import planning, testing
-from tilelang.autoschedule import best
+from tilelang.autoschedule import best, measure_programs
 from tilelang.autoschedule.database import Database, Entry, now
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError, Refusal
@@ -92,22 +92,29 @@ def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, sai
     assert len(caplog.messages) == said and all(message.startswith(start) for message in caplog.messages)
 
 
-def test_a_plain_schedule_that_stands_in_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("trials", [0, 2])
+def test_a_plain_schedule_that_stands_in_is_said(
+    trials: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     planning._said.cache_clear()
+    target, options = dataclasses.replace(tl.target("opencl"), origin="given"), Options(database="")
     computation = tl.schedule(PRODUCT).computation
-    *others, plain = planning.constructed(computation, tl.load_profile("pocl"), Options())
+    *others, plain = planning.constructed(computation, target.profile, options)
 
     def refusing(what: Computation, steps: tuple[Step, ...], profile: Profile, options: Options) -> ir.Program:
         if steps != plain.steps:
             raise Refusal("too-large", "none of these")
         return lower(what, steps, profile, options)
 
-    monkeypatch.setattr(planning, "lower", refusing)
+    for module in (planning, measure_programs):
+        monkeypatch.setattr(module, "lower", refusing)
     with caplog.at_level(logging.WARNING, "tilelang"):
         for _ in range(2):
-            assert tl.compile(computation, tl.target("opencl", profile="pocl")).schedule.steps == plain.steps
+            assert tl.compile(computation, target, trials=trials, options=options).schedule.steps == plain.steps
     (message,) = caplog.messages
-    assert others and message.startswith(f"{computation.name}: none of the constructed schedules can be lowered for `pocl`")
+    assert others and message.startswith(
+        "C: none of the constructed schedules can be taken for `pocl`, and a plain one stands in"
+    )
     assert "none of these" in message
 
 

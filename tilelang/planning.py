@@ -39,7 +39,7 @@ UNMEASURED = {
     "partly measured": "schedules for %s are chosen by what was measured of it and, for the rest, by the shipped profile `%s`; "
     "`tilelang profile` measures the device to the end",
 }
-REFUSED = "%s: none of the constructed schedules can be lowered for `%s`, and a plain one stands in; the last of them: %s"
+REFUSED = "%s: none of the constructed schedules can be taken for `%s`, and a plain one stands in; the last of them: %s"
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
 
@@ -123,8 +123,8 @@ def acceptable(
         except Refusal as refusal:
             refused.append(refusal)
             continue
-        if not (any_taken or filling) and refused and plan.steps == default_steps(main_task(plan.computation, ()), profile):
-            _say(REFUSED, plan.computation.name, profile.name, refused[-1].message)
+        if not (any_taken or filling) and refused:
+            _say_that_it_is_plain(plan, profile, refused[-1].message)
         any_taken = True
         yield plan, program
     if not any_taken:
@@ -188,7 +188,11 @@ def _timed(
 
     computation, steps = _parts(given)
     candidates = constructed(given, profile, options, trials)
-    return best(computation, candidates, target, trials, given=steps, options=options, progress=progress).schedule
+    found = best(computation, candidates, target, trials, given=steps, options=options, progress=progress)
+    others = [t for t in found.measured.trials if t.schedule is not found.schedule] if found.measured is not None else []
+    if others and all(t.code for t in others) and not isinstance(given, Schedule):
+        _say_that_it_is_plain(found.schedule, profile, others[-1].why)
+    return found.schedule
 
 
 def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]]:
@@ -213,7 +217,18 @@ def constructed(given: Schedule | Computation, profile: Profile, options: Option
     for number in order[: max(MOST_TRIED, 2 * trials)]:
         with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
             yield found[number].schedule
-    yield Schedule(given, default_steps(main_task(given, ()), profile))
+    yield Schedule(given, _plain(given, profile))
+
+
+def _plain(computation: Computation, profile: Profile) -> tuple[Step, ...]:
+    """The steps that stand in where construction has none that the device takes."""
+    return default_steps(main_task(computation, ()), profile)
+
+
+def _say_that_it_is_plain(taken: Schedule, profile: Profile, why: str) -> None:
+    """Says that a plain schedule stands in, where what was taken is one. why: the last of the others was not."""
+    if taken.steps == _plain(taken.computation, profile):
+        _say(REFUSED, taken.computation.name, profile.name, why)
 
 
 def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
