@@ -43,8 +43,7 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
     busy = sum(s for _, s in parts)
     (even, _), slower = ended(loops, device, 0.0), cycle * device.scale("waiting")
-    for cache, cycles in waiting(loops, traffic, even, device):
-        parts.append((f"waiting for {cache}", exposed(cycles * slower, busy, device, far=cache == "global")))
+    parts += exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     whole, blocks = sum(s for _, s in parts), max(1, loops.units("block"))
     later, woken = ended(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
@@ -57,13 +56,19 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     return parts
 
 
-def exposed(wait: float, busy: float, device: Cores, far: bool) -> float:
-    """What is left of a wait beside so much work: all that is longer than the work, and a share of what runs beside it.
+def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:
+    """What is left of each wait beside so much work: a share of what runs beside it, and of the longest wait what is longer.
 
-    far: for memory, which work hides worse the more of it there is: what is needed then comes now and then, not fetched ahead.
+    Work hides waits for memory worse the more of it there is: what is needed then comes now and then, not fetched ahead.
     """
-    beside = device.rate("far_waiting_share") * busy / (busy + wait) if far and busy else device.rate("waiting_share")
-    return max(0.0, wait - busy) + beside * min(busy, wait)
+    longest, parts = max(waits, key=lambda wait: wait[1], default=None), []
+    for found in waits:
+        cache, wait = found
+        far = cache == "global" and busy > 0
+        beside = device.rate("far_waiting_share") * busy / (busy + wait) if far else device.rate("waiting_share")
+        longer = max(0.0, wait - busy) if found is longest else 0.0
+        parts.append((f"waiting for {cache}", longer + beside * min(busy, wait)))
+    return parts
 
 
 def ended(loops: Loops, device: Cores, late: float) -> tuple[float, bool]:

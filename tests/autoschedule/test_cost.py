@@ -10,7 +10,7 @@ from tilelang.autoschedule.bodies import stage_share
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import ended
+from tilelang.autoschedule.cost_cores import ended, exposed
 from tilelang.autoschedule.growth import seeds
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import nest_of
@@ -121,6 +121,16 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
     assert [ended(loops, cores, 0.0)[0] for loops in (even, uneven, one)] == [0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("waits", [(3.0, 2.0), (2.0, 3.0), (2.0, 2.0), (0.0, 1.0)])
+def test_more_work_beside_waits_takes_no_less_time(waits: tuple[float, float]) -> None:
+    """Work hides the longest wait alone, and only once."""
+    cores, times = cores_of(POCL), []
+    for busy in (0.0, 0.5, 1.0, 2.0, 2.5, 4.0, 40.0):
+        parts = exposed(list(zip(("l2", "global"), waits, strict=True)), busy, cores)
+        times.append(busy + sum(s for _, s in parts))
+    assert times == sorted(times) and times[0] == max(waits)
 
 
 def test_a_core_that_begins_later_delays_few_blocks_more_than_many() -> None:
