@@ -77,7 +77,8 @@ def reported(program: Program, target: OnDevice, options: Options) -> list[Compi
         compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
     except DeviceError:  # no compiler, or no program: whoever builds it is told
         return []
-    return [compiled.kernel(k.name) for k in program.launches]
+    known = {k.name: k for k in compiled.kernels}
+    return [known[k.name] for k in program.launches] if known.keys() >= {k.name for k in program.launches} else []
 
 
 def in_memory_bytes(kernel: CompiledKernel) -> int:
