@@ -134,7 +134,7 @@ class _Search:
 
     def _drops(self, tile: RTile) -> bool:
         near = self.passes and not alone(self.nest, tile)
-        room = min(nearest_bytes(self.device) if near else self.device.cache_bytes, self.device.shared_bytes)
+        room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 

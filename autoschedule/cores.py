@@ -60,6 +60,11 @@ class Cores:
         return self.caches[-1].bytes if self.caches else 1 << 20
 
     @property
+    def room_bytes(self) -> float:
+        """What a block may keep on chip so that it stays in the last cache of its core."""
+        return min(self.cache_bytes, self.shared_bytes)
+
+    @property
     def fetches(self) -> bool:
         """Whether a schedule can bring lines near before they are used."""
         return any(cache.name == "l1" for cache in self.caches)

@@ -243,17 +243,15 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
 def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, int], vector: tuple[str, int]) -> Iterator[RTile]:
     """Tiles in closed form: all operands of a block have room in the last cache of a core, or one has, and the others pass by it; with
     the whole reduction, or as much of it as of the other axes."""
-    axis, every = vector[0], stagings(nest, vector[0])
-    residents = [r for r in nest.reads if reused(nest, r) and form(nest, r, axis) is not None]
+    found = stagings(nest, vector[0])
+    must, every = found[0], found[-1]
+    residents = [r for r in nest.reads if r.name in every]
     reduced = {a.name: a.extent for a in nest.reduced}
     for resident, share, least in itertools.product((None, *residents), (2, 4), ({}, reduced)):
         size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
         block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
         chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
-        if resident is None:
-            kinds = every[-1]
-        else:
-            kinds = {**every[0], resident.name: form(nest, resident, axis) or BOX}
+        kinds = every if resident is None else {**must, resident.name: every[resident.name]}
         tile = RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None)
         tile = dataclasses.replace(tile, gathers=not stays(nest) or scattered(nest, tile))
         yield _fitting(nest, device, tile, [a for a in nest.spatial if resident is None or a.name not in resident.axes])
@@ -261,7 +259,7 @@ def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, i
 
 def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:
     """A tile whose block is halved along some axes, the one of most pieces first, until what it keeps on chip has room."""
-    while shared_bytes(nest, tile) > min(device.cache_bytes, device.shared_bytes):
+    while shared_bytes(nest, tile) > device.room_bytes:
         pieces, axis = max(((tile.block[a.name] // tile.piece[a.name], a) for a in axes), key=lambda x: x[0], default=(1, None))
         if axis is None or pieces < 2:
             break
