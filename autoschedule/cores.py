@@ -27,9 +27,7 @@ from tilelang.machine import Curve, Profile
 #   loose_lines: as many lines, one after another, come from the next cache while one does of several rows in turn
 #   waiting_share: of the smaller of work and waiting, what does not run beside the larger; far_waiting_share: for memory, where work is
 #   by far the larger
-#   launch_us; next_launch_us: a kernel behind another; block_us: a block, on its core; later_core_us: until all cores have begun;
-#   woken_us: to wake the host from another core than its own, in kernels that keep a core no longer than woken_work_us; in longer
-#   ones seldom
+#   launch_us; next_launch_us: a kernel behind another; block_us: a block, on its core
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ is longer counts, and a share of the rest. A rate that a profile does not have t
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ from tilelang.autoschedule.traffic import Traffic, staged_places
 from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
+
+MANY_BLOCKS = 16  # of a core
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -42,17 +45,12 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     parts = [(what, cycles * cycle) for what, cycles in work(loops, device)]
     traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
     busy = sum(s for _, s in parts)
-    (even, _), slower = ended(loops, device, 0.0), cycle * device.scale("waiting")
+    even, slower = ended(loops, device), cycle * device.scale("waiting")
     parts += exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
-    whole, blocks = sum(s for _, s in parts), max(1, loops.units("block"))
-    later, woken = ended(loops, device, device.rate("later_core_us") * 1e-6 / whole if whole else 0.0)
     parts = [(what, seconds * even) for what, seconds in parts]
-    parts.append(("cores that begin later", whole * (later - even)))
-    each = blocks / min(blocks, device.cores) * device.rate("block_us")
-    if woken:
-        each += device.rate("woken_us") * min(1.0, divided(device.rate("woken_work_us") * 1e-6, whole * even))
-    parts.append(("blocks", each * 1e-6))
+    blocks = max(1, loops.units("block"))
+    parts.append(("blocks", -(-blocks // device.cores) * device.rate("block_us") * 1e-6))
     return parts
 
 
@@ -71,27 +69,30 @@ def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[
     return parts
 
 
-def ended(loops: Loops, device: Cores, late: float) -> tuple[float, bool]:
-    """When the last block ends, as a share of all the work, where all cores but one begin so much later: blocks go out in order, to
-    whichever core is free a core's part of what is left. And whether the core that began first may be the last to end: another one has
-    the host beside it, which it need not wake from elsewhere."""
+def ended(loops: Loops, device: Cores) -> float:
+    """When the last block ends, as a share of all the work: each core has its share of the blocks, in order, and then takes the next of
+    another's."""
     sizes: list[tuple[int, int]] = []  # of each axis its extent and the block's
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
-    blocks = math.prod(-(-extent // size) for extent, size in sizes)
+    blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
     if blocks <= 1:
-        return 1.0, True
-    most, points = int(device.rates.get("dealt_blocks", blocks)), math.prod(extent for extent, _ in sizes)
-    free, dealt, done, end, taken = [(late if n else 0.0, n) for n in range(device.cores)], 0, 0, (0.0, 0), 0.0
-    while dealt < blocks:
-        dealt += min(-(-(blocks - dealt) // device.cores), most)
-        now = _of_first(dealt, sizes)
-        begun, core = heapq.heappop(free)
-        taken = (now - done) / points
-        heapq.heappush(free, ready := (begun + taken, core))
-        done, end = now, max(end, ready)
-    return end[0], end[1] == 0 or taken <= late
+        return 1.0
+    shares = [blocks * core // device.cores for core in range(device.cores + 1)]
+    if blocks > MANY_BLOCKS * device.cores:  # one more or less makes no difference
+        return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
+    free, last, following = [(0.0, core) for core in range(device.cores)], 0.0, shares[:-1]
+    while free:
+        now, core = heapq.heappop(free)
+        others = ((core + n) % device.cores for n in range(device.cores))
+        owner = next((o for o in others if following[o] < shares[o + 1]), None)
+        if owner is not None:
+            following[owner] += 1
+            taken = _of_first(following[owner], sizes) - _of_first(following[owner] - 1, sizes)
+            heapq.heappush(free, (now + taken / points, core))
+        last = max(last, now)
+    return last
 
 
 def _of_first(blocks: int, sizes: list[tuple[int, int]]) -> int:

@@ -1,33 +1,34 @@
 """OpenCL through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Knows no IR.
 
-On devices that compute in the host's memory, NumPy arrays are used in place: a buffer over their memory is made for each launch and
-never kept, because the memory behind an address may change hands between two launches. On other devices they are copied. PoCL works
-in the array itself, so that its work only needs to be finished; elsewhere a buffer is mapped first, which PoCL would wake threads for.
-`pyopencl.array.Array` arguments are used as they are, in order with their queue's other work when that queue is the one launched on.
+What PoCL compiled runs as functions of this process where that can be, over NumPy arrays and device memory of ours and over
+`pyopencl.array.Array`s; other buffers, and other platforms, by their queue. Arrays of pyopencl are used in order with their queue's
+other work when that queue is the one launched on.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import platform as machine
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.host_threads import HostFunction
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.opencl_memory import POCL, ArrayPlaces, HostMemory, aligned, device_buffer
+from tilelang.lowering.drivers.opencl_memory import HostArray as HostArray
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
-from tilelang.lowering.drivers.pocl_waiting import Waiting, can_wait
+from tilelang.lowering.drivers.pocl_functions import Hosting
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import Options, check_pocl_cache, prepare_opencl
 
 GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver"
-
-# Keeps what it compiles itself, where options.prepare_opencl says; getting a binary from it would cost another compilation.
-POCL = "Portable Computing Language"
 
 _opened = OpenedBy("OpenCL")
 
@@ -77,9 +78,9 @@ def devices() -> tuple[Device, ...]:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader knows no platform
         return ()
-    for platform in platforms:
+    for one in platforms:
         try:
-            found += [_describe(handle) for handle in platform.get_devices()]
+            found += [_describe(handle) for handle in one.get_devices()]
         except cl.Error:  # a platform without its hardware
             continue
     return tuple(sorted(found, key=lambda d: (KINDS.index(d.kind), -d.compute_units)))
@@ -107,7 +108,8 @@ class Connection:
         self.queue = cl.CommandQueue(self.context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
-        self.waiting = Waiting(self, cl.enqueue_nd_range_kernel) if may_wait(device) else None
+        self.hosting = self._hosting()
+        self.places = ArrayPlaces(self.queue)
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a source text, or finds it compiled: in this process, then in the cache given.
@@ -120,9 +122,22 @@ class Connection:
         with self._lock:
             module = self._modules.get(name)
             if module is None:
-                program = self._from_cache(name, options, cache) or self._from_source(name, source, options, cache)
-                module = self._modules[name] = Module(self, program)
+                functions = self.hosting.functions(source, options) if self.hosting is not None else {}
+
+                def program() -> Any:
+                    return self._from_cache(name, options, cache) or self._from_source(name, source, options, cache)
+
+                module = self._modules[name] = Module(self, functions, program)
         return module
+
+    def _hosting(self) -> Hosting | None:
+        """What runs kernels as functions of this process; None where the device does not compute in it, or that cannot be had."""
+        if not can_host(self.device):
+            return None
+        try:
+            return Hosting(self.queue, self._from_pocl, self.device.compute_units, Options.from_environment().active_wait)
+        except (DeviceError, OSError):
+            return None
 
     def _from_cache(self, name: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         binary = cache.get(name) if cache is not None else None
@@ -139,7 +154,7 @@ class Connection:
 
     def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         cl = _cl()
-        if self.device.platform == POCL:
+        if self.device.platform == POCL:  # which keeps what it compiles; a binary from it would cost another compilation
             return self._from_pocl(source, options)
         program = self._compiled(source, options)
         if cache is not None:
@@ -176,8 +191,10 @@ class Connection:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""
         cl = _cl()
         try:
+            if self.hosting is not None:
+                return HostArray(self, aligned(size_bytes), True)
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
-        except cl.Error as error:
+        except (cl.Error, MemoryError) as error:
             raise _out_of_memory(size_bytes, self.device, error) from None
 
     def upload(self, array: Any) -> Any:
@@ -186,8 +203,12 @@ class Connection:
         if array.nbytes == 0:
             return self.allocate(1)
         try:
+            if self.hosting is not None:
+                room = aligned(array.nbytes)
+                room[:] = as_bytes(array)
+                return HostArray(self, room, True)
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
-        except cl.Error as error:
+        except (cl.Error, MemoryError) as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
     def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
@@ -201,6 +222,8 @@ class Connection:
         """A pyopencl array as an argument. Its own queue orders what fills it; another one is the caller's to order."""
         contiguous, base, offset = array.flags.c_contiguous, array.base_data, array.offset
         buffer = device_buffer(self, base, offset, array.nbytes) if contiguous else None
+        if buffer is not None and self.hosting is not None and array.nbytes:
+            buffer = HostMemory(self.places.of(array, buffer), buffer)
         return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, base, offset, array.nbytes)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
@@ -220,9 +243,9 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
     return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="smaller tensors")
 
 
-def may_wait(device: Device) -> bool:
-    """Whether the device's threads wait for the next launch: PoCL's, where that is possible, unless TILELANG_ACTIVE_WAIT=0."""
-    return device.platform == POCL and can_wait(device.compute_units) and Options.from_environment().active_wait
+def can_host(device: Device) -> bool:
+    """Whether kernels for a device can be functions of this process: PoCL's, on the system that our threads are written for."""
+    return device.platform == POCL and device.host_memory and (sys.platform, machine.machine()) == ("linux", "x86_64")
 
 
 @functools.cache
@@ -232,10 +255,19 @@ def connect(device: Device) -> Connection:
 
 
 class Module:
-    """A compiled source text."""
+    """A compiled source text. functions: where its kernels are that are functions of this process; program: gives PoCL's, or another
+    platform's, program."""
 
-    def __init__(self, connection: Connection, program: Any) -> None:
-        self.connection, self.program = connection, program
+    def __init__(self, connection: Connection, functions: Mapping[str, tuple[int, int]], program: Callable[[], Any]) -> None:
+        self.connection, self.functions, self._program, self._lock = connection, functions, program, threading.Lock()
+        if not functions:
+            _ = self.program
+
+    @functools.cached_property
+    def program(self) -> Any:
+        """What OpenCL has compiled."""
+        with self._lock:
+            return self._program()
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
         """A kernel of the module, ready to launch.
@@ -244,31 +276,49 @@ class Module:
         refuse but crash on).
         """
         check_limits(self.connection.device, name, grid, threads, shared_bytes)
-        return Function(self, name, tuple(grid), threads)
+        hosting, hosted = self.connection.hosting, None
+        if hosting is not None and name in self.functions and hosting.can_run(threads, shared_bytes):
+            hosted = hosting.threads.function(*self.functions[name], grid)
+        return Function(self, name, tuple(grid), threads, hosted)
 
 
 class Function:
-    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks)."""
+    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks).
 
-    def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
-        cl, waiting = _cl(), module.connection.waiting
-        self.name, self.queue = name, module.connection.queue
-        self._enqueue = cl.enqueue_nd_range_kernel if waiting is None else waiting.launch
-        self.kernel = cl.Kernel(module.program, name)
+    hosted: what runs it in this process, at once, where all its arguments are in the host's memory.
+    """
+
+    def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int, hosted: HostFunction | None) -> None:
+        self.name, self.queue, self._module, self._hosted = name, module.connection.queue, module, hosted
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
         self.local_size = (threads, *(1 for _ in grid[1:]))
         self._lock = threading.Lock()  # arguments stay in the kernel between setting and launching
+
+    @functools.cached_property
+    def kernel(self) -> Any:
+        """OpenCL's kernel."""
+        return _cl().Kernel(self._module.program, self.name)
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
         """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
         _opened.check()
         if self.empty:
             return None
+        if self._hosted is not None:
+            try:
+                addresses = [b.address for b in buffers]
+            except AttributeError:  # OpenCL's buffers do not say where they are
+                pass
+            else:
+                (queue or self.queue).finish()  # what was enqueued comes first
+                start = time.perf_counter()
+                self._hosted(addresses)
+                return Ran(time.perf_counter() - start)
         with self._lock:
             try:
-                self.kernel.set_args(*buffers)
-                return self._enqueue(queue or self.queue, self.kernel, self.global_size, self.local_size)
+                self.kernel.set_args(*[b.opencl if isinstance(b, HostMemory) else b for b in buffers])
+                return _cl().enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
             except (_cl().Error, TypeError) as error:
                 reason = str(error).splitlines()[0].split(" - ")[0]
                 mend = "device buffers, and a queue, of kernel.queue's context"
@@ -277,8 +327,22 @@ class Function:
     timed = __call__  # every launch has an event
 
 
+class Ran:
+    """The event of a launch that is over. seconds: how long it took."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def wait(self) -> None:
+        """Returns at once, as with events of OpenCL."""
+
+
 def seconds(event: Any) -> float:
     """How long a launch ran on the device; waits for it."""
+    if isinstance(event, Ran):
+        return event.seconds
     event.wait()
     return float(event.profile.end - event.profile.start) * 1e-9
 
@@ -310,70 +374,3 @@ def check_queue(queue: Any) -> None:
         raise DeviceError(
             "bad-queue", f"queue={brief(queue)} is no queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
         )
-
-
-def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: int) -> Any:
-    """The buffer that a pyopencl array is in, from where it begins.
-
-    Raises DeviceError where the array lives in another context, or begins where the device cannot address it.
-    """
-    if base is None:  # no elements
-        return connection.allocate(1)
-    if base.context != connection.context:
-        raise DeviceError(
-            "other-context",
-            "the array lives in another OpenCL context than the kernel",
-            mend="make it with kernel.queue, as in pyopencl.array.to_device(kernel.queue, x)",
-        )
-    if not offset:
-        return base
-    cl = _cl()
-    try:
-        return base.get_sub_region(offset, max(1, size_bytes))
-    except cl.Error:
-        align = connection.device.handle.mem_base_addr_align // 8
-        raise DeviceError(
-            "unaligned-array",
-            f"the array begins {offset} bytes into its buffer",
-            mend=f"copy it, or begin at a multiple of {align} bytes",
-        ) from None
-
-
-class HostArray:
-    """A NumPy array as an argument of one launch.
-
-    Contiguous arrays only; `land` brings results back, waiting for them. The array is kept alive as long as this object.
-    """
-
-    __slots__ = ("_array", "_buffer", "_connection", "_written")
-
-    def __init__(self, connection: Connection, array: Any, written: bool) -> None:
-        cl = _cl()
-        flags = cl.mem_flags
-        self._connection, self._array, self._written = connection, array, written
-        if array.nbytes == 0:
-            self._buffer = connection.allocate(1)
-        elif connection.device.host_memory:
-            access = flags.READ_WRITE if array.flags.writeable else flags.READ_ONLY
-            self._buffer = cl.Buffer(connection.context, access | flags.USE_HOST_PTR, hostbuf=as_bytes(array))
-        else:
-            self._buffer = cl.Buffer(connection.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
-
-    @property
-    def buffer(self) -> Any:
-        return self._buffer
-
-    def land(self, queue: Any = None) -> None:
-        """Waits until the array holds what kernels enqueued before have written."""
-        if not self._written or self._array.nbytes == 0:
-            return
-        cl, queue, device = _cl(), queue or self._connection.queue, self._connection.device
-        if device.host_memory and device.platform == POCL:
-            queue.finish()
-        elif device.host_memory:  # mapping is what makes the host's memory current
-            import numpy as np
-
-            mapped, _ = cl.enqueue_map_buffer(queue, self._buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)
-            mapped.base.release(queue)
-        else:
-            cl.enqueue_copy(queue, as_bytes(self._array), self._buffer)

@@ -1,0 +1,241 @@
+"""Threads of this process that share the blocks of a launch, the caller among them, as those of OpenMP's runtimes do.
+
+A launch writes what there is to do where the other threads look, takes part in it, and waits for what others began: two writes and two
+reads of lines that cores share, where the others are awake. They look for the next launch for a short while and then sleep; waking
+them takes an interrupt between cores, 10 us of the caller and 20 until they run on a virtual machine, so who launches little work
+once does it by itself. Blocks are dealt in equal shares, one after the other, always the same to a thread: what it read last time is
+still in its core's cache. Who is done with its share takes of others', so that a thread without a core holds up no more than a block.
+
+The loops are OpenCL C, which PoCL compiles: there need be no other compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+WAIT_S = 100e-6  # how long threads look for the next launch: about what sleeping and waking cost
+LITTLE_S = 20e-6  # a launch of less work, all threads' together, wakes nobody, unless another one was just before
+MOST_ARGUMENTS = 64
+_PARTS = 8  # as such a part of what is left of a share a thread takes blocks
+
+# Where what is in the threads' memory, in numbers of 8 bytes; in lines of caches of their own what different threads write.
+_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS, _PATIENCE, _LITTLE = 0, 8, 16, 24, 25, 26, 28, 32, 33, 34
+_ARGUMENTS = 40
+_LINE = 8
+_CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
+# A line of each thread: the numbers of a launch and of the next block of its share; the thread's number, and its core's.
+_SHARES = _CORES + _MOST_CORES // 64
+# What a launch is given: the threads' memory, and of the kernel the work that it was, in cycles (0: not known), where its function is,
+# its blocks in all, those along x and y, how many arguments it has, and these.
+_GIVEN_POOL, _GIVEN_WORK, _GIVEN_FUNCTION, _GIVEN_BLOCKS, _GIVEN_GRID, _GIVEN_COUNT, _GIVEN_ARGUMENTS = 0, 1, 2, 3, 4, 6, 7
+
+SOURCE = f"""\
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define PAUSE() __builtin_ia32_pause()
+#define SHARE(thread) pool[{_SHARES} + {_LINE} * (thread)]
+#define CLOSED 0x7fffffffL
+#define NUMBER(thread) pool[{_SHARES} + {_LINE} * (thread) + 1]
+#define CORE(thread) pool[{_SHARES} + {_LINE} * (thread) + 2]
+typedef volatile __global long* longs;
+
+static long cycles_now(void) {{
+  uint low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return (long)high << 32 | low;
+}}
+static long core_here(void) {{
+  uint low, high, core;
+  __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(core));
+  return core & 0xfff;
+}}
+static long of_system(long number, long a, long b, long c) {{
+  __asm__ volatile("xor %%r10d, %%r10d\\n syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c) : "rcx", "r10", "r11", "memory");
+  return number;
+}}
+static long thread_number(void) {{ return of_system(186, 0, 0, 0); }}                                      // gettid
+static void give_way(void) {{ of_system(24, 0, 0, 0); }}                                                   // sched_yield
+static void sleep_while(longs word, long value) {{ of_system(202, (long)word, 128, value & 0xffffffff); }} // futex
+static void wake(longs word, long threads) {{ of_system(202, (long)word, 129, threads); }}                 // futex
+
+// Has a thread run on another core than this one.
+static void send_away(longs pool, long thread, long core) {{
+  ulong cores[{_MOST_CORES // 64}], any = 0;
+  for (int n = 0; n < {_MOST_CORES // 64}; n++) any |= cores[n] = pool[{_CORES} + n] & ~(n == core / 64 ? 1UL << core % 64 : 0);
+  if (any) of_system(203, NUMBER(thread), sizeof cores, (long)cores); // sched_setaffinity
+  CORE(thread) = -1;
+}}
+
+// The language has no calls through addresses. What a compiler keeps below the end of the stack is left alone.
+static void call(long function, longs arguments, const ulong* block) {{
+  __asm__ volatile("mov %%rsp, %%rbx\\n lea -128(%%rsp), %%rsp\\n and $-64, %%rsp\\n call *%%rax\\n mov %%rbx, %%rsp"
+    : "+a"(function), "+D"(arguments), "+S"(block) : : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc",
+      "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+      "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}}
+
+// A thread's part in a launch: how many blocks it did. Of a launch nothing is read before one of its blocks was taken: until that one
+// is done nobody writes the next.
+static long take_part(longs pool, long me, long epoch) {{
+  const long threads = pool[{_THREADS}];
+  long done = 0;
+  for (long other = 0; other < threads; other++) {{
+    const long owner = (me + other) % threads;
+    for (;;) {{
+      const long next = SHARE(owner), end = pool[{_BLOCKS}] * (owner + 1) / threads;
+      const int first = (int)(next & CLOSED), count = (int)(end - first + {_PARTS - 1}) / {_PARTS};
+      if (next >> 32 != epoch || count <= 0) break;
+      if (atom_cmpxchg(&SHARE(owner), next, next + count) != next) continue;
+      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}];
+      for (int number = first; number < first + count; number++) {{
+        const int row = number / x;
+        const ulong block[3] = {{number - row * x, row % y, row / y}};
+        call(pool[{_FUNCTION}], pool + {_ARGUMENTS}, block);
+      }}
+      done += count;
+    }}
+  }}
+  if (done) atom_add(&pool[{_DONE}], done);
+  return done;
+}}
+
+// What each thread but the caller's does, for ever.
+__attribute__((noinline, used)) void host_worker(longs pool, long me) {{
+  NUMBER(me) = thread_number();
+  for (long seen = 0; seen >= 0;) {{ // always: PoCL cannot compile what never returns
+    const long start = cycles_now();
+    while (pool[{_EPOCH}] == seen) {{
+      if (cycles_now() - start < pool[{_PATIENCE}]) {{
+        for (int round = 0; round < 16 && pool[{_EPOCH}] == seen; round++) PAUSE();
+        give_way();
+      }} else {{
+        atom_inc(&pool[{_ASLEEP}]);
+        sleep_while(&pool[{_EPOCH}], seen);
+        atom_dec(&pool[{_ASLEEP}]);
+      }}
+    }}
+    seen = pool[{_EPOCH}];
+    CORE(me) = core_here();
+    take_part(pool, me, seen);
+  }}
+}}
+
+// One launch, to its end.
+__attribute__((noinline, used)) void host_launch(longs given) {{
+  const longs pool = (longs)given[{_GIVEN_POOL}];
+  const long start = cycles_now(), threads = pool[{_THREADS}], blocks = given[{_GIVEN_BLOCKS}];
+  const long epoch = (pool[{_EPOCH}] + 1) & CLOSED;
+  for (long thread = 0; thread < threads; thread++) SHARE(thread) = epoch << 32 | CLOSED;
+  pool[{_FUNCTION}] = given[{_GIVEN_FUNCTION}];
+  pool[{_BLOCKS}] = blocks;
+  pool[{_GRID}] = given[{_GIVEN_GRID}];
+  pool[{_GRID + 1}] = given[{_GIVEN_GRID + 1}];
+  for (long n = 0; n < given[{_GIVEN_COUNT}]; n++) pool[{_ARGUMENTS} + n] = given[{_GIVEN_ARGUMENTS} + n];
+  pool[{_DONE}] = 0;
+  for (long thread = 0; thread < threads; thread++) SHARE(thread) = epoch << 32 | blocks * thread / threads;
+  atom_xchg(&pool[{_EPOCH}], epoch);
+  const long core = core_here();
+  for (long thread = 1; thread < threads; thread++)
+    if (CORE(thread) == core && NUMBER(thread)) send_away(pool, thread, core);
+  const long work = given[{_GIVEN_WORK}], little = pool[{_LITTLE}];
+  if (pool[{_ASLEEP}] && blocks > 1 && (!work || work > little || start - pool[{_LAST}] < little)) wake(&pool[{_EPOCH}], blocks - 1);
+  const long mine = take_part(pool, 0, epoch), end = cycles_now();
+  given[{_GIVEN_WORK}] = (end - start) * blocks / max(mine, 1L);
+  for (long round = 0; pool[{_DONE}] != blocks; round++) {{
+    PAUSE();
+    if (round > 2000) give_way();
+  }}
+  pool[{_LAST}] = cycles_now();
+}}
+
+__attribute__((noinline, used)) long host_cycles(void) {{ return cycles_now(); }}
+"""
+CALLS = {
+    "host_worker": "host_worker((longs)addresses, 1)",
+    "host_launch": "host_launch((longs)addresses)",
+    "host_cycles": "host_cycles()",
+}
+
+
+class HostThreads:
+    """The threads of one device. addresses: where the functions of CALLS are; count: of threads, the caller's among them; wait_s: how
+    long they look for the next launch."""
+
+    def __init__(self, addresses: Sequence[int], count: int, wait_s: float = WAIT_S) -> None:
+        worker, launch, cycles = addresses
+        self.count, self.wait_s = count, wait_s
+        self._launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(launch)
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_long)(worker)
+        self._pool = (ctypes.c_int64 * (_SHARES + (count + 1) * _LINE))()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))  # the threads look there while the interpreter ends
+        self._address = -(-ctypes.addressof(self._pool) // 64) * 64
+        begin = (self._address - ctypes.addressof(self._pool)) // 8
+        rate = _cycles_per_second(ctypes.CFUNCTYPE(ctypes.c_int64)(cycles))
+        self._pool[begin + _THREADS] = count
+        self._pool[begin + _PATIENCE], self._pool[begin + _LITTLE] = int(wait_s * rate), int(LITTLE_S * rate)
+        for core in os.sched_getaffinity(0):
+            if core < _MOST_CORES:
+                self._pool[begin + _CORES + core // 64] |= _signed(1 << core % 64)
+        for thread in range(count):
+            self._pool[begin + _SHARES + thread * _LINE + 2] = -1
+        self._lock, self._started = threading.Lock(), False
+
+    def function(self, address: int, arguments: int, grid: Sequence[int]) -> HostFunction:
+        """A function of so many arguments and of a block's number, ready to be launched for all blocks of a grid."""
+        with self._lock:
+            for me in range(1, 1 if self._started else self.count):
+                threading.Thread(target=self._worker, args=(self._address, me), daemon=True, name=f"tilelang-{me}").start()
+            self._started = True
+        x, y, z = (*grid, 1, 1)[:3]
+        given = (ctypes.c_int64 * (_GIVEN_ARGUMENTS + arguments))(self._address, 0, address, x * y * z, x, y, arguments)
+        return HostFunction(self._launch, self._lock, given)
+
+
+class HostFunction:
+    """A function with its launch shape. Calling it with the addresses of its arguments runs all blocks; one launch at a time."""
+
+    __slots__ = ("_address", "_given", "_launch", "_lock")
+
+    def __init__(self, launch: Callable[[int], None], lock: threading.Lock, given: Any) -> None:
+        self._launch, self._lock, self._given, self._address = launch, lock, given, ctypes.addressof(given)
+
+    def __call__(self, arguments: Sequence[int]) -> None:
+        with self._lock:
+            self._given[_GIVEN_ARGUMENTS:] = arguments
+            self._launch(self._address)
+
+
+def _signed(bits: int) -> int:
+    """64 bits as a number with a sign."""
+    return bits - (bits >> 63 << 64)
+
+
+def _cycles_per_second(cycles: Any) -> float:
+    """How fast the processor's counter counts, by a millisecond of it."""
+    start, first = time.perf_counter(), cycles()
+    while (now := time.perf_counter()) < start + 1e-3:
+        pass
+    return float(cycles() - first) / (now - start)
+
+
+def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
+    """How many cores this process may use: by its affinity, and by the quota of its control group where there is one."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        granted, period = quota.read_text().split()
+    except (OSError, ValueError):
+        return own
+    return own if granted == "max" else min(own, int(granted) / int(period))
+
+
+def stack_bytes() -> int:
+    """How large the stacks of this process's threads are."""
+    import resource
+
+    soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return 8 << 20 if soft == resource.RLIM_INFINITY else soft
