@@ -1,9 +1,9 @@
 """What a call costs over the bare launch, beside what was promised: `python benchmarks/call_overhead.py`.
 
-A small kernel is launched bare (arguments set, enqueued, waited for) and called with pyopencl arrays and with NumPy arrays, also as a
-function under `@tl.kernel`, whose schedule is constructed (its own bare launch is beside it), in turns of a hundred calls each: call
-by call, each would pay for the caches and sleeping threads that the other left behind. Medians, after the first calls; the outputs are
-given, as in the other benchmarks. Each run adds its lines to results/call_overhead.jsonl.
+A small kernel is launched bare (over arrays that were placed before, to its end) and called with pyopencl arrays and with NumPy
+arrays, also as a function under `@tl.kernel`, whose schedule is constructed (its own bare launch is beside it), in turns of a hundred
+calls each: call by call, each would pay for the caches and sleeping threads that the other left behind. Medians, after the first calls;
+the outputs are given, as in the other benchmarks. Each run adds its lines to results/call_overhead.jsonl.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measured(of: str, kernel: tl.Kernel, call: Callable[..., object], inputs: st
     connection = driver.connect(kernel.target.device)
     x, y = np.ones((8, 64), np.float32), np.empty(8, np.float32)
     dx, dy = device_array.to_device(connection.queue, x), device_array.empty(connection.queue, 8, np.float32)
-    buffers = {inputs: dx.base_data, outputs: dy.base_data}
+    buffers = {inputs: connection.host_array(x, "input", None).buffer, outputs: connection.host_array(y, "output", None).buffer}
     ((function, names, _),) = kernel._launches
 
     def bare() -> None:

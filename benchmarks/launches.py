@@ -1,7 +1,7 @@
-"""What a launch costs on PoCL with threads that wait for it, and with threads that sleep: `python benchmarks/launches.py`.
+"""What a launch costs on PoCL as a function of the process, and by a queue of OpenCL's: `python benchmarks/launches.py`.
 
-The same kernels over NumPy arrays on two connections, one of them without waiting, in turns: calls by themselves, and calls in a row.
-Medians of the host's clock in microseconds.
+The same kernels over NumPy arrays on two connections, one of which knows queues alone, in turns: calls by themselves, and calls in a
+row. Medians of the host's clock in microseconds.
 """
 
 from __future__ import annotations
@@ -57,16 +57,14 @@ def main() -> None:
     """Measures and prints the table."""
     target = tl.target("opencl")
     assert target.device is not None
-    waiting, asleep = driver.connect(target.device), driver.Connection(target.device)
-    asleep.waiting = None
-    if waiting.waiting is None:
-        print(
-            "threads never wait here: PoCL on Linux and x86-64 with a core for each of its threads, without TILELANG_ACTIVE_WAIT=0"
-        )
-    rows: list[tuple[str, ...]] = [("bytes", "waiting, alone", "asleep, alone", "waiting, in a row", "asleep, in a row")]
+    here, queue = driver.connect(target.device), driver.Connection(target.device)
+    queue.hosting = None
+    if here.hosting is None:
+        print("kernels are no functions of the process here: PoCL on Linux and x86-64 alone")
+    rows: list[tuple[str, ...]] = [("bytes", "here, alone", "by a queue, alone", "here, in a row", "by a queue, in a row")]
     for elements in ELEMENTS:
-        found = compare(calls(elements, {"waiting": waiting, "asleep": asleep}, target), 11)
-        times = [found[who][how] for how in (0, 1) for who in ("waiting", "asleep")]
+        found = compare(calls(elements, {"here": here, "queue": queue}, target), 11)
+        times = [found[who][how] for how in (0, 1) for who in ("here", "queue")]
         rows.append((f"{8 * elements}", *(f"{s * 1e6:.1f}" for s in times)))
     print(table(rows))
 

@@ -38,12 +38,12 @@ _serial = itertools.count()  # the order in which tensors are made is the order 
 class Tensor:
     """A named array: an input, or one member of a definition.
 
-    dims: its dimensions as axes, with names and extents. range: (low, high) with low <= value < high, of integers that index.
+    dims: its dimensions as axes, with names and extents; shape: these. range: (low, high) with low <= value < high, of integers that index.
     definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
     that stood inside an expression. span: where it was made, in a program or a text.
     """
 
-    __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial", "span")
+    __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial", "span", "shape")
 
     name: str
     dtype: DType
@@ -54,6 +54,7 @@ class Tensor:
     hidden: bool
     serial: int
     span: Span | None
+    shape: tuple[int, ...]
 
     def __init__(
         self,
@@ -67,14 +68,10 @@ class Tensor:
     ) -> None:
         self.name, self.dtype, self.dims, self.range, self.span = name, dtype, dims, range, span
         self.definition, self.member, self.hidden, self.serial = None, member, hidden, next(_serial)
+        self.shape = tuple(d.extent for d in dims)
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(f'{d.name}: {d.extent}' for d in self.dims)}]"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The extent of each dimension."""
-        return tuple(d.extent for d in self.dims)
 
     def __getitem__(self, indices: Any) -> Expr:
         """One element: an index per dimension, each a number, an axis, or whole-number arithmetic on them and on integer tensors.

@@ -21,7 +21,8 @@ from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.host_threads import HostFunction
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
-from tilelang.lowering.drivers.opencl_memory import POCL, ArrayPlaces, HostMemory, aligned, device_buffer
+from tilelang.lowering.drivers.opencl_memory import POCL as POCL
+from tilelang.lowering.drivers.opencl_memory import ArrayPlaces, HostMemory, aligned, device_buffer
 from tilelang.lowering.drivers.opencl_memory import HostArray as HostArray
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.lowering.drivers.pocl_functions import Hosting
