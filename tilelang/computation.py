@@ -38,8 +38,8 @@ _serial = itertools.count()  # the order in which tensors are made is the order 
 class Tensor:
     """A named array: an input, or one member of a definition.
 
-    dims: its dimensions as axes, with names and extents; shape: these. range: (low, high) with low <= value < high, of integers that index.
-    definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
+    dims: its dimensions as axes, with names and extents; shape: these. range: (low, high) with low <= value < high, of integers that
+    index. definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
     that stood inside an expression. span: where it was made, in a program or a text.
     """
 

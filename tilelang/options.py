@@ -40,8 +40,8 @@ class Options:
     dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch, look whether the integers
     of NumPy arrays that may index keep the range that their input states. database: the file of the best schedules that were found
     (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped, with commas between their
-    names (docs/autoscheduler.md has them). active_wait: PoCL's threads wait for the next launch for a short while before they sleep;
-    from the environment alone.
+    names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next launch for a short while before
+    they sleep; from the environment alone.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
