@@ -11,7 +11,9 @@ The loops are OpenCL C, which PoCL compiles: there need be no other compiler.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import mmap
 import os
 import threading
 import time
@@ -21,6 +23,7 @@ from typing import Any
 
 WAIT_S = 100e-6  # how long threads look for the next launch: about what sleeping and waking cost
 LITTLE_S = 20e-6  # a launch of less work, all threads' together, wakes nobody, unless another one was just before
+STACK_BYTES, GUARD_BYTES = 16 << 20, 16 << 20
 MOST_ARGUMENTS = 64
 _PARTS = 8  # as such a part of what is left of a share a thread takes blocks
 
@@ -29,7 +32,7 @@ _EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS, _PATIENCE, _
 _ARGUMENTS = 40
 _LINE = 8
 _CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
-# A line of each thread: the numbers of a launch and of the next block of its share; the thread's number, and its core's.
+# A line of each thread: the numbers of a launch and of the next block of its share; the thread's number, its core's; its stack's end.
 _SHARES = _CORES + _MOST_CORES // 64
 # What a launch is given: the threads' memory, and of the kernel the work that it was, in cycles (0: not known), where its function is,
 # its blocks in all, those along x and y, how many arguments it has, and these.
@@ -42,6 +45,7 @@ SOURCE = f"""\
 #define CLOSED 0x7fffffffL
 #define NUMBER(thread) pool[{_SHARES} + {_LINE} * (thread) + 1]
 #define CORE(thread) pool[{_SHARES} + {_LINE} * (thread) + 2]
+#define STACK(thread) pool[{_SHARES} + {_LINE} * (thread) + 3]
 typedef volatile __global long* longs;
 
 static long cycles_now(void) {{
@@ -71,10 +75,10 @@ static void send_away(longs pool, long thread, long core) {{
   CORE(thread) = -1;
 }}
 
-// The language has no calls through addresses. What a compiler keeps below the end of the stack is left alone.
-static void call(long function, longs arguments, const ulong* block) {{
-  __asm__ volatile("mov %%rsp, %%rbx\\n lea -128(%%rsp), %%rsp\\n and $-64, %%rsp\\n call *%%rax\\n mov %%rbx, %%rsp"
-    : "+a"(function), "+D"(arguments), "+S"(block) : : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc",
+// The language has no calls through addresses. What blocks share, and what has no register, is on a stack of ours.
+static void call(long function, longs arguments, const ulong* block, long stack) {{
+  __asm__ volatile("mov %%rsp, %%rbx\\n mov %%rcx, %%rsp\\n call *%%rax\\n mov %%rbx, %%rsp"
+    : "+a"(function), "+D"(arguments), "+S"(block), "+c"(stack) : : "rbx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc",
       "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 }}
@@ -95,7 +99,7 @@ static long take_part(longs pool, long me, long epoch) {{
       for (int number = first; number < first + count; number++) {{
         const int row = number / x;
         const ulong block[3] = {{number - row * x, row % y, row / y}};
-        call(pool[{_FUNCTION}], pool + {_ARGUMENTS}, block);
+        call(pool[{_FUNCTION}], pool + {_ARGUMENTS}, block, STACK(me));
       }}
       done += count;
     }}
@@ -181,8 +185,11 @@ class HostThreads:
         for core in os.sched_getaffinity(0):
             if core < _MOST_CORES:
                 self._pool[begin + _CORES + core // 64] |= _signed(1 << core % 64)
-        for thread in range(count):
-            self._pool[begin + _SHARES + thread * _LINE + 2] = -1
+        self._stacks = [_stack() for _ in range(count)]
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._stacks))
+        for thread, stack in enumerate(self._stacks):
+            at = begin + _SHARES + thread * _LINE
+            self._pool[at + 2], self._pool[at + 3] = -1, ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack)
         self._lock, self._started = threading.Lock(), False
 
     def function(self, address: int, arguments: int, grid: Sequence[int]) -> HostFunction:
@@ -210,6 +217,16 @@ class HostFunction:
             self._launch(self._address)
 
 
+def _stack() -> mmap.mmap:
+    """Memory for a stack, which grows downwards, to where nothing can be written. What was touched is taken up, in large pages."""
+    stack = mmap.mmap(-1, GUARD_BYTES + STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without large pages
+        stack.madvise(mmap.MADV_HUGEPAGE)
+    begin = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(stack)))
+    ctypes.CDLL(None).mprotect(begin, ctypes.c_size_t(GUARD_BYTES), 0)
+    return stack
+
+
 def _signed(bits: int) -> int:
     """64 bits as a number with a sign."""
     return bits - (bits >> 63 << 64)
@@ -231,11 +248,3 @@ def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> float:
     except (OSError, ValueError):
         return own
     return own if granted == "max" else min(own, int(granted) / int(period))
-
-
-def stack_bytes() -> int:
-    """How large the stacks of this process's threads are."""
-    import resource
-
-    soft = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    return 8 << 20 if soft == resource.RLIM_INFINITY else soft

@@ -107,8 +107,8 @@ class Hosting:
         return {name: (address, kernels[name]) for name, address in zip(kernels, addresses, strict=True)}
 
     def can_run(self, threads: int, shared_bytes: int) -> bool:
-        """Whether a block is one thread's, and what it shares fits on a thread's stack."""
-        return threads == 1 and shared_bytes <= host_threads.stack_bytes() // 4
+        """Whether a block is one thread's, and what it shares leaves most of a thread's stack."""
+        return threads == 1 and shared_bytes <= host_threads.STACK_BYTES // 4
 
     def _addresses(self, source: str, options: Sequence[str], count: int) -> list[int]:
         """Where the functions are that a text tells of. They stay in memory for the rest of the process."""

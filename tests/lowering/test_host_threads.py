@@ -156,13 +156,35 @@ def test_a_text_that_does_not_compile_as_functions_is_launched_by_pocl(connectio
     assert x.tolist() == [6] * 5
 
 
-def test_blocks_of_several_threads_or_with_much_to_share_are_launched_by_pocl(
-    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_several_threads_or_with_much_to_share_are_launched_by_pocl(connection: driver.Connection) -> None:
+    most = host_threads.STACK_BYTES // 4
     assert connection.hosting is not None
-    assert connection.hosting.can_run(1, 1 << 16) and not connection.hosting.can_run(2, 0)
-    monkeypatch.setattr(host_threads, "stack_bytes", lambda: 1 << 16)
-    assert connection.hosting.can_run(1, 1 << 14) and not connection.hosting.can_run(1, 1 << 15)
+    assert connection.hosting.can_run(1, most) and not connection.hosting.can_run(1, most + 1)
+    assert not connection.hosting.can_run(2, 0)
+
+
+def test_a_block_has_its_own_stack_however_small_the_callers_is(connection: driver.Connection) -> None:
+    """A megabyte of private memory, in a thread whose stack is a quarter of that."""
+    text = """
+    __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+    void summed(__global int* x, __global const int* step) {
+        int held[1 << 18];
+        for (int i = 0; i < (1 << 18); ++i) held[i] = i * step[0];
+        int sum = 0;
+        for (int i = 0; i < (1 << 18); i += step[1]) sum += held[i];
+        x[get_group_id(0)] = sum;
+    }"""
+    x, step = np.zeros(3, np.int32), np.array([1, 1 << 16], np.int32)
+    held = [connection.host_array(x, "both", None).buffer, connection.host_array(step, "input", None).buffer]
+    function = connection.build(text).function("summed", (3,), 1, 0)
+    before = threading.stack_size(1 << 18)
+    try:
+        thread = threading.Thread(target=function, args=(held,))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert x.tolist() == [6 << 16] * 3
 
 
 def test_which_texts_can_be_functions() -> None:
