@@ -9,23 +9,32 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _SLACK_S = 1.0  # the file system's clock and ours differ
 
 
 def drop_damaged(directory: str, since: float, bitcode: bool = False) -> None:
-    """Forgets the libraries that are not whole in the entries of programs built since a time; bitcode: their bitcode too.
+    """Forgets the files that are not whole in the entries of programs built since a time; bitcode: where there is none among them, all
+    their bitcode.
 
     Only what was written before that time: what others are writing now is theirs. A directory that cannot be read is left as it is.
     """
-    for entry in _touched(directory, since - _SLACK_S):
-        files = [*entry.glob("*/*/*.so"), *([entry / "program.bc"] if bitcode else [])]
-        for file in files:
-            with contextlib.suppress(OSError):
-                if file.stat().st_mtime < since and not (file.suffix == ".so" and is_whole(file)):
-                    file.unlink()
+    entries = list(_touched(directory, since - _SLACK_S))
+    dropped = [file for e in entries for file in (*e.glob("*/*/*.so"), e / "program.bc") if _dropped(file, since, is_whole)]
+    if bitcode and not dropped:
+        for entry in entries:
+            _dropped(entry / "program.bc", since, lambda _: False)
+
+
+def _dropped(file: Path, since: float, is_kept: Callable[[Path], bool]) -> bool:
+    """Whether a file was written before a time, is not kept, and so is gone now."""
+    with contextlib.suppress(OSError):
+        if file.stat().st_mtime < since and not is_kept(file):
+            file.unlink()
+            return True
+    return False
 
 
 def _touched(directory: str, since: float) -> Iterator[Path]:
@@ -42,10 +51,23 @@ def _touched(directory: str, since: float) -> Iterator[Path]:
                         yield Path(entry.path)
 
 
-def is_whole(library: Path) -> bool:
-    """Whether a library has all the bytes that its header tells of; True for one of another format than 64-bit ELF."""
-    with library.open("rb") as file:
-        head, size = file.read(64), os.fstat(file.fileno()).st_size
+def is_whole(file: Path) -> bool:
+    """Whether a library or bitcode has all the bytes that it tells of; True for a library of another format than 64-bit ELF."""
+    content = file.read_bytes()
+    return _bitcode_is_whole(content) if file.suffix == ".bc" else _library_is_whole(content)
+
+
+def _bitcode_is_whole(content: bytes) -> bool:
+    """LLVM's bitcode is four bytes and blocks, each of which begins with its kind and its length in words."""
+    at = 4
+    while at + 8 <= len(content):
+        (words,) = struct.unpack_from("<I", content, at + 4)
+        at += 8 + 4 * words
+    return content[:4] == b"BC\xc0\xde" and at == len(content)
+
+
+def _library_is_whole(content: bytes) -> bool:
+    head = content[:64]
     if len(head) == 64 and head[:5] != b"\x7fELF\x02":
         return bool(head.strip(b"\0"))
     if len(head) < 64:
@@ -53,4 +75,4 @@ def is_whole(library: Path) -> bool:
     order = "<" if head[5] == 1 else ">"
     (sections,) = struct.unpack_from(order + "Q", head, 40)  # they stand at the end
     each, count = struct.unpack_from(order + "HH", head, 58)
-    return bool(size >= sections + each * count)
+    return bool(len(content) >= sections + each * count)

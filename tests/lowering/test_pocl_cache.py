@@ -61,3 +61,28 @@ def test_only_what_was_built_and_is_damaged_goes(tmp_path: Path) -> None:
     drop_damaged(str(tmp_path), since=(tmp_path / "cu" / "cut" / "last_accessed").stat().st_mtime)
     assert sorted(file.parts[-4] for file in tmp_path.rglob("*.so")) == ["empty", "whole"]
     drop_damaged(str(tmp_path / "nowhere"), since=0)
+
+
+def test_bitcode_has_all_its_blocks(tmp_path: Path) -> None:
+    file, whole = (
+        tmp_path / "program.bc",
+        b"BC\xc0\xde" + b"".join(bytes([53, 0, 0, 0, n, 0, 0, 0]) + bytes(4 * n) for n in (5, 0, 7)),
+    )
+    for content, expected in ((whole, True), (whole[:-4], False), (whole[:36], False), (b"", False), (bytes(len(whole)), False)):
+        file.write_bytes(content)
+        assert is_whole(file) == expected
+
+
+def test_bitcode_that_gave_no_kernels_goes_where_none_is_cut(tmp_path: Path) -> None:
+    """What is wrong with it cannot be told from outside; but where another file is cut, it was that one."""
+    for name in ("one", "two"):
+        (tmp_path / "AB" / name).mkdir(parents=True)
+        (tmp_path / "AB" / name / "program.bc").write_bytes(b"BC\xc0\xde" + bytes(8))
+        os.utime(tmp_path / "AB" / name / "program.bc", (1000, 1000))
+        (tmp_path / "AB" / name / "last_accessed").touch()
+    os.truncate(tmp_path / "AB" / "one" / "program.bc", 5)
+    os.utime(tmp_path / "AB" / "one" / "program.bc", (1000, 1000))
+    since = (tmp_path / "AB" / "one" / "last_accessed").stat().st_mtime
+    for left in (["two"], []):
+        drop_damaged(str(tmp_path), since, bitcode=True)
+        assert [file.parent.name for file in tmp_path.rglob("program.bc")] == left
