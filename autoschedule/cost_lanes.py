@@ -33,9 +33,9 @@ WRITTEN = {
     "pow": (2, 4), "erf": (1, 12), "//": (1, 4), "%": (1, 4),
 }  # fmt: skip
 # The rates that are read here: launch_us, latency_ns, barrier_ns; clock_ghz; of one core core_schedulers, core_threads, core_blocks,
-# core_registers, core_shared_bytes, l1_bytes; issue_cycles: of a scheduler for an instruction of a warp; special_instructions: how
-# many plain ones take the time of a special one; l2_bytes, l2_gb_per_s: what all share, l2_bytes_per_cycle: what one core takes from
-# there; shared_gb_per_s, global_gb_per_s, TYPE_gflops, matrix_TYPE_gflops.
+# core_registers, core_shared_bytes, l1_bytes; special_instructions: how many plain ones take the time of a special one;
+# l2_bytes, l2_gb_per_s: what all share, l2_bytes_per_cycle: what one core takes from there; shared_gb_per_s, global_gb_per_s,
+# TYPE_gflops, matrix_TYPE_gflops.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,10 +108,10 @@ class Lanes:
 
     @functools.cached_property
     def issue_rate(self) -> float:
-        """Instructions of lanes: a scheduler's of warps, one after another; as many as multiply-adds where schedulers are unknown."""
+        """Instructions of lanes: one of a warp for each scheduler in a cycle; as many as multiply-adds where schedulers are unknown."""
         schedulers, peak = self.rates.get("core_schedulers"), self.rates.get("float32_gflops")
         if schedulers is not None:
-            return schedulers * self.warp * self.cycles / self.rates.get("issue_cycles", 1.0)
+            return schedulers * self.warp * self.cycles
         return peak * 1e9 / 2 if peak is not None else math.inf
 
     @functools.cached_property

@@ -31,6 +31,7 @@ MOST_SIZES = 16  # that are looked at for one hole
 VISITS = 1500  # estimates for one schedule
 STARTS = (0.4, 0.7, 1.0)  # where among the sizes of each hole the search begins
 KEPT = 16  # candidates that are handed on
+FILLED = 64  # fillings that are handed on: beside what is given many may be refused
 
 
 def candidates(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
@@ -97,7 +98,7 @@ class _Filling:
                 values[slot.number] = self._start(slot, values, start)
             self._descend(values)
         fitting = (s for s in self.found if self._seconds[s] < math.inf)
-        best = [self.found[s] for s in sorted(fitting, key=lambda s: self._seconds[s])[:KEPT]]
+        best = [self.found[s] for s in sorted(fitting, key=lambda s: self._seconds[s])[:FILLED]]
         least: dict[int, Value] = {}
         for slot in self.slots:
             least[slot.number] = () if slot.kind in (STEPS, MOVE) else self.options(slot, least)[0]

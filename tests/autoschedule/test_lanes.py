@@ -102,17 +102,6 @@ def test_a_function_takes_as_long_as_the_unit_for_it() -> None:
     assert eight.seconds > 1.5 * one.seconds > 0
 
 
-def test_a_warp_of_more_lanes_than_a_scheduler_has_takes_several_cycles() -> None:
-    known = (("clock_ghz", 1.0), ("core_schedulers", 4.0))
-    one, four = (
-        Lanes(dataclasses.replace(tl.load_profile("volta"), rates=(*known, *more))).issue_rate
-        for more in ((), (("issue_cycles", 4.0),))
-    )
-    assert one == 4 * four == 80 * 4 * 32 * 1e9
-    cdna = Lanes(tl.load_profile("cdna3"))
-    assert cdna.issue_rate == cdna.cycles * cdna.warp  # four schedulers, an instruction of theirs every fourth cycle
-
-
 # ---------------------------------------------------------------- what published numbers of devices lead to
 
 

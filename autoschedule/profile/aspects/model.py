@@ -45,5 +45,5 @@ def computations(grown: int) -> list[Computation]:
     windows = define("windows", sum(pad(X[c, p + r - 1, q + s - 1], 0.0) * W[c, r, s], over=(r, s)), c, p, q)
     m, n = axes(m=4096 * grown, n=512)
     rows = define("rows", sum(input("Y", float32, m, n)[m, n], over=n), m)
-    e = axes(e=1 << 16)
+    e = axes(e=1 << 12)
     return [as_computation(t) for t in (product, windows, rows, define("each", input("V", float32, e)[e] * 2, e))]
