@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
 
-# What the texts of probes are written in. QUAD: four floats, of one access; WIDE: the floats of one operation.
+# What the texts of probes are written in. QUAD, PAIR: four floats, and two, of one access; WIDE: the floats of one operation;
+# LOCAL_ARRAY: what a block has in shared memory, which the launch gives where it is not declared with its size.
 PRELUDES = {
     "opencl": """
 #define KERNEL(name, threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void name
@@ -35,8 +36,15 @@ PRELUDES = {
 #define BLOCK ((int)get_group_id(0))
 #define THREAD ((int)get_local_id(0))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define LOCAL __local
+#define ATOMIC_ADD(place, value) atomic_add(place, value)
+#define LOCAL_ARRAY(type, name, count) __local type name[count]
 typedef float4 QUAD;
+typedef float2 PAIR;
 #define QUAD_OF(value) ((float4)(value))
+#define SUM_2(v) ((v).x + (v).y)
+#define SUM_4(v) ((v).x + (v).y + (v).z + (v).w)
+#define SPECIAL(value) native_rsqrt(value)
 typedef float16 WIDE;
 #define WIDE_OF(value) ((float16)(value))
 """,
@@ -47,7 +55,14 @@ typedef float16 WIDE;
 #define BLOCK ((int)blockIdx.x)
 #define THREAD ((int)threadIdx.x)
 #define BARRIER __syncthreads()
-struct alignas(16) QUAD { float a, b, c, d; };
+#define LOCAL
+#define ATOMIC_ADD(place, value) atomicAdd(place, value)
+#define LOCAL_ARRAY(type, name, count) extern __shared__ __align__(16) type name[]
+struct alignas(16) QUAD { float x, y, z, w; };
+struct alignas(8) PAIR { float x, y; };
+#define SUM_2(v) ((v).x + (v).y)
+#define SUM_4(v) ((v).x + (v).y + (v).z + (v).w)
+#define SPECIAL(value) rsqrtf(value)
 #define QUAD_OF(value) QUAD{value, value, value, value}
 typedef float WIDE;
 #define WIDE_OF(value) (value)
@@ -86,6 +101,11 @@ class Bench:
         return 16 if self.device.driver == "opencl" else 1
 
     @property
+    def extensions(self) -> str:
+        """The names of OpenCL's extensions that the device has; none elsewhere."""
+        return str(getattr(self.device.handle, "extensions", ""))
+
+    @property
     def threads(self) -> int:
         """Threads of a block that keep a unit busy: one where threads do not run together."""
         return min(256, self.profile.max_block_threads) if self.lockstep else 1
@@ -113,14 +133,16 @@ class Bench:
         ]
         return self._run(launches)
 
-    def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[np.ndarray[Any, Any] | int]) -> Run:
-        """A kernel `probe` of a text as a run. Its first argument has the number of rounds; then one for each array, or number of
-        bytes."""
+    def of_text(
+        self, body: str, blocks: int, threads: int, arrays: Sequence[np.ndarray[Any, Any] | int | Any], shared_bytes: int = 0
+    ) -> Run:
+        """A kernel `probe` of a text as a run. Its first argument has the number of rounds; then one for each array, number of bytes,
+        or `image`. shared_bytes: of its LOCAL_ARRAY."""
         import numpy as np
 
         module = self.connection.build(PRELUDES[self.device.driver] + body)
-        function = module.function("probe", (blocks, 1, 1), threads, 0)
-        buffers = [self.connection.allocate(a) if isinstance(a, int) else self.connection.upload(a) for a in arrays]
+        function = module.function("probe", (blocks, 1, 1), threads, shared_bytes)
+        buffers = [self._argument(a) for a in arrays]
 
         def run(rounds: int) -> float:
             count = self.connection.upload(np.array([rounds], np.int32))
@@ -128,6 +150,31 @@ class Bench:
 
         run(1)
         return run
+
+    def _argument(self, given: Any) -> Any:
+        """Device memory with an array, or of so many bytes; what is memory already as it is."""
+        import numpy as np
+
+        if isinstance(given, np.ndarray):
+            return self.connection.upload(given)
+        return self.connection.allocate(given) if isinstance(given, int) else given
+
+    def image(self, pixels: np.ndarray[Any, Any]) -> Any:
+        """An image of (rows, columns, 4) floats, for devices that have some."""
+        device: Any = self.connection
+        return device.image(pixels)
+
+    def value_of_text(self, body: str, given: Any) -> float:
+        """The float that a text's kernel of one thread, in one round, writes to its second argument; the third is what is given."""
+        import numpy as np
+
+        function = self.connection.build(PRELUDES[self.device.driver] + body).function("probe", (1, 1, 1), 1, 0)
+        value = np.zeros(1, np.float32)
+        out = self.connection.host_array(value, "output", None)
+        self._seconds([function.timed([self.connection.upload(np.ones(1, np.int32)), out.buffer, self._argument(given)])])
+        out.land(None)
+        self.connection.finish()
+        return float(value[0])
 
     def waited(self, run: Run) -> Run:
         """The same by the host's clock, one round after another, each waited for."""

@@ -28,9 +28,9 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Fact:
-    """A field of a memory, as `ways` of `l1`."""
+    """A field of a memory or of a level, as `ways` of `l1`."""
 
-    memory: str
+    of: str
     field: str
     value: int
     source: str
@@ -81,6 +81,6 @@ class Findings:
         rounded = tuple((float(f"{a:.8g}"), float(f"{b:.4g}")) for a, b in sorted(points))
         self.curves.append((Curve(name, x, y, rounded), f"measured: {how}"))
 
-    def fact(self, memory: str, field: str, value: int, how: str) -> None:
-        """Notes a field of a memory."""
-        self.facts.append(Fact(memory, field, value, f"measured: {how}"))
+    def fact(self, of: str, field: str, value: int, how: str) -> None:
+        """Notes a field of a memory, or of a level."""
+        self.facts.append(Fact(of, field, value, f"measured: {how}"))

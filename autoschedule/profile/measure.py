@@ -156,13 +156,15 @@ def with_findings(profile: Profile, found: Findings) -> Profile:
     new = {curve.name for curve, _ in found.curves}
     curves = [curve for curve in profile.curves if curve.name not in new] + [curve for curve, _ in found.curves]
     sources |= {f"curves.{curve.name}.points": how for curve, how in found.curves}
-    memories = list(profile.memories)
+    memories, levels = list(profile.memories), list(profile.levels)
     for fact in found.facts:
         changed: dict[str, Any] = {fact.field: fact.value}
-        memories = [dataclasses.replace(m, **changed) if m.name == fact.memory else m for m in memories]
-        sources[f"memories.{fact.memory}.{fact.field}"] = fact.source
+        table = "levels" if profile.has_level(fact.of) else "memories"
+        memories = [dataclasses.replace(m, **changed) if m.name == fact.of else m for m in memories]
+        levels = [dataclasses.replace(level, **changed) if level.name == fact.of else level for level in levels]
+        sources[f"{table}.{fact.of}.{fact.field}"] = fact.source
     return dataclasses.replace(
-        profile, rates=tuple(sorted(rates.items())), curves=tuple(curves), memories=tuple(memories),
+        profile, rates=tuple(sorted(rates.items())), curves=tuple(curves), memories=tuple(memories), levels=tuple(levels),
         sources=tuple(sorted(sources.items())),
     )  # fmt: skip
 

@@ -212,6 +212,15 @@ class Connection:
         except (cl.Error, MemoryError) as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
+    def image(self, pixels: Any) -> Any:
+        """An image with what a NumPy array of (rows, columns, 4) floats holds. Raises DeviceError where there is not enough memory."""
+        cl = _cl()
+        flags, kind = cl.mem_flags, cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
+        try:
+            return cl.create_image(self.context, flags.READ_ONLY | flags.COPY_HOST_PTR, kind, pixels.shape[1::-1], hostbuf=pixels)
+        except (cl.Error, MemoryError) as error:
+            raise _out_of_memory(pixels.nbytes, self.device, error) from None
+
     def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
         return HostArray(self, array, role != "input")
 

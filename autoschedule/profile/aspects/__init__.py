@@ -8,7 +8,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from tilelang.autoschedule.profile.aspects import arithmetic, bandwidth, latency, launches, model, moves
+from tilelang.autoschedule.profile.aspects import (
+    access,
+    arithmetic,
+    bandwidth,
+    exchange,
+    images,
+    latency,
+    launches,
+    local,
+    model,
+    moves,
+    residence,
+    threads,
+    types,
+)
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 
@@ -37,6 +51,17 @@ ASPECTS = {
     "sustained": Aspect("multiply-adds for some seconds: the clock under load", arithmetic.sustained),
     "functions": Aspect("cycles of functions, divisions, conversions, integers", arithmetic.functions, needs=("clock",)),
     "moves": Aspect("cycles of moves into shared memory", moves.moves, needs=("clock",)),
+    "lanes": Aspect("lanes that run together, and from how many threads on one more costs time", threads.together),
+    "threads": Aspect("multiply-adds against threads, and against the lanes of a vector", threads.busy),
+    "residents": Aspect("blocks, threads and shared memory that a core has at once", residence.residents),
+    "registers": Aspect("values that a thread keeps, and whether threads share a pool of registers", residence.registers),
+    "local": Aspect("local memory: reads of it beside reads of a buffer, widths, banks", local.local),
+    "contiguity": Aspect("read bandwidth against bytes side by side", access.contiguity),
+    "near": Aspect("what one core takes from the cache of all", access.near, needs=("clock", "footprint")),
+    "atomics": Aspect("additions that must not be lost, in memory and in local memory", exchange.atomics),
+    "shuffles": Aspect("values from lane to lane", exchange.shuffles, needs=("clock",)),
+    "types": Aspect("multiply-adds of other types, and of the unit for special functions", types.types),
+    "images": Aspect("image bandwidth, the direction of lines, and what a read outside gives", images.images),
     "model": Aspect(
         "how much longer than the model counts a dozen schedules take",
         model.model,

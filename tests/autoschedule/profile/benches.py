@@ -31,8 +31,9 @@ class Compiling(Bench):
         assert all(k.threads <= self.profile.max_block_threads for k in program.kernels)
         return self._taken(source)
 
-    def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[Any]) -> Run:
+    def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[Any], shared_bytes: int = 0) -> Run:
         assert threads <= self.profile.max_block_threads and blocks > 0
+        assert shared_bytes <= (self.profile.memory("shared").capacity_bytes or 0)
         return self._taken(PRELUDES[self.device.driver] + body)
 
     def _taken(self, source: str) -> Run:

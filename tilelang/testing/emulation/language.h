@@ -92,6 +92,12 @@ static inline T __ldg(const T* pointer) {
     return *pointer;
 }
 
+static inline int atomicAdd(int* place, int value) {  // threads take turns, so that nothing comes between; it races with none of its kind
+    const int before = *place;
+    *place = before + value;
+    return before;
+}
+
 namespace emulated {
 // The nearest float of 8 bits, ties to even; the greatest number for all that is beyond. MANTISSA: its bits; LEAST: the exponent of the
 // smallest normal number.

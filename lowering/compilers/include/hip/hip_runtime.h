@@ -69,6 +69,9 @@ __HIP_TWO(float, copysignf, __builtin_copysignf) __HIP_TWO(double, copysign, __b
 __device__ __forceinline__ float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 __device__ __forceinline__ double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 __device__ __forceinline__ float ldexpf(float x, int n) { return __builtin_amdgcn_ldexpf(x, n); }
+__device__ __forceinline__ int atomicAdd(int* place, int value) {
+  return __hip_atomic_fetch_add(place, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 __device__ __forceinline__ int min(int x, int y) { return x < y ? x : y; }
 __device__ __forceinline__ int max(int x, int y) { return x > y ? x : y; }
 

@@ -1,0 +1,83 @@
+"""What memory moves for what is asked: runs of bytes that lie apart, and what one core alone takes from the cache of all."""
+
+from __future__ import annotations
+
+from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
+from tilelang.autoschedule.profile.steps import transaction
+
+GAP_BYTES = 256  # from one run to the next
+RUNS = (4, 8, 16, 32, 64, 128, 256)
+SPAN_BYTES = 32 << 20  # of addresses of a core
+APART = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL %(type)s *out, GLOBAL const %(type)s *in) {
+  GLOBAL const %(type)s *mine = in + (long)BLOCK * %(words)d;
+  %(type)s all[4] = {in[0], in[0], in[0], in[0]};
+  for (int r = 0; r < rounds[0]; ++r)
+    for (int i = THREAD; i < %(accesses)d; i += %(threads)d * 4) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        int n = i + k * %(threads)d;
+        all[k] += mine[n / %(run)d * %(gap)d + n %% %(run)d];
+      }
+    }
+  out[BLOCK * %(threads)d + THREAD] = all[0] + all[1] + all[2] + all[3];
+}"""
+NEAR = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float *out, GLOBAL const QUAD *in) {
+  float all[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  for (int r = 0; r < rounds[0]; ++r)
+    for (int i = THREAD; i < %(quads)d; i += %(threads)d * 4) {
+      QUAD one = in[i], two = in[i + %(threads)d], three = in[i + %(threads)d * 2], four = in[i + %(threads)d * 3];
+      all[0] += SUM_4(one);
+      all[1] += SUM_4(two);
+      all[2] += SUM_4(three);
+      all[3] += SUM_4(four);
+    }
+  out[THREAD] = all[0] + all[1] + all[2] + all[3];
+}"""
+
+
+def contiguity(bench: Bench, found: Findings) -> None:
+    """Runs of bytes, all as far apart, from memory: what is used of the transactions that bring them."""
+    threads = bench.threads
+    blocks = bench.cores * (8 if bench.lockstep else 1)
+    span = min(SPAN_BYTES, (bench.device.global_bytes or SPAN_BYTES * 16) // 4 // bench.cores) * bench.cores // blocks
+    runs, points = max(1, span // GAP_BYTES // (threads * 4)) * threads * 4, []
+    for size in RUNS:
+        width = 1 if bench.lockstep else min(bench.lanes, size // 4)  # floats of one access
+        made = {
+            "threads": threads, "words": runs * GAP_BYTES // 4 // width, "accesses": runs * size // 4 // width,
+            "run": size // 4 // width, "gap": GAP_BYTES // 4 // width, "type": f"float{width}" if width > 1 else "float",
+        }  # fmt: skip
+        run = bench.of_text(APART % made, blocks, threads, [4 * width * threads * blocks, runs * GAP_BYTES * blocks])
+        points.append((float(size), size * runs * blocks * 1e-9 / found.time("runs", size, run).seconds))
+    how = f"runs of so many bytes, {GAP_BYTES} bytes apart, by all blocks; bytes that were asked for"
+    found.curve("read_bandwidth_of_runs", "run_bytes", "gb_per_s", points, how)
+    moved = transaction(points)
+    if moved is not None:
+        how = "what is moved for the least that is asked for, by what short runs lose"
+        found.rate("least_moved_bytes", moved, how)
+        if bench.lockstep and not bench.profile.memory("global").transaction_bytes:
+            found.fact("global", "transaction_bytes", moved, how)
+
+
+def near(bench: Bench, found: Findings) -> None:
+    """One block of all the threads that it may have reads what the cache of all holds, and no first cache."""
+    known = dict(found.known)
+    cycle, shared = cycle_ns(bench, found), known.get("l2_bytes")
+    if not bench.lockstep or shared is None:
+        raise NotApplicable(
+            "a core's own caches are measured by footprints" if not bench.lockstep else "no cache of all is known"
+        )
+    threads = bench.profile.max_block_threads
+    size = int(max(min(shared / 2, 4 * known.get("l1_bytes", 1 << 17)), 1 << 17))
+    quads = size // 16 // (4 * threads) * 4 * threads
+    run = bench.of_text(NEAR % {"threads": threads, "quads": quads}, 1, threads, [4 * threads, 16 * quads])
+    seconds = found.time("one block", quads * 16, run, 16.0 * quads).seconds
+    found.rate(
+        "l2_of_a_core_gb_per_s", 1e-9 / seconds, "reads of one block of as many threads as it may have, from the cache of all"
+    )
+    if cycle is not None:
+        found.rate("l2_bytes_per_cycle", cycle * 1e-9 / seconds, "the same, in a cycle of the clock")

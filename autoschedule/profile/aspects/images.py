@@ -1,0 +1,110 @@
+"""Images: what reads of them bring, along which direction their lines lie, and what a read outside gives.
+
+Each block walks over pixels of its own, by rows or by columns of a few pixels; no read leaves the image but those that ask what
+is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
+
+PIXEL_BYTES = 16  # four floats
+ROW_PIXELS = 1024
+SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23)  # bytes of an image
+RUNS = (1, 2, 4, 8, 16)  # pixels side by side
+SAMPLER = "__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
+PIXELS = (
+    SAMPLER
+    + """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float4 *out, read_only image2d_t image) {
+  float4 all = (float4)(0.0f);
+  for (int r = 0; r < rounds[0]; ++r)
+    for (int i = BLOCK * %(threads)d + THREAD; i < %(pixels)d; i += %(step)d) {
+      int n = i / %(run)d, at = n %% %(strips)d * %(apart)d + i %% %(run)d, across = n / %(strips)d;
+      all += read_imagef(image, exact, (int2)(%(x)s, %(y)s));
+    }
+  out[BLOCK * %(threads)d + THREAD] = all;
+}"""
+)
+OUTSIDE = (
+    SAMPLER
+    + """
+KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL float *out, read_only image2d_t image) {
+  float all = 0.0f;
+  for (int r = 0; r < rounds[0]; ++r) {
+    float4 left = read_imagef(image, exact, (int2)(-1 - r, 1)), below = read_imagef(image, exact, (int2)(1, %d + r));
+    all = left.x + below.x + left.w + below.w;
+  }
+  out[0] = all;
+}"""
+)
+
+
+def images(bench: Bench, found: Findings) -> None:
+    """Images of more and more bytes by whole rows; then runs along rows, and along columns, as far apart as each other."""
+    if not supported(bench):
+        raise NotApplicable("no images: the texts that ask for them are OpenCL's, and the device must have some")
+    points = []
+    for size in SIZES:
+        rows = max(1, size // PIXEL_BYTES // ROW_PIXELS)
+        points.append((float(size), _read(bench, found, "image", rows, ROW_PIXELS, False)))
+    found.curve("image_bandwidth", "footprint_bytes", "gb_per_s", points, "pixels of four floats by all blocks, row by row")
+    rows = SIZES[-1] // PIXEL_BYTES // ROW_PIXELS
+    lines = {
+        turned: [(float(PIXEL_BYTES * n), _read(bench, found, "runs", rows, n, turned)) for n in RUNS] for turned in (False, True)
+    }
+    for turned, along in ((False, "rows"), (True, "columns")):
+        how = f"runs of pixels of four floats along {along}, {RUNS[-1]} pixels apart"
+        found.curve(f"image_bandwidth_along_{along}", "run_bytes", "gb_per_s", lines[turned], how)
+    how = "how much runs of pixels along rows gain by being long, for what runs along columns gain: above 1 lines lie along rows"
+    found.rate("image_rows_ratio", leaning(lines[False], lines[True]), how)
+    given = outside(bench)
+    found.rate(
+        "image_outside_value", given, "a pixel left of an image of ones, and one below it, by a sampler that clamps to a border"
+    )
+
+
+def leaning(rows: Sequence[tuple[float, float]], columns: Sequence[tuple[float, float]]) -> float:
+    """How much more runs along rows gain by being long than runs along columns do: short runs across lines waste none, for their
+    neighbours are read while the lines are still near.
+
+    >>> leaning([(16, 10.0), (64, 40.0)], [(16, 40.0), (64, 40.0)])
+    4.0
+    """
+    return rows[-1][1] / rows[0][1] * columns[0][1] / columns[-1][1]
+
+
+def supported(bench: Bench) -> bool:
+    """Whether the device has images that texts can ask for."""
+    return bench.device.driver == "opencl" and bool(getattr(bench.device.handle, "image_support", False))
+
+
+def _image(bench: Bench, rows: int) -> Any:
+    """An image of ones."""
+    import numpy as np
+
+    return bench.image(np.ones((rows, ROW_PIXELS, 4), np.float32))
+
+
+def _read(bench: Bench, found: Findings, series: str, rows: int, run: int, turned: bool) -> float:
+    """GB/s of all blocks. run: pixels side by side; turned: along columns, in strips of RUNS[-1] pixels."""
+    threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
+    length, others = (rows, ROW_PIXELS) if turned else (ROW_PIXELS, rows)
+    apart = ROW_PIXELS if run == ROW_PIXELS else RUNS[-1]
+    strips = max(1, length // apart)
+    made = {"threads": threads, "pixels": strips * run * others, "step": threads * blocks, "run": run, "strips": strips}
+    made |= {"apart": apart}
+    place = {"x": "across", "y": "at"} if turned else {"x": "at", "y": "across"}
+    text = PIXELS % (made | place)
+    taken = bench.of_text(text, blocks, threads, [PIXEL_BYTES * threads * blocks, _image(bench, rows)])
+    x = rows * ROW_PIXELS * PIXEL_BYTES if series == "image" else run
+    return PIXEL_BYTES * made["pixels"] * 1e-9 / found.time(f"{series} {'down' if turned else 'along'}", x, taken).seconds
+
+
+def outside(bench: Bench) -> float:
+    """What a component of a pixel outside is, on average: 0 where the border is black and clear, 1 where the edge is repeated."""
+    return bench.value_of_text(OUTSIDE % 4, _image(bench, 4)) / 4

@@ -1,0 +1,108 @@
+"""Local memory: what it gives, whether that is more than a buffer in the nearest cache gives, and its banks.
+
+Every thread of a block reads words so many apart from its neighbour's; the block's place moves on from round to round, so that nothing
+is read once and kept.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from tilelang.autoschedule.profile.aspects.shapes import QUAD
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
+from tilelang.autoschedule.profile.steps import Points, banks
+
+READS = 16
+ACCESSES = {1: ("float", ""), 2: ("PAIR", "SUM_2"), 4: ("QUAD", "SUM_4")}  # floats of one, its type, and what adds them up
+LOCAL_READS = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float *out, GLOBAL float *given) {
+  %(room)s
+  for (int i = THREAD; i < %(words)d; i += %(threads)d) room[i] = (float)i;
+  BARRIER;
+  const %(space)s %(type)s *from = (const %(space)s %(type)s *)room;
+  float all = 0.0f, also = 0.0f;
+  for (int r = 0; r < rounds[0]; ++r) {
+    int at = (THREAD * %(stride)d + r) & (%(places)d - 1);
+#pragma unroll
+    for (int k = 0; k < %(reads)d; k += 2) {
+      %(type)s one = from[at + k * %(apart)d], two = from[at + k * %(apart)d + %(apart)d];
+      all += %(sum)s(one);
+      also += %(sum)s(two);
+    }
+  }
+  out[BLOCK * %(threads)d + THREAD] = all + also;
+}"""
+IN_LOCAL = "LOCAL_ARRAY(float, room, %d);"
+IN_BUFFER = "GLOBAL float *room = given + (long)BLOCK * %d;"
+STATIC_BYTES = 32768
+STRIDES = (1, 2, 4, 8, 16, 32, 64, 128)
+BLOCKS_OF_A_CORE = 4
+
+
+def local(bench: Bench, found: Findings) -> None:
+    """Reads of local memory beside reads of a buffer as large, over footprints of a block; by widths; by strides, for its banks."""
+    room = min(bench.profile.memory("shared").capacity_bytes or STATIC_BYTES, bench.device.shared_bytes, STATIC_BYTES)
+    if room < 4096:
+        raise NotApplicable(f"a block has {room} bytes of local memory")
+    own, cached = list[tuple[float, float]](), list[tuple[float, float]]()
+    for size in (n for n in (2048, 4096, 8192, 16384, 32768) if n <= room):
+        own.append((float(size), _read(bench, found, "local", size)))
+        cached.append((float(size), _read(bench, found, "buffer", size)))
+    found.curve("shared_bandwidth", "footprint_bytes", "gb_per_s", own, "reads of local memory by all blocks")
+    found.curve("cached_bandwidth", "footprint_bytes", "gb_per_s", cached, "the same reads of a buffer that each block has")
+    found.rate(
+        "shared_reads_ratio", gain(own, cached), "reads of local memory for one of a buffer as large: 1 where it is no faster"
+    )
+    widths = [(4.0 * n, _read(bench, found, "width", room // 2, n)) for n in ACCESSES]
+    found.curve("shared_bandwidth_of_width", "access_bytes", "gb_per_s", widths, "reads of local memory side by side")
+    if bench.lockstep:
+        found.rate("shared_gb_per_s", max(y for _, y in (*own, *widths)), "the most that reads of local memory gave")
+    _banks(bench, found, room)
+
+
+def gain(own: Points, cached: Points) -> float:
+    """How much faster local memory is than a buffer of the same size, in the middle of all sizes; about 1 where it is memory like any
+    other.
+
+    >>> gain([(1, 10.0), (2, 10.0), (4, 9.0)], [(1, 9.9), (2, 10.0), (4, 9.2)])
+    1.0
+    """
+    buffers = dict(cached)
+    return statistics.median(y / buffers[x] for x, y in own if x in buffers)
+
+
+def _read(bench: Bench, found: Findings, series: str, size: int, floats: int = QUAD, stride: int = 1) -> float:
+    """GB/s of all blocks."""
+    threads = min(256, bench.profile.max_block_threads) if bench.lockstep else 1
+    blocks = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1)
+    text = reads(threads, size, floats, stride, series != "buffer")
+    shared = size if series != "buffer" else 0
+    run = bench.of_text(text, blocks, threads, [4 * threads * blocks, blocks * size], shared)
+    moved = READS * 4.0 * floats * threads * blocks
+    return moved * 1e-9 / found.time(series, size if stride == 1 else stride, run).seconds
+
+
+def reads(threads: int, size: int, floats: int, stride: int, in_local: bool) -> str:
+    """The text of such reads: half of the footprint is where a round begins, and its reads go on from there over the other half."""
+    words = size // 4
+    kind, added = ACCESSES[floats]
+    places = words // floats // 2
+    return LOCAL_READS % {
+        "threads": threads, "words": words, "type": kind, "sum": added, "stride": stride, "places": places, "reads": READS,
+        "apart": places // READS, "space": "LOCAL" if in_local else "GLOBAL", "room": (IN_LOCAL if in_local else IN_BUFFER) % words,
+    }  # fmt: skip
+
+
+def _banks(bench: Bench, found: Findings, room: int) -> None:
+    """Strides, powers of two: where a longer one costs nothing more, all lanes are in one bank."""
+    threads = min(256, bench.profile.max_block_threads)
+    blocks, points = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1), []
+    for stride in STRIDES:
+        run = bench.of_text(reads(threads, room, 1, stride, True), blocks, threads, [4 * threads * blocks, 4], room)
+        each = found.time("stride", stride, run, READS * threads * blocks / bench.cores).seconds
+        points.append((float(stride), each * 1e9))
+    how = f"a word of local memory for each of {threads} threads of a block, so many words apart"
+    found.curve("shared_strides", "stride_words", "ns", points, how)
+    if bench.lockstep and (counted := banks(points)) is not None:
+        found.fact("shared", "banks", counted, "the stride in words from which on a longer one costs nothing more")

@@ -1,0 +1,157 @@
+"""What lives on a core at once: blocks, threads, shared memory, registers; and what a thread may keep before it spills.
+
+Blocks that wait for memory take no longer when more of them wait beside each other, until a core has no room for one more: then the
+last ones come after the others, and the time doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tilelang.autoschedule.profile.aspects.latency import line_elements, walk
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.steps import at_once, end_of_floor
+
+WALKED_BYTES = 1 << 20  # further than a first cache reaches, nearer than memory
+STEPS = 64
+# Each block walks; it holds values meanwhile, which it uses now and then, and room in shared memory.
+WAITING = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL const int *next, GLOBAL float *out) {
+  LOCAL_ARRAY(int, room, %(words)d);
+  float x[%(values)d];
+#pragma unroll
+  for (int k = 0; k < %(values)d; ++k) x[k] = (float)(k + THREAD);
+  int at = BLOCK %% %(places)d * %(line)d;
+  if (THREAD == 0) room[0] = at;
+  for (int r = 0; r < rounds[0]; ++r) {
+    for (int k = 0; k < %(steps)d; ++k) at = next[at];
+    if (r %% 16 == 15) {
+#pragma unroll
+      for (int k = 0; k < %(values)d; ++k) x[k] = x[k] * 0.999f + (float)at;
+    }
+  }
+  for (int k = 1; k < %(values)d; ++k) x[0] += x[k];
+  if (THREAD == 0) x[0] += (float)room[0];
+  out[BLOCK * %(threads)d + THREAD] = x[0];
+}"""
+MOST_BLOCKS = 64  # of a core
+BLOCK_THREADS = 256
+HELD = (32, 48, 64, 96, 128, 192)  # values of a thread, at which threads of a core are counted
+UNIT_BYTES = 1024  # to which the shared memory of a core is found
+RING = """
+KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
+  WIDE a = WIDE_OF(0.999f), x[%(values)d];
+#pragma unroll
+  for (int k = 0; k < %(values)d; ++k) x[k] = WIDE_OF((float)(k + THREAD));
+  for (int r = 0; r < rounds[0]; ++r) {
+    WIDE first = x[0];
+#pragma unroll
+    for (int k = 0; k < %(values)d - 1; ++k) x[k] = x[k] * a + x[k + 1];
+    x[%(values)d - 1] = x[%(values)d - 1] * a + first;
+  }
+  WIDE all = x[0];
+#pragma unroll
+  for (int k = 1; k < %(values)d; ++k) all += x[k];
+  out[BLOCK * %(threads)d + THREAD] = all;
+}"""
+
+
+def residents(bench: Bench, found: Findings) -> None:
+    """How many blocks of few threads, of many, with little shared memory and with much, a core has at once."""
+    if not bench.lockstep:
+        found.rate("core_blocks", _blocks(bench, found, 1), "the most blocks of a core that wait no longer than one")
+        return
+    few = _blocks(bench, found, bench.profile.warp_size)
+    found.rate("core_blocks", few, "the most blocks of one warp, of a core, that wait no longer than one")
+    threads = min(BLOCK_THREADS, bench.profile.max_block_threads)
+    many = _blocks(bench, found, threads)
+    if many < min(few, MOST_BLOCKS):
+        found.rate("core_threads", many * threads, f"the most blocks of {threads} threads of a core that wait no longer than one")
+    room = bench.profile.memory("shared").capacity_bytes
+    if room is not None:
+        found.rate(
+            "core_shared_bytes", _shared(bench, found, room, few), "the most that blocks have which wait no longer than one"
+        )
+
+
+def _blocks(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> int:
+    """The most blocks of a core at once."""
+    return at_once(_waits(bench, found, threads, values, shared_bytes), MOST_BLOCKS)
+
+
+def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> Callable[[int], float]:
+    """The time of so many blocks for each core."""
+    import numpy as np
+
+    line = line_elements(bench)
+    places = np.arange(0, WALKED_BYTES // 4, line)
+    made = {"threads": threads, "values": values, "words": max(1, shared_bytes // 4), "places": len(places), "line": line}
+    path = walk(places, WALKED_BYTES // 4)
+    known: dict[int, float] = {}
+
+    def seconds(count: int) -> float:
+        if count not in known:
+            blocks, room = count * bench.cores, max(4, shared_bytes)
+            run = bench.of_text(WAITING % (made | {"steps": STEPS}), blocks, threads, [path, 4 * blocks * threads], room)
+            series = f"blocks of {threads} threads, {values} values, {shared_bytes} bytes"
+            known[count] = found.time(series, count, run, STEPS, rounds=16).seconds
+        return known[count]
+
+    return seconds
+
+
+def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
+    """Shared memory of a core, of what each of several blocks may have: one more block than of the largest kind."""
+    threads = bench.profile.warp_size
+    whole = _blocks(bench, found, threads, 1, room)
+    if whole >= most:
+        return whole * room
+    alone = _waits(bench, found, threads)(1)
+    low, high = whole * room // (whole + 1) // UNIT_BYTES, -(-room // UNIT_BYTES)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _waits(bench, found, threads, 1, middle * UNIT_BYTES)(whole + 1) < 1.5 * alone
+        low, high = (middle, high) if fits else (low, middle)
+    return max(whole * room, (whole + 1) * low * UNIT_BYTES)
+
+
+def registers(bench: Bench, found: Findings) -> None:
+    """Values that a thread updates in a ring, more and more: each takes longer where one has no register. Then, where threads run
+    together, how many threads of a core there are that keep so many."""
+    lanes, threads = bench.text_lanes, bench.profile.warp_size if bench.lockstep else 1
+    known = bench.profile.registers_per_thread // lanes
+    counts = sorted({max(4, round(known * share)) for share in (0.25, 0.4, 0.5, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2, 1.4, 1.6)})
+    points = []
+    for values in counts:
+        run = bench.of_text(
+            RING % {"threads": threads, "values": values}, bench.cores, threads, [4 * lanes * threads * bench.cores]
+        )
+        points.append((float(values), found.time("values", values, run, values).seconds * 1e9))
+    found.curve("values_of_a_thread", "values", "ns", points, "an update of each value of a ring, kept by one thread")
+    kept = end_of_floor(points)
+    if kept is not None:
+        how = f"the most values of {lanes} lanes that a thread keeps, each updated as fast as few are"
+        found.rate("unspilled_registers", kept * lanes, how)
+    if bench.lockstep:
+        _pool(bench, found, kept or math.inf)
+
+
+def _pool(bench: Bench, found: Findings, kept: float) -> None:
+    """Threads of a core that keep more and more values: fewer where all take them from one pool."""
+    threads, points = min(BLOCK_THREADS, bench.profile.max_block_threads), []
+    for values in (n for n in HELD if n <= kept):
+        points.append((float(values), float(threads * _blocks(bench, found, threads, values))))
+    found.curve("core_threads_of_values", "values", "threads", points, "threads of a core at once that keep so many values each")
+    if pooled(points) and bench.profile.assumed("rates.core_registers") | (bench.profile.rate("core_registers") is None):
+        found.rate("core_registers", max(x * y for x, y in points), "the most values that threads of a core keep at once")
+
+
+def pooled(points: list[tuple[float, float]]) -> bool:
+    """Whether threads that keep more are fewer: they take registers from one pool; else each has its own.
+
+    >>> pooled([(32, 2048), (64, 1024), (128, 512)]), pooled([(32, 768), (64, 768)])
+    (True, False)
+    """
+    return len(points) > 1 and points[-1][1] * 1.5 <= points[0][1]

@@ -1,0 +1,48 @@
+"""Multiply-adds of other types than float, and how many of them take the time of one instruction of the unit for special functions."""
+
+from __future__ import annotations
+
+from tilelang.autoschedule.profile.aspects.arithmetic import ACCUMULATORS, PEAK, UNROLLED
+from tilelang.autoschedule.profile.bench import Bench
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
+
+# By type: what it is called in each dialect, its bytes, and the extension of OpenCL C that has it.
+TYPES: dict[str, tuple[dict[str, str], int, str]] = {
+    "float64": ({"opencl": "double", "cuda": "double", "hip": "double"}, 8, "cl_khr_fp64"),
+    "float16": ({"opencl": "half", "hip": "_Float16"}, 2, "cl_khr_fp16"),
+}
+SPECIALS = PEAK.replace("x[k] = x[k] * a + a", "x[k] = SPECIAL(x[k])")
+SAMPLES = 3  # a peak is the best of several
+
+
+def types(bench: Bench, found: Findings) -> None:
+    """Chains in registers, as of floats: doubles, halves where the dialect has a word for them; then special functions."""
+    for name, (words, size, extension) in TYPES.items():
+        word = words.get(bench.device.driver)
+        if word is not None and (bench.device.driver != "opencl" or extension in bench.extensions):
+            rate = _rate(bench, found, name, word, size, extension)
+            found.rate(f"{name}_gflops", rate, f"chains of multiply-adds of {name}, the most of any repeat")
+    if bench.lockstep:
+        plain, special = (_seconds(bench, found, name, text) for name, text in (("plain", PEAK), ("special", SPECIALS)))
+        found.rate("special_instructions", max(1.0, special / plain), "an inverse square root for one multiply-add")
+    if not found.rows:
+        raise NotApplicable("the dialect has no other type of floats here")
+
+
+def _rate(bench: Bench, found: Findings, name: str, word: str, size: int, extension: str) -> float:
+    """The most GFLOP/s of multiply-adds of a type."""
+    lanes = min(4 * bench.text_lanes // size, bench.profile.max_vector_lanes) if bench.text_lanes > 1 else 1
+    wide = f"{word}{lanes}" if lanes > 1 else word
+    text = PEAK.replace("WIDE_OF", "VECTOR_OF").replace("WIDE", wide).replace("VECTOR_OF((float)", f"VECTOR_OF(({word})")
+    head = f"#define VECTOR_OF(value) (({wide})(value))\n"
+    if bench.device.driver == "opencl":
+        head += f"#pragma OPENCL EXTENSION {extension} : enable\n"
+    return 2.0e-9 * lanes / min(_seconds(bench, found, name, head + text, size * lanes) for _ in range(SAMPLES))
+
+
+def _seconds(bench: Bench, found: Findings, name: str, text: str, size: int | None = None) -> float:
+    """The best time of one operation of a thread, of all threads of all cores. size: bytes of a thread's result."""
+    threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
+    made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
+    run = bench.of_text(text % made, blocks, threads, [(size or 4 * bench.text_lanes) * threads * blocks])
+    return found.time(name, 1, run, UNROLLED * ACCUMULATORS * threads * blocks).best
