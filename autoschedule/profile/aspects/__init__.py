@@ -22,6 +22,7 @@ from tilelang.autoschedule.profile.aspects import (
     residence,
     threads,
     types,
+    units,
 )
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
@@ -61,6 +62,8 @@ ASPECTS = {
     "atomics": Aspect("additions that must not be lost, in memory and in local memory", exchange.atomics),
     "shuffles": Aspect("values from lane to lane", exchange.shuffles, needs=("clock",)),
     "types": Aspect("multiply-adds of other types, and of the unit for special functions", types.types),
+    "matrix": Aspect("matrix instructions, by shape, type and where operands come from", units.matrix),
+    "copies": Aspect("asynchronous copies to shared memory, beside loads by threads", units.copies),
     "images": Aspect("image bandwidth, the direction of lines, and what a read outside gives", images.images),
     "model": Aspect(
         "how much longer than the model counts a dozen schedules take",

@@ -39,6 +39,7 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL const int *next, GLO
 MOST_BLOCKS = 64  # of a core
 BLOCK_THREADS = 256
 HELD = (32, 48, 64, 96, 128, 192)  # values of a thread, at which threads of a core are counted
+SHARES = (0.25, 0.4, 0.5, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2, 1.4, 1.6)  # of the registers that a thread is said to have
 UNIT_BYTES = 1024  # to which the shared memory of a core is found
 RING = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
@@ -122,7 +123,7 @@ def registers(bench: Bench, found: Findings) -> None:
     together, how many threads of a core there are that keep so many."""
     lanes, threads = bench.text_lanes, bench.profile.warp_size if bench.lockstep else 1
     known = bench.profile.registers_per_thread // lanes
-    counts = sorted({max(4, round(known * share)) for share in (0.25, 0.4, 0.5, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2, 1.4, 1.6)})
+    counts = sorted({max(4, round(known * share)) for share in SHARES})
     points = []
     for values in counts:
         run = bench.of_text(

@@ -36,6 +36,7 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
     monkeypatch.setattr(threads, "MOST_THREADS", 4)
     monkeypatch.setattr(residence, "MOST_BLOCKS", 2)
     monkeypatch.setattr(residence, "HELD", (32,))
+    monkeypatch.setattr(residence, "SHARES", (0.5,))
     monkeypatch.setattr(local, "STRIDES", (1, 32))
     monkeypatch.setattr(access, "RUNS", (4, 256))
     bench, measured = Compiling(load_profile(name), dialect, INSTALLED[dialect]), dict[str, Findings]()
@@ -46,7 +47,7 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
             ASPECTS[aspect].ask(bench, found)
         so_far = with_findings(so_far, found)
     assert [aspect for aspect, found in measured.items() if not found.rows] == left_out(
-        bench.lockstep, clock, dialect != "opencl"
+        bench.lockstep, clock, dialect != "opencl", bench.profile.async_copy
     )
     rates = {rate for found in measured.values() for rate in found.rates}
     assert all(rate.rsplit("_", 1)[-1] in UNITS or rate.endswith(("_per_s", "_per_cycle")) for rate in rates)
@@ -55,11 +56,11 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
     assert (tiles is not None) == bench.lockstep and (tiles is None or [x for x, _ in tiles.points] == [16, 32])
 
 
-def left_out(lockstep: bool, clock: bool, shuffles: bool) -> list[str]:
+def left_out(lockstep: bool, clock: bool, shuffles: bool, copies: bool) -> list[str]:
     """The aspects that say nothing of such a device; nobody tells that it has images, or other types of floats."""
     every = {
         "functions": not clock, "moves": lockstep, "near": not lockstep, "shuffles": not shuffles, "types": not lockstep,
-        "images": True,
+        "images": True, "matrix": not shuffles, "copies": not copies,
     }  # fmt: skip
     return [aspect for aspect in ASPECTS if every.get(aspect, False)]
 

@@ -1,10 +1,13 @@
 """The texts of probes run: as CUDA and HIP on this processor, one round of each, and by OpenCL here. No times are looked at."""
 
+import re
+
 import pytest
 
+from tests.autoschedule.profile.benches import Compiling
 from tests.gpu.emulated import PROFILES, Driver
 from tilelang.autoschedule.profile import findings
-from tilelang.autoschedule.profile.aspects import ASPECTS, access, local, residence, threads
+from tilelang.autoschedule.profile.aspects import ASPECTS, access, local, residence, threads, units
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run, Sample
@@ -43,6 +46,7 @@ def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, m
     monkeypatch.setattr(residence, "WALKED_BYTES", 1 << 14)
     monkeypatch.setattr(residence, "UNIT_BYTES", 1 << 15)
     monkeypatch.setattr(residence, "HELD", (32,))
+    monkeypatch.setattr(residence, "SHARES", (0.1, 0.5, 1.2))
     monkeypatch.setattr(local, "STRIDES", (1, 32))
     monkeypatch.setattr(local, "STATIC_BYTES", 4096)
     monkeypatch.setattr(access, "SPAN_BYTES", 1 << 20)
@@ -70,3 +74,50 @@ def test_a_value_of_a_text() -> None:
     target = local_target("pocl", "opencl")
     assert target.device is not None
     assert Bench(target.device, target.profile).value_of_text(ONES_BY_TEXT, np.arange(4, dtype=np.float32)) == 3
+
+
+@pytest.mark.parametrize(("name", "dialect"), [("h200", "cuda"), ("ampere", "cuda"), ("cdna3", "hip"), ("rdna3", "hip")])
+def test_every_matrix_instruction_has_a_schedule(name: str, dialect: str) -> None:
+    """Of each kind a few widths; each multiplies as often as it says."""
+    bench = Compiling(load_profile(name), dialect, False)
+    made = units.instructions(bench)
+    assert made and all(units.product(bench, i)[1] > 0 for i in made)
+    words = [re.findall(r"\w*mm\w*|mfma\w*", dict(i.template)[dialect])[0] for i in made]
+    assert all(word in text for word, text in zip(words, bench.sources, strict=True))
+
+
+@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [("cuda", "mma_m16n8k16"), ("cuda", "mma_m16n8k32_int8"), ("cuda", "wgmma_m64n64k16_float16"), ("hip", "mfma_32x32x8")],
+)
+def test_matrix_probes_run(dialect: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "LAUNCH_SECONDS", 0.0)
+    bench = emulated(dialect)
+    made = next(i for i in units.instructions(bench) if i.name == name)
+    run, operations = units.product(bench, made)
+    assert run(1) > 0 and operations % (2 * made.shape["m"] * made.shape["n"] * made.shape["k"]) == 0
+
+
+@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+def test_copies_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(units, "COPIED_BYTES", 1 << 15)
+    monkeypatch.setattr(findings, "sampled", once)
+    found = Findings({})
+    units.copies(emulated("cuda"), found)
+    assert set(found.rates) == {"staged_gb_per_s", "async_copy_gb_per_s"}
+
+
+def test_a_measured_rate_of_a_type_never_falls_below_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that does not reach the peak makes no bound; where no document says it, or one that is beaten, the measurement does."""
+    bench = Compiling(load_profile("ampere"), "cuda", False)
+    made = [i for i in units.instructions(bench) if i.name == "mma_m16n8k16"]
+    monkeypatch.setattr(units, "instructions", lambda bench: made)
+    for factor, noted in ((0.9, False), (1.1, True)):
+        told = load_profile("ampere").rate("matrix_float16_gflops")
+        assert told is not None
+        taken = (lambda rounds: rounds * 1e-3, factor * told * 1e6)  # operations of the millisecond that every round takes
+        monkeypatch.setattr(units, "product", lambda bench, made, taken=taken: taken)
+        found = Findings({}, repeats=2)
+        units.matrix(bench, found)
+        assert "mma_m16n8k16_gflops" in found.rates and ("matrix_float16_gflops" in found.rates) == noted
