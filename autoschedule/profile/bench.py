@@ -106,6 +106,12 @@ class Bench:
         return str(getattr(self.device.handle, "extensions", ""))
 
     @property
+    def clock_ghz(self) -> float | None:
+        """The highest clock, as an OpenCL driver tells it; None where it does not."""
+        told = getattr(self.device.handle, "max_clock_frequency", 0)
+        return told / 1000 if told else None
+
+    @property
     def threads(self) -> int:
         """Threads of a block that keep a unit busy: one where threads do not run together."""
         return min(256, self.profile.max_block_threads) if self.lockstep else 1

@@ -71,9 +71,10 @@ class Findings:
         kept = f"the repeats of {len(loose)} of {len(self.rows)} samples differ by more than {MOST_SPREAD:.0%}"
         return [f"{kept}, the most by {worst.spread:.0%}: {worst.series} at {worst.x:g}"]
 
-    def rate(self, name: str, value: float, how: str) -> None:
-        """Notes a number, its unit in the name; later aspects know it."""
-        self.rates[name] = (float(f"{value:.4g}"), f"measured: {how}")
+    def rate(self, name: str, value: float, how: str, by: str = "measured") -> None:
+        """Notes a number, its unit in the name; later aspects know it. Counts are kept whole. by: what found it, where that is no
+        measurement."""
+        self.rates[name] = (float(value if isinstance(value, int) else f"{value:.4g}"), f"{by}: {how}")
         self.known[name] = value
 
     def curve(self, name: str, x: str, y: str, points: Sequence[tuple[float, float]], how: str) -> None:

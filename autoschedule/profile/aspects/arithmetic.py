@@ -67,6 +67,8 @@ def clock(bench: Bench, found: Findings) -> None:
     )
     if bench.lockstep:
         found.rate("dependent_add_ns", seconds * 1e9, "a chain of integer additions in one thread")
+        if bench.clock_ghz and (bench.profile.assumed("rates.clock_ghz") or "clock_ghz" not in found.known):
+            found.rate("clock_ghz", bench.clock_ghz, "CL_DEVICE_MAX_CLOCK_FREQUENCY", by="queried")
         return
     if seconds > CROWDED * alone:
         found.rate("cycle_ns", alone * 1e9, "a chain of integer additions on one core, for others used the cores")

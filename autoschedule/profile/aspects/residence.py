@@ -145,8 +145,13 @@ def _pool(bench: Bench, found: Findings, kept: float) -> None:
     for values in (n for n in HELD if n <= kept):
         points.append((float(values), float(threads * _blocks(bench, found, threads, values))))
     found.curve("core_threads_of_values", "values", "threads", points, "threads of a core at once that keep so many values each")
-    if pooled(points) and bench.profile.assumed("rates.core_registers") | (bench.profile.rate("core_registers") is None):
-        found.rate("core_registers", max(x * y for x, y in points), "the most values that threads of a core keep at once")
+    several = [x * y for x, y in points if y > threads]  # where one block is there, nobody knows that it fits
+    if (
+        pooled(points)
+        and several
+        and (bench.profile.rate("core_registers") is None or bench.profile.assumed("rates.core_registers"))
+    ):
+        found.rate("core_registers", int(max(several)), "the most values that threads of a core keep at once, of several blocks")
 
 
 def pooled(points: list[tuple[float, float]]) -> bool:

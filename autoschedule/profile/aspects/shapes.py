@@ -18,9 +18,9 @@ def lanes_of(bench: Bench, vectors: int) -> int:
 
 
 def cycle_ns(bench: Bench, found: Findings) -> float | None:
-    """The time of a cycle: as it was measured, else by the clock that the profile has of documents; None where nobody says."""
+    """The time of a cycle: as it was measured, else by the clock that documents or the driver tell; None where nobody says."""
     clock = found.known.get("clock_ghz")
-    by_documents = 1 / clock if clock and not bench.profile.assumed("rates.clock_ghz") else None
+    by_documents = 1 / clock if clock and not (found.so_far or bench.profile).assumed("rates.clock_ghz") else None
     return found.known.get("cycle_ns", by_documents)
 
 
