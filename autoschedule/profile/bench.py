@@ -38,7 +38,7 @@ PRELUDES = {
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define LOCAL __local
 #define ATOMIC_ADD(place, value) atomic_add(place, value)
-#define LOCAL_ARRAY(type, name, count) __local type name[count]
+#define LOCAL_ARRAY(type, name, count) __local type name[count] __attribute__((aligned(16)))
 typedef float4 QUAD;
 typedef float2 PAIR;
 #define QUAD_OF(value) ((float4)(value))
