@@ -3,8 +3,10 @@
 A launch writes what there is to do where the other threads look, takes part in it, and waits for what others began: two writes and two
 reads of lines that cores share, where the others are awake. They look for the next launch for a short while and then sleep; waking
 them takes an interrupt between cores, 10 us of the caller and 20 until they run on a virtual machine, so who launches little work
-once does it by itself. Blocks are dealt in equal shares, one after the other, always the same to a thread: what it read last time is
-still in its core's cache. Who is done with its share takes of others', so that a thread without a core holds up no more than a block.
+once does it by itself. Blocks are dealt in equal shares, one after the other, always the same to a thread, and one launch goes over a
+share from its beginning, the next one from its end: what a launch read or wrote last is still in the core's cache, and is what the next
+one needs first, where both are over the same data. Who is done with its share takes of others', so that a thread without a core holds
+up no more than a block.
 
 The loops are OpenCL C, which PoCL compiles: there need be no other compiler.
 """
@@ -95,9 +97,9 @@ static long take_part(longs pool, long me, long epoch) {{
       const int first = (int)(next & CLOSED), count = (int)(end - first + {_PARTS - 1}) / {_PARTS};
       if (next >> 32 != epoch || count <= 0) break;
       if (atom_cmpxchg(&SHARE(owner), next, next + count) != next) continue;
-      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}];
-      for (int number = first; number < first + count; number++) {{
-        const int row = number / x;
+      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}], both_ends = (int)(pool[{_BLOCKS}] * owner / threads + end) - 1;
+      for (int taken = first; taken < first + count; taken++) {{
+        const int number = epoch & 1 ? both_ends - taken : taken, row = number / x;
         const ulong block[3] = {{number - row * x, row % y, row / y}};
         call(pool[{_FUNCTION}], pool + {_ARGUMENTS}, block, STACK(me));
       }}

@@ -32,6 +32,10 @@ void counted(__global int* times, __global int* place) {
     place[x + 5 * (y + 3 * z)] = 10000 * z + 100 * y + x;
 }
 """
+ORDERED = """
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void ordered(__global int* done, __global int* order) { order[done[0]++] = 10 * get_group_id(1) + get_group_id(0); }
+"""
 MET = """
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void met(__global int* x) {
@@ -89,6 +93,21 @@ def of_threads(connection: driver.Connection, count: int, wait_s: float = 1e-4) 
     hosting = connection.hosting
     assert hosting is not None
     return HostThreads(hosting.addresses_of_threads(), count, wait_s)
+
+
+def test_a_launch_begins_with_the_blocks_that_the_one_before_ended_with(
+    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert connection.hosting is not None
+    monkeypatch.setattr(connection.hosting, "threads", of_threads(connection, 1))
+    function = connection.build(ORDERED).function("ordered", (5, 3), 1, 0)
+    done, order = np.zeros(1, np.int32), np.full(45, -1, np.int32)
+    held = [connection.host_array(a, "both", None).buffer for a in (done, order)]
+    for _ in range(3):
+        function(held)
+    first, second, third = order.reshape(3, 15).tolist()
+    assert sorted(first) == [10 * y + x for y in range(3) for x in range(5)]
+    assert first == second[::-1] == third
 
 
 def test_threads_that_sleep_at_once_do_their_part(connection: driver.Connection) -> None:
