@@ -24,6 +24,8 @@ from tilelang.machine import Curve, Profile
 #   a loop; piece_cycles: to begin and to end results in registers
 #   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of
 #   so many rows at a time (followed_rows)
+#   kept_share: of the last cache, what a launch finds there of the one before it; streamed_lines: as many lines come from memory while
+#   one goes there past the caches
 #   loose_lines: as many lines, one after another, come from the next cache while one does of several rows in turn
 #   waiting_share: of the smaller of work and waiting, what does not run beside the larger; far_waiting_share: for memory, where work is
 #   by far the larger

@@ -311,7 +311,8 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
     before its use."""
     reduced = {a.name: a.extent for a in nest.reduced}
     extent = nest.extents[axis]
-    streams = not reduced and nest.compulsory_bytes > KEPT_SHARE * device.cores * device.cache_bytes
+    far = nest.compulsory_bytes > KEPT_SHARE * device.cores * device.cache_bytes
+    streams = (True, False) if far and not reduced else (False,)
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
         ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
         long = device.fetches and axis in reduced and extent >= ahead * width
@@ -320,11 +321,12 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
             piece = wide if axis in reduced else {**wide, axis: width}
             turned = _turned(nest, axis) if axis not in reduced else {}
-            if turned:
-                yield RTile(fusions, _corner(nest, turned, piece, width), reduced, piece, (axis, width), turned, stream=streams)
-            for share in (1, 4, 16, 64):
+            for stream in streams if turned else ():
+                block = _corner(nest, turned, piece, width)
+                yield RTile(fusions, block, reduced, piece, (axis, width), turned, stream=stream)
+            for stream, share in itertools.product(streams, (1, 4, 16, 64)):
                 block = shared_out(nest, device, piece, share)
-                yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=streams,
+                yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
                             ahead=ahead if long else 0)  # fmt: skip
         if axis in reduced and nest.outputs < device.cores * 4:
             parts = -(-device.cores * 4 // max(1, nest.outputs))

@@ -96,13 +96,15 @@ class Walk:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stream:
     """One tensor's way through the caches. packed: it lies as it is read, in memory of the block. outer: only walks of loops before
-    this depth count, where a copy takes over; inner: only walks from this depth on. weight: what one byte of it is worth."""
+    this depth count, where a copy takes over; inner: only walks from this depth on. weight: what one byte of it is worth between
+    caches. past: it goes past them."""
 
     access: Access
     packed: bool = False
     outer: int | None = None
     inner: int = 0
     weight: float = 1.0
+    past: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,12 +236,11 @@ def streams(loops: Loops) -> Iterator[Stream]:
     for access in loops.nest.accesses:
         place = staged.get(access.name) if not access.store else None
         if access.store and waiting is not None:
-            yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0)
+            yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)
             yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # sums are read and written
         elif place is None:
-            yield Stream(
-                access, weight=2.0 if access.store and not stream else 1.0
-            )  # a line is read before a part of it is written
+            written = access.store and not stream  # a line is read before a part of it is written
+            yield Stream(access, weight=2.0 if written else 1.0, past=access.store and stream)
         elif place.verb == "compute":
             yield Stream(access, packed=True, inner=place.depth)
         else:

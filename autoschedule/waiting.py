@@ -18,11 +18,35 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
     for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
         inside = sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
         if cache is device.caches[-1]:
-            moved, rate = sum(b for _, b in traffic.missed(cache)), device.far(share * touched_bytes(loops))
+            cycles = _from_afar(loops, traffic, inside, share, device)
         else:
-            moved, rate = sum(b * (loose if s in apart else 1.0) for s, b in traffic.missed(cache)), cache.beyond
-        found.append((what, divided(moved + inside, rate)))
+            moved = sum(b * (loose if s in apart else 1.0) for s, b in traffic.missed(cache))
+            cycles = divided(moved + inside, cache.beyond)
+        found.append((what, cycles))
     return found
+
+
+def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
+    """Cycles of all cores in which lines come from beyond the last cache: each goes back some time, written or not.
+
+    As launches go over their blocks from alternate ends, one begins with what the one before left in the caches, where two blocks of a
+    core fit there; else it finds as much as a walk over all the bytes of a core again and again.
+    """
+    cache = device.caches[-1]
+    past = sum(s.access.footprint_bytes(loops.nest.extents) for s in traffic.streams if s.past)
+    moved = inside + sum(b / s.weight for s, b in traffic.missed(cache) if not s.past)
+    own = share * (touched_bytes(loops) - past)
+    kept = device.rate("kept_share") * cache.bytes * (1.0 - cache.lost(2 * _block_bytes(loops)))
+    found = min(moved, kept / share)
+    turned = divided(found, device.far(cache.bytes / 2)) + divided(moved - found, device.far(max(own, 2.0 * cache.bytes)))
+    walked = divided(moved, device.far(own))
+    return min(turned, walked) + divided(past * device.rates.get("streamed_lines", 1.0), cache.beyond)
+
+
+def _block_bytes(loops: Loops) -> int:
+    """Bytes that a block touches."""
+    depth = max((n for n, loop in enumerate(loops.loops, 1) if loop.level == "block"), default=0)
+    return sum(a.footprint_bytes(loops.tiles[depth]) for a in loops.nest.accesses)
 
 
 def stalled(loops: Loops, traffic: Traffic, device: Cores) -> float:

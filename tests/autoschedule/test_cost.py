@@ -90,7 +90,8 @@ def test_every_kernel_of_a_schedule_takes_its_time(device: str) -> None:
     both = construct(tl.schedule(tl.define("Y", X[i, j] / S[i], i, j)).computation, profile)
     apart = next(c for c in both if "in global" in str(c.schedule))
     only = construct(tl.schedule(tl.define("Y", X[i, j] / tl.input("S", tl.float32, i)[i], i, j)).computation, profile)[0]
-    least = 4 * 4096 * 1024 / (dict(profile.rates)["global_gb_per_s"] * 1e9)
+    caches = sum(m.capacity_bytes or 0 for m in profile.memories if m.cache and m.owner == "block") * (profile.compute_units or 1)
+    least = (4 * 4096 * 1024 - caches) / (dict(profile.rates)["global_gb_per_s"] * 1e9)
     assert apart.estimate.seconds > only.estimate.seconds + 0.9 * least
 
 
@@ -104,6 +105,25 @@ def test_memory_is_as_fast_as_it_was_over_as_many_bytes() -> None:
         traffic = Traffic(loops, 2, 2)
         measured, nominal = (dict(waiting(loops, traffic, 0.5, cores_of(p)))["global"] for p in (POCL, by_rate))
         assert (measured < nominal / 3) == faster and (measured > nominal) != faster
+
+
+def relu_waits(elements: int, blocks: int, stream: bool) -> float:
+    """How long all cores wait for memory, in cycles, in an element-wise kernel."""
+    i = tl.axes(i=elements)
+    start = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=elements // blocks).to(tl.block)
+    (loops,) = loops_of((start.via(tl.register, stream=True) if stream else start).split(i=64).vectorize(i=64), POCL)
+    return dict(waiting(loops, Traffic(loops, 2, 2), 0.5, cores_of(POCL)))["global"]
+
+
+def test_what_a_launch_leaves_in_the_caches_is_not_fetched_by_the_next_one() -> None:
+    """Where two blocks of a core fit its cache, which each launch goes over from the other end."""
+    assert relu_waits(1 << 21, 64, False) < 0.9 * relu_waits(1 << 21, 2, False)
+    assert relu_waits(1 << 14, 64, False) == pytest.approx(relu_waits(1 << 14, 2, False))
+
+
+def test_results_go_past_the_caches_where_memory_that_is_near_has_no_room() -> None:
+    for elements, better in ((1 << 19, False), (1 << 21, False), (1 << 26, True)):
+        assert (relu_waits(elements, 512, True) < relu_waits(elements, 512, False)) == better
 
 
 def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
