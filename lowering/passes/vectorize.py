@@ -3,7 +3,7 @@
 Needs: `For(kind="vector")` of constant extent around leaf statements. Guarantees: none is left; loads and stores of neighbouring
 elements are one access, in a row or, as fused axes run, on in the next one; what is not contiguous is taken element by element, a
 value computed once before it is scattered; a condition on the lane becomes a count of leading lanes where it has that form, else one
-statement per lane.
+statement per lane. Where a loop is several vectors, all their values are computed before the first is stored.
 
     vector v in 0..4: if i*4 + v < n: C[i*4 + v] = A[i*4 + v]    ->
     if i*4 + 3 < n: C[i*4:4] = A[i*4:4]  else: C[i*4:4] first n - i*4 = A[i*4:4] first n - i*4
@@ -58,8 +58,31 @@ def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
             piece = _at(body, {stmt.var: simplify(lane + first)})
             pieces.append(_Widening(held, lane, lanes).statement(piece))
             first += lanes
-        return ir.seq(*pieces)
+        return _loads_first(pieces, held) or ir.seq(*pieces)
     return stmt.map_children(lambda c: _statement(c, most, held) if isinstance(c, ir.Stmt) else c)
+
+
+def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:
+    """The vectors of one loop, each of which is one store: all values are computed before the first of them is stored, where all lanes
+    exist. A processor holds a load back that begins as far within its page as a store that is under way. None: they are not such."""
+    stores, conditions = list[ir.Store](), list[Expr]()
+    for piece in pieces:
+        if isinstance(piece, ir.If):
+            conditions.append(piece.condition)
+            piece = piece.then
+        if not isinstance(piece, ir.Store) or piece.buffer.memory == "register" or piece.count is not None:
+            return None
+        stores.append(piece)
+    read = {load.buffer for s in stores for load in ir.loads(s.value) if load.buffer.memory != "register"}
+    if not read or read & {s.buffer for s in stores}:
+        return None
+    values = [held.buffer(f"{s.buffer.name}_value", s.buffer.dtype, ir.lanes(s.value)) for s in stores]
+    whole = ir.seq(
+        *[ir.Store(v, (index(0),), s.value, None, False, s.span) for s, v in zip(stores, values, strict=True)],
+        *[s.replace(value=ir.Load(v, (index(0),), ir.lanes(s.value))) for s, v in zip(stores, values, strict=True)],
+    )
+    condition = conjunction([*dict.fromkeys(conditions)])
+    return whole if condition is None else ir.If(condition, whole, ir.seq(*pieces))
 
 
 class _Mixed(Exception):

@@ -106,9 +106,35 @@ def test_a_vector_across_rows_may_not_leave_its_buffer() -> None:
 def test_a_loop_wider_than_vectors_ends_where_its_buffer_does(width: int, lanes: list[int]) -> None:
     x, z, v = array("x", width), array("z", width, role="output"), Var("v", dt.int64, 0, width - 1)
     loop = ir.For(v, index(width), ir.Store(z, (v,), ir.Load(x, (v,))), "vector")
-    made = program(vectorize(program(loop, x, z, threads=1).kernels[0]).body, x, z, threads=1)
-    assert [ir.lanes(s.value) for s in ir.statements(made.kernels[0].body) if isinstance(s, ir.Store)] == lanes
+    before = program(loop, x, z, threads=1)
+    made = before.replace(kernels=(vectorize(before.kernels[0]),))
+    stores = [s for s in ir.statements(made.kernels[0].body) if isinstance(s, ir.Store)]
+    assert [ir.lanes(s.value) for s in stores if s.buffer is z] == lanes
     assert kinds(run(made, {"x": stored(range(width), x)})) == set()
+    assert [s.buffer is z for s in stores] == [False] * len(lanes) + [True] * len(lanes)  # all values first
+
+
+def test_vectors_that_read_what_they_store_are_stored_one_by_one() -> None:
+    z, v = array("z", 36, role="output"), Var("v", dt.int64, 0, 35)
+    before = program(ir.For(v, index(36), ir.Store(z, (v,), ir.Load(z, (v,)) + 1), "vector"), z, threads=1)
+    after = vectorize(before.kernels[0])
+    assert [ir.lanes(s.value) for s in ir.statements(after.body) if isinstance(s, ir.Store)] == [16, 16, 4]
+    assert after.buffers == before.kernels[0].buffers
+
+
+def test_values_come_first_where_all_lanes_exist_and_else_one_by_one() -> None:
+    i = tl.axes(i=1000)
+    plan = tl.schedule(tl.define("Y", tl.abs(tl.input("X", tl.float32, i)[i]), i)).tile(i=512).to(tl.block)
+    plan = plan.split(i=64).vectorize(i=64)
+    (whole,) = (s for s in statements(plan) if isinstance(s, ir.If) and s.otherwise is not None and _stores(s.then, "register"))
+    assert _stores(whole.then, "register") == _stores(whole.then, "global") == 4
+    assert _stores(whole.otherwise, "register") == 0 and _stores(whole.otherwise, "global") > 4
+    check(plan)
+
+
+def _stores(stmt: ir.Stmt | None, memory: str) -> int:
+    assert stmt is not None
+    return sum(isinstance(s, ir.Store) and s.buffer.memory == memory for s in ir.statements(stmt))
 
 
 # ---------------------------------------------------------------- tails, scattered vectors
