@@ -97,8 +97,14 @@ class Bench:
 
     @property
     def text_lanes(self) -> int:
-        """Lanes of a text's `WIDE`."""
-        return 16 if self.device.driver == "opencl" else 1
+        """Lanes of a text's `WIDE`: of a vector of a core; four where threads run together, whose registers are few; one where the
+        dialect has no vectors."""
+        return (4 if self.lockstep else 16) if self.device.driver == "opencl" else 1
+
+    @property
+    def prelude(self) -> str:
+        """What stands before a text."""
+        return PRELUDES[self.device.driver].replace("float16", f"float{self.text_lanes}")
 
     @property
     def extensions(self) -> str:
@@ -146,7 +152,7 @@ class Bench:
         or `image`. shared_bytes: of its LOCAL_ARRAY."""
         import numpy as np
 
-        module = self.connection.build(PRELUDES[self.device.driver] + body)
+        module = self.connection.build(self.prelude + body)
         function = module.function("probe", (blocks, 1, 1), threads, shared_bytes)
         buffers = [self._argument(a) for a in arrays]
 
@@ -174,7 +180,7 @@ class Bench:
         """The float that a text's kernel of one thread, in one round, writes to its second argument; the third is what is given."""
         import numpy as np
 
-        function = self.connection.build(PRELUDES[self.device.driver] + body).function("probe", (1, 1, 1), 1, 0)
+        function = self.connection.build(self.prelude + body).function("probe", (1, 1, 1), 1, 0)
         value = np.zeros(1, np.float32)
         out = self.connection.host_array(value, "output", None)
         self._seconds([function.timed([self.connection.upload(np.ones(1, np.int32)), out.buffer, self._argument(given)])])

@@ -121,8 +121,9 @@ def banks(points: Points, more: float = 1.4) -> int | None:
     32
     """
     ordered = sorted(points)
-    grown = [x for (_, before), (x, after) in zip(ordered, ordered[1:], strict=False) if after > more * before]
-    return None if not grown or grown[-1] == ordered[-1][0] else int(grown[-1])
+    times = [y for _, y in ordered]
+    grown = [k for k in range(1, len(times)) if min(times[k:]) > more * max(times[:k])]
+    return None if not grown or grown[-1] == len(times) - 1 else int(ordered[grown[-1]][0])
 
 
 def transaction(points: Points) -> int | None:
@@ -133,5 +134,7 @@ def transaction(points: Points) -> int | None:
     32
     """
     whole = max(y for _, y in points)
+    if max(points)[1] < 0.75 * whole:
+        return None
     used = [x * whole / y for x, y in points if y < 0.75 * whole]
     return 1 << round(math.log2(statistics.median(used))) if len(used) > 1 else None

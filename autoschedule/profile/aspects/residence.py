@@ -121,13 +121,14 @@ def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
 def registers(bench: Bench, found: Findings) -> None:
     """Values that a thread updates in a ring, more and more: each takes longer where one has no register. Then, where threads run
     together, how many threads of a core there are that keep so many."""
-    lanes, threads = bench.text_lanes, bench.profile.warp_size if bench.lockstep else 1
+    lanes, threads = (1, bench.profile.warp_size) if bench.lockstep else (bench.text_lanes, 1)
+    ring = RING.replace("WIDE_OF", "(float)").replace("WIDE", "float") if bench.lockstep else RING
     known = bench.profile.registers_per_thread // lanes
     counts = sorted({max(4, round(known * share)) for share in SHARES})
     points = []
     for values in counts:
         run = bench.of_text(
-            RING % {"threads": threads, "values": values}, bench.cores, threads, [4 * lanes * threads * bench.cores]
+            ring % {"threads": threads, "values": values}, bench.cores, threads, [4 * lanes * threads * bench.cores]
         )
         points.append((float(values), found.time("values", values, run, values).seconds * 1e9))
     found.curve("values_of_a_thread", "values", "ns", points, "an update of each value of a ring, kept by one thread")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilelang.autoschedule.profile.bench import PRELUDES, Bench
+from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.drivers.cache import BinaryCache
@@ -34,7 +34,7 @@ class Compiling(Bench):
     def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[Any], shared_bytes: int = 0) -> Run:
         assert threads <= self.profile.max_block_threads and blocks > 0
         assert shared_bytes <= (self.profile.memory("shared").capacity_bytes or 0)
-        return self._taken(PRELUDES[self.device.driver] + body)
+        return self._taken(self.prelude + body)
 
     def _taken(self, source: str) -> Run:
         if self.compiled and self.profile.architecture is not None and source not in self.sources:

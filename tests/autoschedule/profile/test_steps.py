@@ -102,6 +102,8 @@ def test_memory_without_banks() -> None:
     assert banks([(1 << k, 1.0 + 0.05 * k) for k in range(8)]) is None
     assert banks([(1 << k, 2.0**k) for k in range(8)]) is None  # it still grows: nobody knows where it ends
     assert banks([]) is None
+    others = [0.26, 0.13, 0.26, 0.13, 0.18, 0.16, 0.18, 0.18]  # of a processor that others use
+    assert banks([(1 << k, y) for k, y in enumerate(others)]) is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -113,6 +115,9 @@ def test_short_runs_waste_the_rest_of_what_is_moved(moved: int, seed: int) -> No
 
 def test_runs_that_waste_nothing() -> None:
     assert transaction([(n, 400.0) for n in (4, 8, 16, 32)]) is None
+    assert (
+        transaction([(4, 18.0), (8, 9.0), (16, 8.5), (32, 4.6), (64, 4.7)]) is None
+    )  # long runs bring less: something else did that
 
 
 def test_what_is_said_of_pairs_of_curves() -> None:

@@ -36,10 +36,8 @@ def once(run: Run, rounds: int = 1, repeats: int = 1) -> Sample:
     return Sample(run(1), 0.0, 1.0, 1, 1)
 
 
-@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
-@pytest.mark.parametrize(("aspect", "dialect"), [*((a, "cuda") for a in TEXTS), *((a, "hip") for a in OWN_WORDS)])
-def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No access beyond an array, no race, no barrier that some threads miss."""
+def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round of each text, and few texts."""
     monkeypatch.setattr(findings, "sampled", once)
     monkeypatch.setattr(threads, "MOST_THREADS", 2)
     monkeypatch.setattr(residence, "MOST_BLOCKS", 2)
@@ -50,20 +48,28 @@ def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, m
     monkeypatch.setattr(local, "STRIDES", (1, 32))
     monkeypatch.setattr(local, "STATIC_BYTES", 4096)
     monkeypatch.setattr(access, "SPAN_BYTES", 1 << 20)
+
+
+@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+@pytest.mark.parametrize(("aspect", "dialect"), [*((a, "cuda") for a in TEXTS), *((a, "hip") for a in OWN_WORDS)])
+def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No access beyond an array, no race, no barrier that some threads miss."""
+    few_and_small(monkeypatch)
     bench = emulated(dialect)
     found = Findings({"l2_bytes": 1 << 18, "l1_bytes": 1 << 14, "clock_ghz": 1.0})
     ASPECTS[aspect].ask(bench, found)
     assert found.rows and all(row.seconds > 0 for row in found.rows)
 
 
-@pytest.mark.parametrize("aspect", ["lanes", "threads", "registers", "local", "contiguity", "atomics", "types", "images"])
-def test_texts_of_opencl_run_here(aspect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profile", ["pocl", "opencl_gpu"])
+@pytest.mark.parametrize("aspect", [*TEXTS[:6], "atomics", "types", "images"])
+def test_texts_of_opencl_run_here(aspect: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor, and as on a graphics processor: what threads do together, the runtime does one after another."""
     target = local_target("pocl", "opencl")
     assert target.device is not None
-    monkeypatch.setattr(findings, "sampled", once)
-    monkeypatch.setattr(access, "SPAN_BYTES", 1 << 20)
-    found = Findings({})
-    ASPECTS[aspect].ask(Bench(target.device, target.profile), found)
+    few_and_small(monkeypatch)
+    bench, found = Bench(target.device, load_profile(profile).with_queried(compute_units=2)), Findings({})
+    ASPECTS[aspect].ask(bench, found)
     assert found.rows and all(row.seconds > 0 for row in found.rows)
     assert aspect != "images" or found.rates["image_outside_value"][0] == 0  # a clear border, says OpenCL of such images
 
