@@ -6,7 +6,8 @@ them takes an interrupt between cores, 10 us of the caller and 20 until they run
 once does it by itself. Blocks are dealt in equal shares, one after the other, always the same to a thread, and one launch goes over a
 share from its beginning, the next one from its end: what a launch read or wrote last is still in the core's cache, and is what the next
 one needs first, where both are over the same data. Who is done with its share takes of others', so that a thread without a core holds
-up no more than a block.
+up no more than a block; of a share that its thread works on, only after 2 us, for what is taken away is fetched from another core this
+time and the next.
 
 The loops are OpenCL C, which PoCL compiles: there need be no other compiler.
 """
@@ -25,12 +26,25 @@ from typing import Any
 
 WAIT_S = 100e-6  # how long threads look for the next launch: about what sleeping and waking cost
 LITTLE_S = 20e-6  # a launch of less work, all threads' together, wakes nobody, unless another one was just before
+SPARE_S = 2e-6  # who is done with its share leaves one that its own thread works on alone for so long
 STACK_BYTES, GUARD_BYTES = 16 << 20, 16 << 20
 MOST_ARGUMENTS = 64
 _PARTS = 8  # as such a part of what is left of a share a thread takes blocks
 
 # Where what is in the threads' memory, in numbers of 8 bytes; in lines of caches of their own what different threads write.
-_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS, _PATIENCE, _LITTLE = 0, 8, 16, 24, 25, 26, 28, 32, 33, 34
+_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS, _PATIENCE, _LITTLE, _SPARE = (
+    0,
+    8,
+    16,
+    24,
+    25,
+    26,
+    28,
+    32,
+    33,
+    34,
+    35,
+)
 _ARGUMENTS = 40
 _LINE = 8
 _CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
@@ -89,15 +103,22 @@ static void call(long function, longs arguments, const ulong* block, long stack)
 // is done nobody writes the next.
 static long take_part(longs pool, long me, long epoch) {{
   const long threads = pool[{_THREADS}];
-  long done = 0;
+  long done = 0, since = 0;
   for (long other = 0; other < threads; other++) {{
     const long owner = (me + other) % threads;
     for (;;) {{
-      const long next = SHARE(owner), end = pool[{_BLOCKS}] * (owner + 1) / threads;
+      const long next = SHARE(owner), begin = pool[{_BLOCKS}] * owner / threads, end = pool[{_BLOCKS}] * (owner + 1) / threads;
       const int first = (int)(next & CLOSED), count = (int)(end - first + {_PARTS - 1}) / {_PARTS};
       if (next >> 32 != epoch || count <= 0) break;
+      if (other && first > begin) {{
+        if (!since) since = cycles_now();
+        if (cycles_now() - since < pool[{_SPARE}]) {{
+          PAUSE();
+          continue;
+        }}
+      }}
       if (atom_cmpxchg(&SHARE(owner), next, next + count) != next) continue;
-      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}], both_ends = (int)(pool[{_BLOCKS}] * owner / threads + end) - 1;
+      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}], both_ends = (int)(begin + end) - 1;
       for (int taken = first; taken < first + count; taken++) {{
         const int number = epoch & 1 ? both_ends - taken : taken, row = number / x;
         const ulong block[3] = {{number - row * x, row % y, row / y}};
@@ -183,7 +204,8 @@ class HostThreads:
         begin = (self._address - ctypes.addressof(self._pool)) // 8
         rate = _cycles_per_second(ctypes.CFUNCTYPE(ctypes.c_int64)(cycles))
         self._pool[begin + _THREADS] = count
-        self._pool[begin + _PATIENCE], self._pool[begin + _LITTLE] = int(wait_s * rate), int(LITTLE_S * rate)
+        for place, seconds in ((_PATIENCE, wait_s), (_LITTLE, LITTLE_S), (_SPARE, SPARE_S)):
+            self._pool[begin + place] = int(seconds * rate)
         for core in os.sched_getaffinity(0):
             if core < _MOST_CORES:
                 self._pool[begin + _CORES + core // 64] |= _signed(1 << core % 64)
