@@ -49,6 +49,7 @@ class Findings:
         self.rates: dict[str, tuple[float, str]] = {}
         self.curves: list[tuple[Curve, str]] = []
         self.facts: list[Fact] = []
+        self.remarks: list[str] = []
 
     def time(self, series: str, x: float, run: Run, per: float = 1.0, rounds: int = 1) -> Sample:
         """Times a run and notes it; per: what is done in one round, so that the sample is of one of it."""
@@ -63,13 +64,13 @@ class Findings:
         self.rows += [Row(series, x, y, 0.0, y, 1, rounds) for x, y in points]
 
     def warnings(self) -> list[str]:
-        """What is kept although its repeats differ, in a line."""
+        """What was remarked; what is kept although its repeats differ, in a line."""
         loose = [row for row in self.rows if row.spread > MOST_SPREAD]
         if not loose:
-            return []
+            return self.remarks
         worst = max(loose, key=lambda row: row.spread)
         kept = f"the repeats of {len(loose)} of {len(self.rows)} samples differ by more than {MOST_SPREAD:.0%}"
-        return [f"{kept}, the most by {worst.spread:.0%}: {worst.series} at {worst.x:g}"]
+        return [*self.remarks, f"{kept}, the most by {worst.spread:.0%}: {worst.series} at {worst.x:g}"]
 
     def rate(self, name: str, value: float, how: str, by: str = "measured") -> None:
         """Notes a number, its unit in the name; later aspects know it. Counts are kept whole. by: what found it, where that is no

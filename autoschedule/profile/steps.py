@@ -72,7 +72,7 @@ def granularity(points: Points, more: float = 1.4) -> int | None:
     return None
 
 
-def end_of_floor(points: Points, more: float = 1.3) -> float | None:
+def end_of_floor(points: Points, more: float = 1.15) -> float | None:
     """The last x before a curve leaves the floor that it begins on for good; None where it does not. One disturbed point is passed
     over.
 

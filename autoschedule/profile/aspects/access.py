@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
+from tilelang.autoschedule.profile.aspects.shapes import count, cycle_ns
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import transaction
@@ -59,8 +59,8 @@ def contiguity(bench: Bench, found: Findings) -> None:
     if moved is not None:
         how = "what is moved for the least that is asked for, by what short runs lose"
         found.rate("least_moved_bytes", moved, how)
-        if bench.lockstep and not bench.profile.memory("global").transaction_bytes:
-            found.fact("global", "transaction_bytes", moved, how)
+        if bench.lockstep:
+            count(bench, found, "memories.global.transaction_bytes", moved, how)
 
 
 def near(bench: Bench, found: Findings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 
-from tilelang.autoschedule.profile.aspects.shapes import QUAD
+from tilelang.autoschedule.profile.aspects.shapes import QUAD, count
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import Points, banks
@@ -105,4 +105,5 @@ def _banks(bench: Bench, found: Findings, room: int) -> None:
     how = f"a word of local memory for each of {threads} threads of a block, so many words apart"
     found.curve("shared_strides", "stride_words", "ns", points, how)
     if bench.lockstep and (counted := banks(points)) is not None:
-        found.fact("shared", "banks", counted, "the stride in words from which on a longer one costs nothing more")
+        how = "the stride in words from which on a longer one costs nothing more"
+        count(bench, found, "memories.shared.banks", counted, how)

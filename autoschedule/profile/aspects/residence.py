@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from tilelang.autoschedule.profile.aspects.latency import line_elements, walk
+from tilelang.autoschedule.profile.aspects.shapes import count
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.steps import at_once, end_of_floor
@@ -62,19 +63,21 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
 def residents(bench: Bench, found: Findings) -> None:
     """How many blocks of few threads, of many, with little shared memory and with much, a core has at once."""
     if not bench.lockstep:
-        found.rate("core_blocks", _blocks(bench, found, 1), "the most blocks of a core that wait no longer than one")
+        count(
+            bench, found, "rates.core_blocks", _blocks(bench, found, 1), "the most blocks of a core that wait no longer than one"
+        )
         return
     few = _blocks(bench, found, bench.profile.warp_size)
-    found.rate("core_blocks", few, "the most blocks of one warp, of a core, that wait no longer than one")
+    count(bench, found, "rates.core_blocks", few, "the most blocks of one warp, of a core, that wait no longer than one")
     threads = min(BLOCK_THREADS, bench.profile.max_block_threads)
     many = _blocks(bench, found, threads)
     if many < min(few, MOST_BLOCKS):
-        found.rate("core_threads", many * threads, f"the most blocks of {threads} threads of a core that wait no longer than one")
+        how = f"the most blocks of {threads} threads of a core that wait no longer than one"
+        count(bench, found, "rates.core_threads", many * threads, how)
     room = bench.profile.memory("shared").capacity_bytes
     if room is not None:
-        found.rate(
-            "core_shared_bytes", _shared(bench, found, room, few), "the most that blocks have which wait no longer than one"
-        )
+        how = "the most that blocks have together which wait no longer than one"
+        count(bench, found, "rates.core_shared_bytes", _shared(bench, found, room, few), how)
 
 
 def _blocks(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> int:
@@ -92,13 +95,13 @@ def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_
     path = walk(places, WALKED_BYTES // 4)
     known: dict[int, float] = {}
 
-    def seconds(count: int) -> float:
-        if count not in known:
-            blocks, room = count * bench.cores, max(4, shared_bytes)
+    def seconds(each: int) -> float:
+        if each not in known:
+            blocks, room = each * bench.cores, max(4, shared_bytes)
             run = bench.of_text(WAITING % (made | {"steps": STEPS}), blocks, threads, [path, 4 * blocks * threads], room)
             series = f"blocks of {threads} threads, {values} values, {shared_bytes} bytes"
-            known[count] = found.time(series, count, run, STEPS, rounds=16).seconds
-        return known[count]
+            known[each] = found.time(series, each, run, STEPS, rounds=16).seconds
+        return known[each]
 
     return seconds
 
@@ -147,12 +150,9 @@ def _pool(bench: Bench, found: Findings, kept: float) -> None:
         points.append((float(values), float(threads * _blocks(bench, found, threads, values))))
     found.curve("core_threads_of_values", "values", "threads", points, "threads of a core at once that keep so many values each")
     several = [x * y for x, y in points if y > threads]  # where one block is there, nobody knows that it fits
-    if (
-        pooled(points)
-        and several
-        and (bench.profile.rate("core_registers") is None or bench.profile.assumed("rates.core_registers"))
-    ):
-        found.rate("core_registers", int(max(several)), "the most values that threads of a core keep at once, of several blocks")
+    if pooled(points) and several:
+        how = "the most values that threads of a core keep at once, of several blocks"
+        count(bench, found, "rates.core_registers", int(max(several)), how)
 
 
 def pooled(points: list[tuple[float, float]]) -> bool:

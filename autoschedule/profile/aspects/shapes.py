@@ -9,6 +9,7 @@ from tilelang.autoschedule.profile.findings import Findings
 from tilelang.machine import block, thread
 from tilelang.schedule import Schedule
 
+OTHER = 0.1  # of a count, by which another one differs
 QUAD = 4  # elements of a thread's access where threads run together
 
 
@@ -22,6 +23,20 @@ def cycle_ns(bench: Bench, found: Findings) -> float | None:
     clock = found.known.get("clock_ghz")
     by_documents = 1 / clock if clock and not (found.so_far or bench.profile).assumed("rates.clock_ghz") else None
     return found.known.get("cycle_ns", by_documents)
+
+
+def count(bench: Bench, found: Findings, path: str, value: int | float, how: str) -> None:
+    """Notes what documents tell exactly, by its path in a profile, where none does; where one does, a remark if it is another."""
+    table, *_, name = path.split(".")
+    rates = dict(bench.profile.rates)
+    told = rates.get(name) if table == "rates" else getattr(bench.profile.memory(path.split(".")[1]), name)
+    if told and not bench.profile.assumed(path):
+        if abs(value / told - 1) > OTHER:
+            found.remarks.append(f"{name} seems to be {value:g}, documents say {told:g}")
+    elif table == "rates":
+        found.rate(name, value, how)
+    else:
+        found.fact(path.split(".")[1], name, int(value), how)
 
 
 def across(bench: Bench, schedule: Schedule, axis: str, vectors: int = 1) -> Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilelang.autoschedule.profile.aspects.arithmetic import ACCUMULATORS, PEAK, UNROLLED
+from tilelang.autoschedule.profile.aspects.shapes import count
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 
@@ -24,7 +25,8 @@ def types(bench: Bench, found: Findings) -> None:
             found.rate(f"{name}_gflops", rate, f"chains of multiply-adds of {name}, the most of any repeat")
     if bench.lockstep:
         plain, special = (_seconds(bench, found, name, text) for name, text in (("plain", PEAK), ("special", SPECIALS)))
-        found.rate("special_instructions", max(1.0, special / plain), "an inverse square root for one multiply-add")
+        how = "an inverse square root for one multiply-add"
+        count(bench, found, "rates.special_instructions", max(1.0, special / plain), how)
     if not found.rows:
         raise NotApplicable("the dialect has no other type of floats here")
 

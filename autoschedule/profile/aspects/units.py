@@ -29,25 +29,26 @@ LAUNCH_SECONDS = 1e-3  # of what the profile says, which sets the rounds of a la
 WIDEST = 3  # of instructions that differ by their columns alone, so many are measured
 LARGEST_BYTE = 0x38  # floats whose first byte is below are below 1
 ROW_BYTES = 128  # that swizzled operands have along the reduction
-COPIED_ROWS, ROUNDS_AHEAD = 2, (0, 3)
+COPIED_ROWS, AHEAD = 2, 3
 COPIED_BYTES = 4 << 20  # of a block
 
 
 def matrix(bench: Bench, found: Findings) -> None:
     """Every instruction that multiplies and adds, of what the device has; the most of each type is the rate of the type."""
-    best: dict[str, tuple[float, str]] = {}
-    for made in instructions(bench):
+    every, best = instructions(bench), dict[str, tuple[float, str]]()
+    if not every:
+        raise NotApplicable("the device has no instructions of matrix units that the language knows")
+    for made in every:
         try:
             run, operations = product(bench, made)
-        except TileLangError:
-            continue  # which no such schedule can say
+        except TileLangError as error:
+            found.remarks.append(f"{made.name} is not measured: {error.message}")
+            continue
         rate = operations * 1e-9 / found.time(made.name, 1, run).best
         source = "registers" if _operands_in(made) == "register" else "shared memory"
         found.rate(f"{made.name}_gflops", rate, f"the instruction over and over, operands in {source}")
         name = rates_of(_factor(made), made.licences)[-1]
         best[name] = max(best.get(name, (0.0, "")), (rate, made.name))
-    if not found.rows:
-        raise NotApplicable("the device has no instructions of matrix units that the language knows")
     for name, (rate, which) in best.items():
         told = None if bench.profile.assumed(f"rates.{name}") else bench.profile.rate(name)
         if told is None or rate > told:  # documents say the peak
@@ -140,7 +141,7 @@ def copies(bench: Bench, found: Findings) -> None:
     if not bench.lockstep or not bench.profile.async_copy:
         raise NotApplicable("the device copies nothing to shared memory by itself")
     points = []
-    for how, ahead in (("threads", 0), ("asynchronous", ROUNDS_AHEAD[-1])):
+    for how, ahead in (("threads", 0), ("asynchronous", AHEAD)):
         made = next(asynchronous(bench), None) if ahead else None
         if ahead and made is None:
             raise NotApplicable("the language knows no copies of 16 bytes that the device makes by itself")
@@ -148,7 +149,7 @@ def copies(bench: Bench, found: Findings) -> None:
         points.append((how, moved * 1e-9 / found.time(how, ahead, run).seconds))
     rates = dict(points)
     found.rate("staged_gb_per_s", rates["threads"], "sums over rows through shared memory, brought by threads at their turn")
-    found.rate("async_copy_gb_per_s", rates["asynchronous"], f"the same by asynchronous copies {ROUNDS_AHEAD[-1]} rounds ahead")
+    found.rate("async_copy_gb_per_s", rates["asynchronous"], f"the same by asynchronous copies {AHEAD} rounds ahead")
 
 
 def asynchronous(bench: Bench) -> Iterator[Instruction]:

@@ -10,12 +10,13 @@ import pytest
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.lanes_streams import slow
-from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types
+from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types, units
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.profile.text import profile_text
+from tilelang.errors import DeviceError
 from tilelang.machine import load_profile, parse_profile
 
 Times = Callable[[str, int, int, int], float]  # of a text, its blocks, threads of a block, bytes of shared memory
@@ -167,3 +168,20 @@ def test_a_clock_that_the_driver_tells_takes_the_place_of_an_assumed_one(monkeyp
     assert found.rates["clock_ghz"] == (1.6, "queried: CL_DEVICE_MAX_CLOCK_FREQUENCY")
     profile = with_findings(bench.profile, found)
     assert cycle_ns(bench, Findings(dict(profile.rates), so_far=profile)) == pytest.approx(1 / 1.6)
+
+
+def test_what_documents_count_stays_and_is_remarked_on() -> None:
+    bench = Imagined("h200", Core(16, 2048, 228 << 10, 1 << 30, 132))
+    found = found_of(residence.residents, bench)
+    assert not {"core_blocks", "core_threads", "core_shared_bytes"} & set(found.rates)
+    assert [w for w in found.warnings() if "documents" in w] == ["core_blocks seems to be 16, documents say 32"]
+
+
+def test_an_instruction_that_is_refused_is_remarked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(bench: Any, made: Any) -> Any:
+        raise DeviceError("compile-failed", "the compiler is too old", mend="a newer one")
+
+    monkeypatch.setattr(units, "product", refused)
+    found = Findings({})
+    units.matrix(Compiling(load_profile("rdna3"), "hip", False), found)
+    assert found.warnings()[0] == "wmma_16x16x16 is not measured: the compiler is too old"
