@@ -32,19 +32,8 @@ MOST_ARGUMENTS = 64
 _PARTS = 8  # as such a part of what is left of a share a thread takes blocks
 
 # Where what is in the threads' memory, in numbers of 8 bytes; in lines of caches of their own what different threads write.
-_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS, _PATIENCE, _LITTLE, _SPARE = (
-    0,
-    8,
-    16,
-    24,
-    25,
-    26,
-    28,
-    32,
-    33,
-    34,
-    35,
-)
+_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS = 0, 8, 16, 24, 25, 26, 28, 32
+_PATIENCE, _LITTLE, _SPARE = 33, 34, 35
 _ARGUMENTS = 40
 _LINE = 8
 _CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
