@@ -63,8 +63,9 @@ def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[
     for found in waits:
         cache, wait = found
         far = cache == "global" and busy > 0
-        beside = device.rate("far_waiting_share") * busy / (busy + wait) if far else device.rate("waiting_share")
         longer = max(0.0, wait - busy) if found is longest else 0.0
+        apart = busy + (wait if found is longest else min(busy, wait))
+        beside = device.rate("far_waiting_share") * busy / apart if far else device.rate("waiting_share")
         parts.append((f"waiting for {cache}", longer + beside * min(busy, wait)))
     return parts
 

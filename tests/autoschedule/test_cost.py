@@ -163,6 +163,14 @@ def test_more_work_beside_waits_takes_no_less_time(waits: tuple[float, float]) -
     assert times == sorted(times) and times[0] == max(waits)
 
 
+@pytest.mark.parametrize("l2", [0.0, 1.0, 6.0])
+def test_more_waiting_for_memory_takes_no_less_time(l2: float) -> None:
+    times = [
+        sum(s for _, s in exposed([("l2", l2), ("global", far)], 1.0, cores_of(POCL))) for far in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+    ]
+    assert times == sorted(times)
+
+
 def test_rows_a_power_of_two_apart_do_not_stay_in_a_cache() -> None:
     misses = {}
     for n in (1000, 1024):
