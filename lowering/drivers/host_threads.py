@@ -32,8 +32,9 @@ MOST_ARGUMENTS = 64
 _PARTS = 8  # as such a part of what is left of a share a thread takes blocks
 
 # Where what is in the threads' memory, in numbers of 8 bytes; in lines of caches of their own what different threads write.
-_EPOCH, _ASLEEP, _DONE, _FUNCTION, _BLOCKS, _GRID, _LAST, _THREADS = 0, 8, 16, 24, 25, 26, 28, 32
-_PATIENCE, _LITTLE, _SPARE = 33, 34, 35
+_EPOCH, _ASLEEP, _DONE = 0, 8, 16
+_FUNCTION, _BLOCKS, _GRID, _LAST = 24, 25, 26, 28  # of a launch; when the last one ended
+_THREADS, _PATIENCE, _LITTLE, _SPARE = 32, 33, 34, 35  # how many; cycles
 _ARGUMENTS = 40
 _LINE = 8
 _CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
@@ -107,9 +108,9 @@ static long take_part(longs pool, long me, long epoch) {{
         }}
       }}
       if (atom_cmpxchg(&SHARE(owner), next, next + count) != next) continue;
-      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}], both_ends = (int)(begin + end) - 1;
+      const int x = (int)pool[{_GRID}], y = (int)pool[{_GRID + 1}];
       for (int taken = first; taken < first + count; taken++) {{
-        const int number = epoch & 1 ? both_ends - taken : taken, row = number / x;
+        const int number = epoch & 1 ? (int)(begin + end - 1 - taken) : taken, row = number / x;
         const ulong block[3] = {{number - row * x, row % y, row / y}};
         call(pool[{_FUNCTION}], pool + {_ARGUMENTS}, block, STACK(me));
       }}
