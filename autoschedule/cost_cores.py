@@ -131,20 +131,22 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     body = body_of(loops, device)
     points = body.vectors(list(body.tile))
     computed = sum(n * operation_cycles(op, device) for op, n in _fused(nest).items()) * points
-    loads = sum(_loads(loops, a, body, device) for a in nest.reads)
+    each = {a: _loads(a, body, device) for a in nest.reads}
+    loads = sum(each.values())
     stores = 0.0 if nest.reduced else sum(_stored(a, body) for a in nest.writes)
     count = sum(_fused(nest).values()) * points + loads + stores
+    loading = divided(loads, device.loads)
     cycles = max(
-        computed,
-        divided(loads, device.loads),
+        max(computed, loading) + device.rate("loads_share") * min(computed, loading),
         device.per(stores, "stores_per_cycle"),
         device.per(count, "operations_per_cycle"),
     )
-    cycles += _spilled(loops, body, device) * device.rate("spill_cycles")
+    points = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
+    cycles += _spilled(loops, body, device) * points * device.rate("spill_cycles")
+    cycles += sum(n * _crossing(loops, a.flat, body, device) for a, n in each.items()) * device.rate("crossing_cycles")
     cycles += sum(_gathered(loops, a, body, device) for a in (nest.reads if nest.reduced else nest.accesses))
     cycles += sum(_masked(loops, a, body) for a in nest.reads) * device.rate("masked_vector_cycles")
     ends = _ends(loops)
-    points = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
     cycles += points * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
     total = body.rounds * (cycles + device.rate("round_cycles"))
     if nest.reduced:
@@ -175,22 +177,22 @@ def operation_cycles(op: str, device: Cores) -> float:
     return device.rates[name] if name in device.rates else divided(1.0, device.multiply_adds)
 
 
-def _loads(loops: Loops, access: Access, body: Body, device: Cores) -> float:
-    """Vectors that one operand needs in a body, each once."""
-    tile = {a: (-(-n // body.lanes) if a == body.axis else n) for a, n in body.tile.items()}
+def _loads(access: Access, body: Body, device: Cores) -> float:
+    """Vectors that one operand needs in a body, each once: windows share rows, but none of the vectors that begin at other elements."""
+    vectors = body.vectors([body.axis]) if body.axis in access.axes else 1
+    tile = {a: (1 if a == body.axis else n) for a, n in body.tile.items()}
     wide = access.element_bytes * body.lanes > 4 * device.lanes and body.axis in access.axes
-    lines = 1.0 + _crossing(access, staged_places(loops).get(access.name), body, device)
-    return min(math.prod(access.box(tile)), body.vectors(access.axes)) * (2.0 if wide else lines)
+    return min(vectors * math.prod(access.box(tile)), body.vectors(access.axes)) * (2.0 if wide else 1.0)
 
 
-def _crossing(access: Access, place: Placed | None, body: Body, device: Cores) -> float:
+def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     """The share of an operand's vectors that lie on two lines: those that rows, or windows, begin at any element of a line."""
     if body.axis not in access.axes or body.lanes == 1 or not device.caches:
         return 0.0
-    line = device.caches[0].line_bytes
+    line, place = device.caches[0].line_bytes, staged_places(loops).get(access.name)
     if place is None or place.layout is None or not place.layout.terms:
         rows = access.strides[:-1] if place is None else (row_extent(place),)
-        besides = [step_of(access.indices[-1], a) for a in access.axes if a != body.axis]
+        besides = [step_of(access.indices[-1], a) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
         apart = [n * access.element_bytes for n in (*rows, *besides)]
     else:
         apart = [row_extent(place) * access.element_bytes]
@@ -200,11 +202,10 @@ def _crossing(access: Access, place: Placed | None, body: Body, device: Cores) -
 
 
 def _masked(loops: Loops, access: Access, body: Body) -> float:
-    """The vectors of an operand that end beyond what there is of it, as the last one of a row does; a copy may be larger."""
-    if body.axis not in access.axes or body.lanes == 1:
+    """The vectors of an operand read in place that end beyond what there is of it, as the last one of a row does."""
+    if body.axis not in access.axes or body.lanes == 1 or access.name in staged_places(loops):
         return 0.0
-    place, extent = staged_places(loops).get(access.name), loops.nest.extents[body.axis]
-    there = place.cut.get(body.axis, extent) if place is not None else extent
+    there = loops.nest.extents[body.axis]
     return body.vectors(access.axes) / -(-there // body.lanes) if there % body.lanes else 0.0
 
 
@@ -219,7 +220,7 @@ def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     place = staged_places(loops).get(access.name) if not access.store else None
     vectors = float(body.vectors(access.axes))
     if not _beside(access, place, body.axis):
-        cycles = body.lanes * device.rate("gathered_element_cycles")
+        cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
         if access.regular(body.axis, loops.nest.extents[body.axis]) < loops.nest.extents[body.axis]:
             cycles += device.rate("integer_divide_cycles")  # where each lane lies follows from its row and its place there
             cycles += device.rate("padded_vector_move_cycles") if access.padded and place is None else 0.0
@@ -288,9 +289,12 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
     if any(a.name == axis for a in nest.reduced):
         each += device.rate("fold_cycles")
+    turned = any(p.stop_bytes for p in loops.places)  # on their way, to where they lie side by side
     for write in nest.writes:
         if axis in write.axes and write.stride(axis) != 1:
-            each += lanes * device.rate("gathered_element_cycles")
+            each += lanes * device.rate("element_move_cycles" if turned else "scattered_element_cycles")
+        elif axis in write.axes and nest.extents[axis] % lanes:
+            each += device.rate("masked_store_cycles") / -(-nest.extents[axis] // lanes)
     return passes(loops, depth) * (vectors * each + device.rate("piece_cycles"))
 
 
@@ -322,8 +326,6 @@ def _indexed_cycles(nest: Nest, place: Placed, device: Cores) -> float:
         return each + device.rate("copied_row_cycles") / _spans(place)[-1]
     if aside and not _remainders(place):
         return each
-    whole = 0.0 if aside else row // device.lanes * device.lanes / row
-    each = whole * each + (1 - whole) * device.rate("ragged_move_cycles")
     return each + (device.rate("copied_row_cycles") / row if _bordered(nest, place) else 0.0)
 
 

@@ -32,7 +32,7 @@ from tilelang.autoschedule.rtile import (
     walked,
 )
 
-KEPT_PIECES = 4  # register tiles that growth goes on with
+KEPT_PIECES = 6  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
 LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 
@@ -126,13 +126,11 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, i
     reduced = {a.name: a.extent for a in nest.reduced}
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
-        vectors = {a: -(-n // lanes) if a == axis else n for a, n in piece.items()}
-        loads = sum(math.prod(vectors.get(a, 1) for a in r.axes) for r in nest.reads) / math.prod(vectors.values())
         loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
-        cycles = leaf_cycles(loops, device) / nest.points * (1 + loads / 2)
+        cycles = leaf_cycles(loops, device) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
-    return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.04]
+    return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.08]
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:

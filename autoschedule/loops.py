@@ -77,13 +77,18 @@ class Placed:
     stop_bytes: int = 0
     cut: Tile = dataclasses.field(default_factory=dict)
 
+    @property
+    def by_points(self) -> bool:
+        """Whether its layout is over axes, so that it holds an element for each point of them."""
+        names = set(self.layout.dims) if self.layout is not None else set()
+        return self.access is not None and bool(names - {d.name for d in self.access.tensor.dims})
+
     @functools.cached_property
     def box_bytes(self) -> int:
         """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
         if self.access is None:
             return 0
-        names = set(self.layout.dims) if self.layout is not None else set()
-        if names - {d.name for d in self.access.tensor.dims}:
+        if self.by_points:
             return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
         return self.access.footprint_bytes(self.tile)
 

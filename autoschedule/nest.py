@@ -118,6 +118,21 @@ class Access:
         """Its axes, and the boxes found so far by the extents along them."""
         return tuple(sorted(self.axes)), {}
 
+    @functools.cached_property
+    def flat(self) -> Access:
+        """The same over as few dimensions as it takes: those that a fused axis goes through without a gap in memory are one."""
+        dims, indices = list(self.tensor.dims[:1]), list(self.indices[:1])
+        for dim, index in zip(self.tensor.dims[1:], self.indices[1:], strict=True):
+            together = indices[-1] * dim.extent + index
+            if len(linear(together)[0]) < len(linear(indices[-1])[0]) + len(linear(index)[0]):
+                dims[-1], indices[-1] = Axis(f"{dims[-1].name}_{dim.name}", dims[-1].extent * dim.extent), together
+            else:
+                dims.append(dim)
+                indices.append(index)
+        if len(dims) == len(self.indices):
+            return self
+        return dataclasses.replace(self, tensor=Tensor(self.name, self.tensor.dtype, tuple(dims)), indices=tuple(indices))
+
     def box(self, tile: Tile) -> tuple[int, ...]:
         """How far the region that a tile touches reaches along each dimension, at most all of it."""
         names, known = self._boxes

@@ -95,12 +95,13 @@ class Walk:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stream:
-    """One tensor's way through the caches. packed: it lies as it is read, in memory of the block. outer: only walks of loops before
-    this depth count, where a copy takes over; inner: only walks from this depth on. weight: what one byte of it is worth between
-    caches. past: it goes past them."""
+    """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
+    its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
+    what one byte of it is worth between caches. past: it goes past them."""
 
     access: Access
     packed: bool = False
+    points: bool = False
     outer: int | None = None
     inner: int = 0
     weight: float = 1.0
@@ -169,8 +170,8 @@ class Traffic:
 
     def begun(self, cache: Cache, follow: Follow) -> float:
         """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins."""
-        lost, lines = self._lost(cache), ((s, b / cache.line_bytes) for s, b in self.missed(cache) if not s.packed)
-        return sum(min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
+        lost, lines = self._lost(cache), ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not s.packed)
+        return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
         """The walks that count for a stream, each with what a cache loses in it."""
@@ -199,7 +200,7 @@ class Traffic:
     def _size(self, s: Stream, cache: Cache, tile: int) -> int:
         found = self._sizes.get((s, cache.line_bytes, tile))
         if found is None:
-            box = self.box(s.access, tile)
+            box = tuple(self.tiles[tile][a] for a in s.access.axes) if s.points else self.box(s.access, tile)
             found = math.prod(box) * s.access.element_bytes if s.packed else cache.footprint(s.access, box)
             self._sizes[s, cache.line_bytes, tile] = found
         return found
@@ -233,7 +234,7 @@ def streams(loops: Loops) -> Iterator[Stream]:
     staged = staged_places(loops)
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
-    for access in loops.nest.accesses:
+    for access in (access.flat for access in loops.nest.accesses):
         place = staged.get(access.name) if not access.store else None
         if access.store and waiting is not None:
             yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)
@@ -242,10 +243,10 @@ def streams(loops: Loops) -> Iterator[Stream]:
             written = access.store and not stream  # a line is read before a part of it is written
             yield Stream(access, weight=2.0 if written else 1.0, past=access.store and stream)
         elif place.verb == "compute":
-            yield Stream(access, packed=True, inner=place.depth)
+            yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
         else:
             yield Stream(access, outer=place.depth)
-            yield Stream(access, packed=True, inner=place.depth)
+            yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
 
 
 def staged_places(loops: Loops) -> dict[str, Placed]:
