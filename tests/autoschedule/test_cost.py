@@ -10,7 +10,7 @@ from tilelang.autoschedule.bodies import stage_share
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import ended, exposed
+from tilelang.autoschedule.cost_cores import ended, exposed, leaf_cycles
 from tilelang.autoschedule.growth import seeds
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import nest_of
@@ -218,3 +218,27 @@ def test_pages_are_as_large_as_the_profile_says() -> None:
         ahead = {t.ahead * t.vector[1] * 4 for t in seeds(nest, (), device) if t.vector is not None} - {0}
         found.append((held, ahead))
     assert found == [(cache.ways // 2, {4096}), (cache.ways // 2, {8192}), (cache.ways, {way}), (cache.ways, set())]
+
+
+def test_vectors_of_windows_that_begin_at_other_elements_are_loaded_each() -> None:
+    q, s, w = tl.axes(q=4096, s=3, w=4098)
+    X, W = tl.input("X", tl.float32, w), tl.input("W", tl.float32, s)
+    whole = tl.schedule(tl.define("Y", tl.sum(X[q + s] * W[s], over=s), q)).tile(q=4096).to(tl.block)
+    made = whole.split(q=64).accumulate(tl.register).split(s=1, unroll=True).vectorize(q=16)
+    (loops,) = loops_of(made, POCL)
+    device, crossing = (cores_of(with_rates(l1_bytes_per_cycle=64.0, crossing_cycles=n)) for n in (0.0, 1.0))
+    assert leaf_cycles(loops, device) == 64 * (4 * 3 + 3)
+    assert leaf_cycles(loops, crossing) == 64 * (4 * 3 + 3 + 4 * 3)
+
+
+def test_a_copy_by_points_of_fused_axes_is_as_large_as_its_points() -> None:
+    c, p, q, f = tl.axes(c=64, p=56, q=56, f=64)
+    X, W = tl.input("X", tl.float32, c, p, q), tl.input("W", tl.float32, f, c)
+    Z = tl.define("Z", tl.sum(X[c, p, q] * W[f, c], over=c), f, p, q)
+    panels = tl.layout(lambda pq, c: (pq // 48, c, pq % 48))
+    whole = tl.schedule(Z).fuse(pq=("p", "q")).tile(f=64, pq=48).to(tl.block).load("X", tl.shared, layout=panels)
+    (loops,) = loops_of(whole.split(f=8).accumulate(tl.register).split(c=4).vectorize(pq=16), POCL)
+    traffic = Traffic(loops, 3, 2)
+    (copy,) = (s for s in traffic.streams if s.packed)
+    blocks = -(-56 * 56 // 48)
+    assert dict(traffic.missed(Cache("all", 1 << 30, None, 64)))[copy] <= blocks * 64 * 48 * 4

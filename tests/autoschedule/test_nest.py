@@ -92,3 +92,14 @@ def test_an_empty_axis_has_no_points(size: int) -> None:
     i, j = tl.axes(i=0, j=size)
     nest = nest_of(plan(tl.computation("Y", tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] + 1, i, j)), set())[-1])
     assert (nest.points, nest.flops, nest.compulsory_bytes) == (0, 0, 0)
+
+
+def test_dimensions_that_a_fused_axis_goes_through_are_one() -> None:
+    c, p, q = tl.axes(c=8, p=6, q=10)
+    X = tl.input("X", tl.float32, c, p, q)
+    (task,) = plan(tl.computation("Y", tl.define("Y", X[c, p, q] * 2, c, p, q)), set())
+    read = nest_of(task).fuse("pq", ("p", "q")).reads[0]
+    assert read.box({"c": 4, "pq": 12}) == (4, 3, 10)
+    assert read.flat.box({"c": 4, "pq": 12}) == (4, 12) and read.flat.strides == (60, 1)
+    apart = nest_of(task).reads[0]
+    assert apart.flat is apart
