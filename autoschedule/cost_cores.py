@@ -141,13 +141,13 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
         device.per(stores, "stores_per_cycle"),
         device.per(count, "operations_per_cycle"),
     )
-    points = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
-    cycles += _spilled(loops, body, device) * points * device.rate("spill_cycles")
+    summed = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
+    cycles += _spilled(loops, body, device) * summed * device.rate("spill_cycles")
     cycles += sum(n * _crossing(loops, a.flat, body, device) for a, n in each.items()) * device.rate("crossing_cycles")
     cycles += sum(_gathered(loops, a, body, device) for a in (nest.reads if nest.reduced else nest.accesses))
     cycles += sum(_masked(loops, a, body) for a in nest.reads) * device.rate("masked_vector_cycles")
     ends = _ends(loops)
-    cycles += points * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
+    cycles += summed * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
     total = body.rounds * (cycles + device.rate("round_cycles"))
     if nest.reduced:
         total = max(total, _latency_cycles(loops, body, count, device))

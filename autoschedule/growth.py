@@ -121,7 +121,7 @@ def _apart(nest: Nest, axis: str) -> bool:
 
 
 def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
-    """The register tiles that take the fewest cycles for a point; loads beside the multiply-adds take half a cycle."""
+    """The register tiles that take the fewest cycles for a point."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     reduced = {a.name: a.extent for a in nest.reduced}
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
