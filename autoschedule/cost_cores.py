@@ -22,7 +22,7 @@ from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
 
-MANY_BLOCKS = 16  # of a core
+MANY_BLOCKS = 8  # of a core
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -78,8 +78,8 @@ def ended(loops: Loops, device: Cores) -> float:
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
     blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
-    if blocks <= 1:
-        return 1.0
+    if all(extent % size == 0 for extent, size in sizes):
+        return -(-blocks // device.cores) / blocks
     shares = [blocks * core // device.cores for core in range(device.cores + 1)]
     if blocks > MANY_BLOCKS * device.cores:  # one more or less makes no difference
         return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points

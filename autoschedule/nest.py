@@ -173,14 +173,22 @@ class Access:
 
     def regular(self, axis: str, extent: int) -> int:
         """How many points of an axis, from its beginning, lie at its stride: all of them but where a fused axis ends a row."""
-        step, low, high = self.stride(axis), 1, extent
+        step = self.stride(axis)
         if step is None or extent < 2:
             return 1
-        first = self._offset({}) or 0
-        while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._offset({axis: middle - 1}) == first + (middle - 1) * step else (low, middle - 1)
-        return low
+        if (axis, extent) not in self._regular:
+            first, low, high = self._offset({}) or 0, 1, extent
+            while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
+                middle = (low + high + 1) // 2
+                low, high = (
+                    (middle, high) if self._offset({axis: middle - 1}) == first + (middle - 1) * step else (low, middle - 1)
+                )
+            self._regular[axis, extent] = low
+        return self._regular[axis, extent]
+
+    @functools.cached_property
+    def _regular(self) -> dict[tuple[str, int], int]:
+        return {}
 
     def _offset(self, at: Tile) -> int | None:
         found = [_value(i, at) for i in self.indices]

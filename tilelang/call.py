@@ -29,9 +29,17 @@ class Placed:
 
     def overlaps(self, other: Placed) -> bool:
         """Whether two arrays have bytes in common."""
-        if self.device is not None and other.device is not None:
-            return self.device.overlaps(other.device)
+        if self.device is not None or other.device is not None:
+            (a, size), (b, other_size) = self._span, other._span
+            if a is not None and b is not None:
+                return a < b + other_size and b < a + size
+            return self.device is not None and other.device is not None and self.device.overlaps(other.device)
         return self.array is not None and other.array is not None and share_memory(self.array, other.array)
+
+    @property
+    def _span(self) -> tuple[int | None, int]:
+        """Where the array begins in the host's memory (None: nobody says), and how many bytes it has."""
+        return getattr(self.buffer, "address", None), (self.array if self.device is None else self.device).nbytes
 
     def land(self, queue: Any) -> None:
         """Waits until the caller's array holds what was computed; nothing is to be done for arrays on the device."""

@@ -76,6 +76,8 @@ def measure(
             taken = _answer(aspect, bench, found)
         except TileLangError as error:
             warnings.append(f"{name} is not measured: {error.message}")
+        except Exception as error:  # a driver's own: other aspects may do
+            warnings.append(f"{name} is not measured: {type(error).__name__}: {error}")
         else:
             if isinstance(taken, str):
                 left_out[name] = taken

@@ -5,9 +5,9 @@ reads of lines that cores share, where the others are awake. They look for the n
 them takes an interrupt between cores, 10 us of the caller and 20 until they run on a virtual machine, so who launches little work
 once does it by itself. Blocks are dealt in equal shares, one after the other, always the same to a thread, and one launch goes over a
 share from its beginning, the next one from its end: what a launch read or wrote last is still in the core's cache, and is what the next
-one needs first, where both are over the same data. Who is done with its share takes of others', so that a thread without a core holds
-up no more than a block; of a share that its thread works on, only after 2 us, for what is taken away is fetched from another core this
-time and the next.
+one needs first, where both are over the same data. A thread takes an eighth of what is left of its share at once, and who is done
+takes of others', so that a thread without a core holds up no more than that; of a share that its thread works on, only after 2 us, for
+what is taken away is fetched from another core this time and the next.
 
 The loops are OpenCL C, which PoCL compiles: there need be no other compiler.
 """
@@ -21,6 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +36,24 @@ _PARTS = 8  # as such a part of what is left of a share a thread takes blocks
 _EPOCH, _ASLEEP, _DONE = 0, 8, 16
 _FUNCTION, _BLOCKS, _GRID, _LAST = 24, 25, 26, 28  # of a launch; when the last one ended
 _THREADS, _PATIENCE, _LITTLE, _SPARE = 32, 33, 34, 35  # how many; cycles
-_ARGUMENTS = 40
-_LINE = 8
-_CORES, _MOST_CORES = _ARGUMENTS + MOST_ARGUMENTS, 1024  # those that threads may use, a bit for each
+_ARGUMENTS, _LINE = 40, 8
+_MOST_CORES = 4096
 # A line of each thread: the numbers of a launch and of the next block of its share; the thread's number, its core's; its stack's end.
-_SHARES = _CORES + _MOST_CORES // 64
-# What a launch is given: the threads' memory, and of the kernel the work that it was, in cycles (0: not known), where its function is,
-# its blocks in all, those along x and y, how many arguments it has, and these.
-_GIVEN_POOL, _GIVEN_WORK, _GIVEN_FUNCTION, _GIVEN_BLOCKS, _GIVEN_GRID, _GIVEN_COUNT, _GIVEN_ARGUMENTS = 0, 1, 2, 3, 4, 6, 7
+_SHARES = _ARGUMENTS + MOST_ARGUMENTS
+_SHARE, _NUMBER, _CORE, _STACK = 0, 1, 2, 3
+# What a launch is given beside arguments: the threads' memory, and of the kernel the work that it was, in cycles (0: not known), where
+# its function is, its blocks in all, those along x and y, how many arguments it has.
+_GIVEN_POOL, _GIVEN_WORK, _GIVEN_FUNCTION, _GIVEN_BLOCKS, _GIVEN_GRID, _GIVEN_COUNT = 0, 1, 2, 3, 4, 6
 
 SOURCE = f"""\
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #define PAUSE() __builtin_ia32_pause()
-#define SHARE(thread) pool[{_SHARES} + {_LINE} * (thread)]
+#define SHARE(thread) pool[{_SHARES + _SHARE} + {_LINE} * (thread)]
 #define CLOSED 0x7fffffffL
-#define NUMBER(thread) pool[{_SHARES} + {_LINE} * (thread) + 1]
-#define CORE(thread) pool[{_SHARES} + {_LINE} * (thread) + 2]
-#define STACK(thread) pool[{_SHARES} + {_LINE} * (thread) + 3]
+#define ROUNDED 0x1f80 // to the nearest number, the smallest ones too, without traps
+#define NUMBER(thread) pool[{_SHARES + _NUMBER} + {_LINE} * (thread)]
+#define CORE(thread) pool[{_SHARES + _CORE} + {_LINE} * (thread)]
+#define STACK(thread) pool[{_SHARES + _STACK} + {_LINE} * (thread)]
 typedef volatile __global long* longs;
 
 static long cycles_now(void) {{
@@ -73,12 +75,20 @@ static void give_way(void) {{ of_system(24, 0, 0, 0); }}                        
 static void sleep_while(longs word, long value) {{ of_system(202, (long)word, 128, value & 0xffffffff); }} // futex
 static void wake(longs word, long threads) {{ of_system(202, (long)word, 129, threads); }}                 // futex
 
-// Has a thread run on another core than this one.
+// Has a thread run on another one of its cores than this one.
 static void send_away(longs pool, long thread, long core) {{
   ulong cores[{_MOST_CORES // 64}], any = 0;
-  for (int n = 0; n < {_MOST_CORES // 64}; n++) any |= cores[n] = pool[{_CORES} + n] & ~(n == core / 64 ? 1UL << core % 64 : 0);
-  if (any) of_system(203, NUMBER(thread), sizeof cores, (long)cores); // sched_setaffinity
+  const long bytes = of_system(204, NUMBER(thread), sizeof cores, (long)cores); // sched_getaffinity
+  for (int n = 0; n < bytes / 8; n++) any |= cores[n] &= ~(n == core / 64 ? 1UL << core % 64 : 0);
+  if (any) of_system(203, NUMBER(thread), bytes, (long)cores); // sched_setaffinity
   CORE(thread) = -1;
+}}
+// The state of floating-point arithmetic: what it was, and is again.
+static uint arithmetic(uint state) {{
+  uint before;
+  __asm__ volatile("stmxcsr %0" : "=m"(before));
+  __asm__ volatile("ldmxcsr %0" : : "m"(state));
+  return before;
 }}
 
 // The language has no calls through addresses. What blocks share, and what has no register, is on a stack of ours.
@@ -124,6 +134,7 @@ static long take_part(longs pool, long me, long epoch) {{
 // What each thread but the caller's does, for ever.
 __attribute__((noinline, used)) void host_worker(longs pool, long me) {{
   NUMBER(me) = thread_number();
+  arithmetic(ROUNDED);
   for (long seen = 0; seen >= 0;) {{ // always: PoCL cannot compile what never returns
     const long start = cycles_now();
     while (pool[{_EPOCH}] == seen) {{
@@ -143,7 +154,7 @@ __attribute__((noinline, used)) void host_worker(longs pool, long me) {{
 }}
 
 // One launch, to its end.
-__attribute__((noinline, used)) void host_launch(longs given) {{
+__attribute__((noinline, used)) void host_launch(longs given, const longs arguments) {{
   const longs pool = (longs)given[{_GIVEN_POOL}];
   const long start = cycles_now(), threads = pool[{_THREADS}], blocks = given[{_GIVEN_BLOCKS}];
   const long epoch = (pool[{_EPOCH}] + 1) & CLOSED;
@@ -152,7 +163,7 @@ __attribute__((noinline, used)) void host_launch(longs given) {{
   pool[{_BLOCKS}] = blocks;
   pool[{_GRID}] = given[{_GIVEN_GRID}];
   pool[{_GRID + 1}] = given[{_GIVEN_GRID + 1}];
-  for (long n = 0; n < given[{_GIVEN_COUNT}]; n++) pool[{_ARGUMENTS} + n] = given[{_GIVEN_ARGUMENTS} + n];
+  for (long n = 0; n < given[{_GIVEN_COUNT}]; n++) pool[{_ARGUMENTS} + n] = arguments[n];
   pool[{_DONE}] = 0;
   for (long thread = 0; thread < threads; thread++) SHARE(thread) = epoch << 32 | blocks * thread / threads;
   atom_xchg(&pool[{_EPOCH}], epoch);
@@ -160,8 +171,11 @@ __attribute__((noinline, used)) void host_launch(longs given) {{
   for (long thread = 1; thread < threads; thread++)
     if (CORE(thread) == core && NUMBER(thread)) send_away(pool, thread, core);
   const long work = given[{_GIVEN_WORK}], little = pool[{_LITTLE}];
-  if (pool[{_ASLEEP}] && blocks > 1 && (!work || work > little || start - pool[{_LAST}] < little)) wake(&pool[{_EPOCH}], blocks - 1);
+  if (pool[{_ASLEEP}] && blocks > 1 && (!work || work > little || start - pool[{_LAST}] < little))
+    wake(&pool[{_EPOCH}], work > little ? min(blocks - 1, work / little) : blocks - 1);
+  const uint before = arithmetic(ROUNDED);
   const long mine = take_part(pool, 0, epoch), end = cycles_now();
+  arithmetic(before);
   given[{_GIVEN_WORK}] = (end - start) * blocks / max(mine, 1L);
   for (long round = 0; pool[{_DONE}] != blocks; round++) {{
     PAUSE();
@@ -174,7 +188,7 @@ __attribute__((noinline, used)) long host_cycles(void) {{ return cycles_now(); }
 """
 CALLS = {
     "host_worker": "host_worker((longs)addresses, 1)",
-    "host_launch": "host_launch((longs)addresses)",
+    "host_launch": "host_launch((longs)addresses, (longs)addresses)",
     "host_cycles": "host_cycles()",
 }
 
@@ -186,7 +200,7 @@ class HostThreads:
     def __init__(self, addresses: Sequence[int], count: int, wait_s: float = WAIT_S) -> None:
         worker, launch, cycles = addresses
         self.count, self.wait_s = count, wait_s
-        self._launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(launch)
+        self._launch = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(launch)
         self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_long)(worker)
         self._pool = (ctypes.c_int64 * (_SHARES + (count + 1) * _LINE))()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._pool))  # the threads look there while the interpreter ends
@@ -196,39 +210,41 @@ class HostThreads:
         self._pool[begin + _THREADS] = count
         for place, seconds in ((_PATIENCE, wait_s), (_LITTLE, LITTLE_S), (_SPARE, SPARE_S)):
             self._pool[begin + place] = int(seconds * rate)
-        for core in os.sched_getaffinity(0):
-            if core < _MOST_CORES:
-                self._pool[begin + _CORES + core // 64] |= _signed(1 << core % 64)
         self._stacks = [_stack() for _ in range(count)]
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._stacks))
         for thread, stack in enumerate(self._stacks):
             at = begin + _SHARES + thread * _LINE
-            self._pool[at + 2], self._pool[at + 3] = -1, ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack)
-        self._lock, self._started = threading.Lock(), False
+            self._pool[at + _CORE], self._pool[at + _STACK] = -1, ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack)
+        self._lock, self._started = threading.RLock(), 0  # who handles a signal may launch
 
     def function(self, address: int, arguments: int, grid: Sequence[int]) -> HostFunction:
         """A function of so many arguments and of a block's number, ready to be launched for all blocks of a grid."""
         with self._lock:
-            for me in range(1, 1 if self._started else self.count):
-                threading.Thread(target=self._worker, args=(self._address, me), daemon=True, name=f"tilelang-{me}").start()
-            self._started = True
+            while self._started < self.count - 1:
+                self._started += 1  # first: a number is given once, whatever interrupts this
+                thread = threading.Thread(target=self._worker, args=(self._address, self._started), daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system has no more threads: those that there are do its blocks
+                    break
         x, y, z = (*grid, 1, 1)[:3]
-        given = (ctypes.c_int64 * (_GIVEN_ARGUMENTS + arguments))(self._address, 0, address, x * y * z, x, y, arguments)
+        given = (ctypes.c_int64 * (_GIVEN_COUNT + 1))(self._address, 0, address, x * y * z, x, y, arguments)
         return HostFunction(self._launch, self._lock, given)
 
 
 class HostFunction:
     """A function with its launch shape. Calling it with the addresses of its arguments runs all blocks; one launch at a time."""
 
-    __slots__ = ("_address", "_given", "_launch", "_lock")
+    __slots__ = ("_address", "_arguments", "_given", "_launch", "_lock")
 
-    def __init__(self, launch: Callable[[int], None], lock: threading.Lock, given: Any) -> None:
+    def __init__(self, launch: Callable[[int, Any], None], lock: AbstractContextManager[Any], given: Any) -> None:
         self._launch, self._lock, self._given, self._address = launch, lock, given, ctypes.addressof(given)
+        self._arguments = ctypes.c_int64 * given[_GIVEN_COUNT]
 
     def __call__(self, arguments: Sequence[int]) -> None:
+        taken = self._arguments(*arguments)
         with self._lock:
-            self._given[_GIVEN_ARGUMENTS:] = arguments
-            self._launch(self._address)
+            self._launch(self._address, ctypes.addressof(taken))
 
 
 def _stack() -> mmap.mmap:
@@ -239,11 +255,6 @@ def _stack() -> mmap.mmap:
     begin = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(stack)))
     ctypes.CDLL(None).mprotect(begin, ctypes.c_size_t(GUARD_BYTES), 0)
     return stack
-
-
-def _signed(bits: int) -> int:
-    """64 bits as a number with a sign."""
-    return bits - (bits >> 63 << 64)
 
 
 def _cycles_per_second(cycles: Any) -> float:

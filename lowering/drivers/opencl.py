@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import platform as machine
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.host_threads import HostFunction
+from tilelang.lowering.drivers.host_threads import HostFunction, cores
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.opencl_memory import POCL as POCL
-from tilelang.lowering.drivers.opencl_memory import ArrayPlaces, HostMemory, aligned, device_buffer
+from tilelang.lowering.drivers.opencl_memory import ArrayPlaces, HostMemory, address_of, device_buffer
 from tilelang.lowering.drivers.opencl_memory import HostArray as HostArray
 from tilelang.lowering.drivers.pocl_cache import drop_damaged
 from tilelang.lowering.drivers.pocl_functions import Hosting
@@ -48,14 +50,15 @@ def _cl() -> Any:
 
 
 def _describe(handle: Any) -> Device:
+    platform, units = handle.platform.name.strip(), handle.max_compute_units
     return Device(
         driver="opencl",
         name=handle.name.strip(),
-        platform=handle.platform.name.strip(),
+        platform=platform,
         kind=_TYPES.get(handle.type & 30, "custom"),
         driver_version=handle.driver_version,
         platform_version=handle.platform.version,
-        compute_units=handle.max_compute_units,
+        compute_units=max(1, min(units, int(cores()))) if platform == POCL else units,
         max_threads=handle.max_work_group_size,
         shared_bytes=handle.local_mem_size,
         global_bytes=handle.global_mem_size,
@@ -110,7 +113,8 @@ class Connection:
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
         self.hosting = self._hosting()
-        self.places = ArrayPlaces(self.queue)
+        self._beside = cl.CommandQueue(self.context, device.handle)  # on which nothing waits
+        self.places = ArrayPlaces(self._beside)
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a source text, or finds it compiled: in this process, then in the cache given.
@@ -137,7 +141,8 @@ class Connection:
             return None
         try:
             return Hosting(self.queue, self._from_pocl, self.device.compute_units, Options.from_environment().active_wait)
-        except (DeviceError, OSError):
+        except (DeviceError, OSError) as error:
+            logging.getLogger("tilelang").warning("kernels are launched by OpenCL's queue, which takes longer: %s", error)
             return None
 
     def _from_cache(self, name: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
@@ -192,10 +197,8 @@ class Connection:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""
         cl = _cl()
         try:
-            if self.hosting is not None:
-                return HostArray(self, aligned(size_bytes), True)
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
-        except (cl.Error, MemoryError) as error:
+            return self._placed(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes)))
+        except cl.Error as error:
             raise _out_of_memory(size_bytes, self.device, error) from None
 
     def upload(self, array: Any) -> Any:
@@ -204,13 +207,14 @@ class Connection:
         if array.nbytes == 0:
             return self.allocate(1)
         try:
-            if self.hosting is not None:
-                room = aligned(array.nbytes)
-                room[:] = as_bytes(array)
-                return HostArray(self, room, True)
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
-        except (cl.Error, MemoryError) as error:
+            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+            return self._placed(cl.Buffer(self.context, flags, hostbuf=as_bytes(array)))
+        except cl.Error as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
+
+    def _placed(self, buffer: Any) -> Any:
+        """A buffer as launches take it: with its address, where kernels are functions of this process."""
+        return buffer if self.hosting is None else HostMemory(address_of(self._beside, buffer), buffer)
 
     def image(self, pixels: Any) -> Any:
         """An image with what a NumPy array of (rows, columns, 4) floats holds. Raises DeviceError where there is not enough memory."""
@@ -246,7 +250,14 @@ class Connection:
         return pyopencl.array.empty(queue or self.queue, shape, type)
 
     def finish(self, queue: Any = None) -> None:
-        (queue or self.queue).finish()
+        try:
+            (queue or self.queue).finish()
+        except _cl().Error as error:
+            raise _failed(error) from None
+
+
+def _failed(error: Exception) -> DeviceError:
+    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="smaller blocks, or another schedule")
 
 
 def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceError:
@@ -255,7 +266,9 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
 
 def can_host(device: Device) -> bool:
     """Whether kernels for a device can be functions of this process: PoCL's, on the system that our threads are written for."""
-    return device.platform == POCL and device.host_memory and (sys.platform, machine.machine()) == ("linux", "x86_64")
+    if device.platform != POCL or not device.host_memory or (sys.platform, machine.machine()) != ("linux", "x86_64"):
+        return False
+    return "rdtscp" in Path("/proc/cpuinfo").read_text().split()  # by which threads know their cores
 
 
 @functools.cache
@@ -287,7 +300,7 @@ class Module:
         """
         check_limits(self.connection.device, name, grid, threads, shared_bytes)
         hosting, hosted = self.connection.hosting, None
-        if hosting is not None and name in self.functions and hosting.can_run(threads, shared_bytes):
+        if hosting is not None and name in self.functions and hosting.can_run(grid, threads, shared_bytes):
             hosted = hosting.threads.function(*self.functions[name], grid)
         return Function(self, name, tuple(grid), threads, hosted)
 
@@ -316,11 +329,8 @@ class Function:
         if self.empty:
             return None
         if self._hosted is not None:
-            try:
-                addresses = [b.address for b in buffers]
-            except AttributeError:  # OpenCL's buffers do not say where they are
-                pass
-            else:
+            addresses = [b.address for b in buffers if isinstance(b, HostMemory)]
+            if len(addresses) == len(buffers):  # OpenCL's buffers do not say where they are
                 (queue or self.queue).finish()  # what was enqueued comes first
                 start = time.perf_counter()
                 self._hosted(addresses)
@@ -353,7 +363,10 @@ def seconds(event: Any) -> float:
     """How long a launch ran on the device; waits for it."""
     if isinstance(event, Ran):
         return event.seconds
-    event.wait()
+    try:
+        event.wait()
+    except _cl().Error as error:
+        raise _failed(error) from None
     return float(event.profile.end - event.profile.start) * 1e-9
 
 

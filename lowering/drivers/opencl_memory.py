@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.opencl import Connection
 
 POCL = "Portable Computing Language"
-ALIGNMENT = 64  # bytes, of memory that is made here
 
 
 def _cl() -> Any:
@@ -28,13 +27,15 @@ def _cl() -> Any:
     return pyopencl
 
 
-def aligned(size_bytes: int) -> Any:
-    """Bytes of the host, one at least, that begin at a line of its caches."""
+def address_of(queue: Any, buffer: Any) -> int:
+    """Where a buffer is in the host's memory, for as long as it is. That takes longer than a launch."""
     import numpy as np
 
-    room = np.empty(size_bytes + ALIGNMENT, np.uint8)
-    begin = -room.ctypes.data % ALIGNMENT
-    return room[begin : begin + max(1, size_bytes)]
+    cl = _cl()
+    mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, (1,), np.uint8)
+    address = int(mapped.ctypes.data)
+    mapped.base.release(queue)
+    return address
 
 
 def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: int) -> Any:
@@ -80,13 +81,8 @@ class ArrayPlaces:
         """The address of an array that is in a buffer."""
         place, known = (array.base_data.int_ptr, array.offset), self._arrays.get(id(array))
         if known is None or known[1] != place:
-            import numpy as np
-
-            cl = _cl()
-            mapped, _ = cl.enqueue_map_buffer(self._queue, buffer, cl.map_flags.READ, 0, (1,), np.uint8)
             forgotten = weakref.ref(array, functools.partial(self._forget, id(array)))
-            known = self._arrays[id(array)] = forgotten, place, mapped.ctypes.data
-            mapped.base.release(self._queue)
+            known = self._arrays[id(array)] = forgotten, place, address_of(self._queue, buffer)
         return known[2]
 
     def _forget(self, number: int, _: weakref.ref[Any]) -> None:

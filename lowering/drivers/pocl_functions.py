@@ -8,6 +8,7 @@ tells where those are. What the text says stays as it is, so that a device that 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ _BEFORE = """\
 #define reqd_work_group_size(...)
 #define __local
 #define barrier(...)
-#define get_group_id(dimension) block_[dimension]
+#define get_group_id(dimension) number_of_this_block[dimension]
 """
 _AFTER = """
 #undef __kernel
@@ -34,7 +35,7 @@ _AFTER = """
 #undef barrier
 #undef get_group_id
 """
-_RENAMED = "#define {name}(...) {name}_block(__VA_ARGS__, const ulong* block_)\n"
+_RENAMED = "#define {name}(...) {name}_block(__VA_ARGS__, const ulong* number_of_this_block)\n"
 _FUNCTION = """\
 #undef {name}
 __attribute__((noinline, used)) void {name}_function(const __global ulong* arguments, const ulong* block) {{
@@ -86,10 +87,9 @@ class Hosting:
     """Runs kernels as functions of this process. build: PoCL's program of a text and options; waits: whether threads look for the next
     launch before they sleep. Raises DeviceError or OSError where that cannot be."""
 
-    def __init__(self, queue: Any, build: Callable[[str, Sequence[str]], Any], compute_units: int, waits: bool) -> None:
+    def __init__(self, queue: Any, build: Callable[[str, Sequence[str]], Any], threads: int, waits: bool) -> None:
         self._queue, self._build = queue, build
-        count = max(1, min(compute_units, int(host_threads.cores())))
-        self.threads = HostThreads(self.addresses_of_threads(), count, host_threads.WAIT_S if waits else 0.0)
+        self.threads = HostThreads(self.addresses_of_threads(), threads, host_threads.WAIT_S if waits else 0.0)
 
     def addresses_of_threads(self) -> list[int]:
         """Where the functions of `host_threads` are."""
@@ -107,9 +107,9 @@ class Hosting:
             return {}
         return {name: (address, kernels[name]) for name, address in zip(kernels, addresses, strict=True)}
 
-    def can_run(self, threads: int, shared_bytes: int) -> bool:
-        """Whether a block is one thread's, and what it shares leaves most of a thread's stack."""
-        return threads == 1 and shared_bytes <= host_threads.STACK_BYTES // 4
+    def can_run(self, grid: Sequence[int], threads: int, shared_bytes: int) -> bool:
+        """Whether blocks can be counted, are one thread's each, and what they share leaves most of a thread's stack."""
+        return math.prod(grid) < 1 << 31 and threads == 1 and shared_bytes <= host_threads.STACK_BYTES // 4
 
     def _addresses(self, source: str, options: Sequence[str], count: int) -> list[int]:
         """Where the functions are that a text tells of. They stay in memory for the rest of the process."""
@@ -119,7 +119,10 @@ class Hosting:
         found, flags = np.zeros(count, np.uint64), cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         kernel, told = cl.Kernel(self._build(source, options), ADDRESSES), cl.Buffer(self._queue.context, flags, hostbuf=found)
         kernel.set_args(told)
-        cl.enqueue_nd_range_kernel(self._queue, kernel, (1,), (1,)).wait()
+        try:
+            cl.enqueue_nd_range_kernel(self._queue, kernel, (1,), (1,)).wait()
+        except cl.Error as error:
+            raise DeviceError("launch-failed", f"{ADDRESSES} could not be launched: {error}") from None
         addresses = [int(address) for address in found]
         for path in {_library_of(address) for address in addresses}:
             ctypes.CDLL(path)

@@ -21,6 +21,8 @@ from tilelang.simplify import conjunction, conjuncts, linear, simplify, weighted
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 
+MOST_HELD = 8  # vectors of one loop, whose values are in registers before any is stored
+
 
 def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
     """The kernel without vector loops. most_lanes: of one vector; wider loops become several."""
@@ -64,7 +66,10 @@ def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
 
 def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:
     """The vectors of one loop, each of which is one store: all values are computed before the first of them is stored, where all lanes
-    exist. A processor holds a load back that begins as far within its page as a store that is under way. None: they are not such."""
+    exist. A processor holds a load back that begins as far within its page as a store that is under way. None: they are others, or too
+    many for registers."""
+    if len(pieces) > MOST_HELD:
+        return None
     stores, conditions = list[ir.Store](), list[Expr]()
     for piece in pieces:
         if isinstance(piece, ir.If):

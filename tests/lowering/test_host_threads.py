@@ -178,8 +178,9 @@ def test_a_text_that_does_not_compile_as_functions_is_launched_by_pocl(connectio
 def test_blocks_of_several_threads_or_with_much_to_share_are_launched_by_pocl(connection: driver.Connection) -> None:
     most = host_threads.STACK_BYTES // 4
     assert connection.hosting is not None
-    assert connection.hosting.can_run(1, most) and not connection.hosting.can_run(1, most + 1)
-    assert not connection.hosting.can_run(2, 0)
+    can_run = connection.hosting.can_run
+    assert can_run((4, 5), 1, most) and not can_run((4, 5), 1, most + 1)
+    assert not can_run((4,), 2, 0) and not can_run((1 << 16, 1 << 15), 1, 0)
 
 
 def test_a_block_has_its_own_stack_however_small_the_callers_is(connection: driver.Connection) -> None:
@@ -254,3 +255,116 @@ def test_cores_of_a_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for text, expected in (("max 100000\n", 3), ("150000 100000\n", 1.5), ("800000 100000\n", 3), ("", 3)):
         quota.write_text(text)
         assert cores(quota) == expected
+
+
+def test_threads_are_started_once_whatever_interrupts_it(connection: driver.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, real = list[str](), threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        if len(started) == 1:
+            started.append("refused")
+            raise RuntimeError("can't start new thread")
+        started.append("began")
+        real(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    threads, x = of_threads(connection, 4), np.zeros(64, np.uint32)
+    assert connection.hosting is not None
+    of = connection.hosting.functions(STEP, ())["advance"]
+    for _ in range(3):
+        threads.function(*of, (64,))([x.ctypes.data])
+    assert started == ["began", "refused", "began"] and x.tolist() == [advanced(3)] * 64
+
+
+def test_arithmetic_is_the_same_in_every_block_whatever_the_callers_is(connection: driver.Connection) -> None:
+    """Rounding upwards is the caller's, by the C library; blocks of all threads round to the nearest."""
+    import ctypes
+
+    text = STEP.replace("int* x", "float* x").replace("3 * x[get_group_id(0)] + 1", "x[get_group_id(0)] + 1e-9f")
+    x = np.ones(64, np.float32)
+    library = ctypes.CDLL(None)
+    function, held = connection.build(text).function("advance", (64,), 1, 0), [connection.host_array(x, "both", None).buffer]
+    upwards = 0x800
+    assert library.fesetround(upwards) == 0
+    try:
+        for _ in range(20):
+            function(held)
+        assert library.fegetround() == upwards
+    finally:
+        library.fesetround(0)
+    assert x.tolist() == [1.0] * 64
+
+
+def test_memory_of_a_launch_by_a_queue_outlives_who_made_it(connection: driver.Connection) -> None:
+    import pyopencl as cl
+
+    x = np.zeros(1 << 16, np.uint32)
+    function = connection.build(STEP).function("advance", (len(x),), 1, 0)
+    memory = connection.upload(x)
+    gate = cl.UserEvent(connection.context)
+    cl.enqueue_barrier(connection.queue, wait_for=[gate])
+    function([memory.opencl])
+    del memory
+    others = [np.full(len(x), 7, np.uint32) for _ in range(8)]
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    connection.finish()
+    assert all((other == 7).all() for other in others)
+
+
+def test_a_signals_handler_may_launch(connection: driver.Connection) -> None:
+    import signal
+
+    x, y = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
+    function, held = advance(connection, x)
+    inside, times = [connection.host_array(y, "both", None).buffer], []
+
+    def handle(*_: object) -> None:
+        times.append(1)
+        function(inside)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-3)
+    try:
+        launches = 0
+        while len(times) < 20:
+            function(held)
+            launches += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert x.tolist() == [advanced(launches)] * 8 and y.tolist() == [advanced(len(times))] * 8
+
+
+def test_threads_keep_to_cores_that_are_taken_away_later(connection: driver.Connection) -> None:
+    import os
+
+    assert connection.hosting is not None
+    before = set(threading.enumerate())
+    threads, x = of_threads(connection, 2), np.zeros(64, np.uint32)
+    function = threads.function(*connection.hosting.functions(STEP, ())["advance"], (64,))
+    (worker,) = (t for t in threading.enumerate() if t not in before)
+    every, one = os.sched_getaffinity(0), {min(os.sched_getaffinity(0))}
+    try:
+        for thread in (0, worker.native_id or 0):
+            os.sched_setaffinity(thread, one)
+        for _ in range(50):
+            function([x.ctypes.data])
+        assert os.sched_getaffinity(worker.native_id or 0) == one
+    finally:
+        for thread in (0, worker.native_id or 0):
+            os.sched_setaffinity(thread, every)
+
+
+def test_an_output_over_a_part_of_an_input_is_refused_wherever_they_are() -> None:
+    import pyopencl as cl
+    import pyopencl.array as cla
+
+    i = tl.axes(i=256)
+    kernel = tl.compile(tl.define("Y", tl.input("X", tl.int32, i)[i] * 2, i), tl.target("opencl"))
+    whole: Any = cla.zeros(kernel.queue, 512, np.int32).base_data
+    first, second = (
+        cla.Array(kernel.queue, (256,), np.int32, data=whole.get_sub_region(begin, 1024, cl.mem_flags.READ_WRITE))
+        for begin in (0, 512)
+    )
+    with pytest.raises(tl.ComputationError, match="shares memory"):
+        kernel(first, out=second)
