@@ -331,18 +331,26 @@ class Function:
         if self._hosted is not None:
             addresses = [b.address for b in buffers if isinstance(b, HostMemory)]
             if len(addresses) == len(buffers):  # OpenCL's buffers do not say where they are
-                (queue or self.queue).finish()  # what was enqueued comes first
-                start = time.perf_counter()
-                self._hosted(addresses)
-                return Ran(time.perf_counter() - start)
+                return self._here(self._hosted, addresses, queue or self.queue)
         with self._lock:
             try:
                 self.kernel.set_args(*[b.opencl if isinstance(b, HostMemory) else b for b in buffers])
                 return _cl().enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
             except (_cl().Error, TypeError) as error:
-                reason = str(error).splitlines()[0].split(" - ")[0]
-                mend = "device buffers, and a queue, of kernel.queue's context"
-                raise DeviceError("launch-failed", f"{self.name} could not be launched: {reason}", mend=mend) from None
+                raise self._refused(str(error).splitlines()[0].split(" - ")[0]) from None
+
+    def _here(self, hosted: HostFunction, addresses: list[int], queue: Any) -> Ran:
+        """Runs all blocks in this process, after what was enqueued."""
+        if queue is not self.queue and queue.context != self.queue.context:
+            raise self._refused("the queue is of another context")
+        queue.finish()
+        start = time.perf_counter()
+        hosted(addresses)
+        return Ran(time.perf_counter() - start)
+
+    def _refused(self, why: str) -> DeviceError:
+        mend = "device buffers, and a queue, of kernel.queue's context"
+        return DeviceError("launch-failed", f"{self.name} could not be launched: {why}", mend=mend)
 
     timed = __call__  # every launch has an event
 
