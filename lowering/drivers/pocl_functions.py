@@ -94,7 +94,7 @@ class Hosting:
     def addresses_of_threads(self) -> list[int]:
         """Where the functions of `host_threads` are."""
         calls = host_threads.CALLS
-        return self._addresses(host_threads.SOURCE + telling(calls), (), len(calls))
+        return self._addresses(host_threads.source() + telling(calls), (), len(calls))
 
     def functions(self, source: str, options: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Where the functions of a text's kernels are, and how many arguments each has; empty where they cannot be functions."""

@@ -122,6 +122,14 @@ def test_vectors_that_read_what_they_store_are_stored_one_by_one() -> None:
     assert after.buffers == before.kernels[0].buffers
 
 
+@pytest.mark.parametrize(("width", "held"), [(128, 8), (144, 0)])
+def test_values_of_more_vectors_than_registers_hold_do_not_come_first(width: int, held: int) -> None:
+    x, z, v = array("x", width), array("z", width, role="output"), Var("v", dt.int64, 0, width - 1)
+    loop = ir.For(v, index(width), ir.Store(z, (v,), ir.Load(x, (v,))), "vector")
+    after = vectorize(program(loop, x, z, threads=1).kernels[0])
+    assert _stores(after.body, "register") == held and _stores(after.body, "global") == width // 16
+
+
 def test_values_come_first_where_all_lanes_exist_and_else_one_by_one() -> None:
     i = tl.axes(i=1000)
     plan = tl.schedule(tl.define("Y", tl.abs(tl.input("X", tl.float32, i)[i]), i)).tile(i=512).to(tl.block)

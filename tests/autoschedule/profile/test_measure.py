@@ -1,7 +1,7 @@
 """Measuring into files: resumed where it broke off, whole or not at all, an aspect of its own again."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -88,12 +88,17 @@ def test_one_aspect_is_measured_again_with_what_it_needs(tmp_path: Path) -> None
     assert run(path, kinds=newer).measured == ("clock",)
 
 
-def test_an_aspect_that_fails_is_told_and_left_out(tmp_path: Path) -> None:
+def nothing(bench: Bench, found: Findings) -> None:
+    found.time("nothing", 1, lambda rounds: 0.0)
+
+
+def a_drivers_own(bench: Bench, found: Findings) -> None:
+    raise RuntimeError("clWaitForEvents failed: OUT_OF_RESOURCES")
+
+
+@pytest.mark.parametrize("fails", [nothing, a_drivers_own])
+def test_an_aspect_that_fails_is_told_and_left_out(tmp_path: Path, fails: Callable[[Bench, Findings], None]) -> None:
     path = tmp_path / "mine.toml"
-
-    def fails(bench: Bench, found: Findings) -> None:
-        found.time("nothing", 1, lambda rounds: 0.0)
-
     outcome = run(path, kinds={"clock": Aspect("a cycle", fails), "launch": Aspect("launches", aspects()["clock"].ask)})
     assert outcome.measured == ("launch",) and outcome.warnings[0].startswith("clock is not measured: ")
     assert run(path).measured == ("clock", "reads")
