@@ -275,3 +275,19 @@ def test_binaries_are_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     third = driver.Connection(driver.choose())
     third.build(ADD, cache=kept)
     assert kept.get(path.name) not in (None, b"whole, but no binary of any device")
+
+
+def test_a_kernel_that_fails_is_an_error_of_ours_wherever_it_is_waited_for(connection: driver.Connection) -> None:
+    """A driver tells of it only then: kernels that run out of a device's resources, say."""
+    import pyopencl as cl
+
+    class Failed:
+        def wait(self) -> None:
+            raise cl.RuntimeError("clWaitForEvents failed: OUT_OF_RESOURCES")
+
+        finish = wait
+
+    for waiting in (lambda: driver.seconds(Failed()), lambda: connection.finish(Failed())):
+        with pytest.raises(DeviceError, match="OUT_OF_RESOURCES") as caught:
+            waiting()
+        assert caught.value.code == "kernel-failed" and caught.value.mend
