@@ -76,7 +76,7 @@ def measure(
             taken = _answer(aspect, bench, found)
         except TileLangError as error:
             warnings.append(f"{name} is not measured: {error.message}")
-        except Exception as error:  # a driver's own: other aspects may do
+        except Exception as error:  # what a device that nobody tried surprises it with: other aspects may do
             warnings.append(f"{name} is not measured: {type(error).__name__}: {error}")
         else:
             if isinstance(taken, str):

@@ -104,10 +104,8 @@ class HostThreads:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._stacks))
         for thread, stack in enumerate(self._stacks):
             at = begin + _At.LINES + thread * _At.LINE
-            self._pool[at + _At.OF_CORE], self._pool[at + _At.OF_STACK] = (
-                -1,
-                ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack),
-            )
+            self._pool[at + _At.OF_CORE] = -1
+            self._pool[at + _At.OF_STACK] = ctypes.addressof(ctypes.c_char.from_buffer(stack)) + len(stack)
         self._lock, self._started = threading.RLock(), 0  # who handles a signal may launch
 
     def function(self, address: int, arguments: int, grid: Sequence[int]) -> HostFunction:

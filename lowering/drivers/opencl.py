@@ -373,9 +373,9 @@ def seconds(event: Any) -> float:
         return event.seconds
     try:
         event.wait()
+        return float(event.profile.end - event.profile.start) * 1e-9
     except _cl().Error as error:
         raise _failed(error) from None
-    return float(event.profile.end - event.profile.start) * 1e-9
 
 
 # ---------------------------------------------------------------- arguments

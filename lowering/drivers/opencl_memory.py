@@ -147,7 +147,7 @@ class HostArray(HostMemory):
         cl = _cl()
         queue, device = queue or self._connection.queue, self._connection.device
         if device.host_memory and device.platform == POCL:
-            queue.finish()
+            self._connection.finish(queue)
         elif device.host_memory:  # mapping is what makes the host's memory current
             import numpy as np
 

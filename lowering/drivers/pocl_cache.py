@@ -16,16 +16,18 @@ _SLACK_S = 1.0  # the file system's clock and ours differ
 
 
 def drop_damaged(directory: str, since: float, bitcode: bool = False) -> None:
-    """Forgets the files that are not whole in the entries of programs built since a time; bitcode: where there is none among them, all
-    their bitcode.
+    """Forgets the libraries that are not whole in the entries of programs built since a time; bitcode: and the bitcode that is not, or
+    all of it where none is cut.
 
     Only what was written before that time: what others are writing now is theirs. A directory that cannot be read is left as it is.
     """
     entries = list(_touched(directory, since - _SLACK_S))
-    dropped = [file for e in entries for file in (*e.glob("*/*/*.so"), e / "program.bc") if _dropped(file, since, is_whole)]
-    if bitcode and not dropped:
-        for entry in entries:
-            _dropped(entry / "program.bc", since, lambda _: False)
+    for library in (file for entry in entries for file in entry.glob("*/*/*.so")):
+        _dropped(library, since, is_whole)
+    kept = [entry / "program.bc" for entry in entries] if bitcode else []
+    cut = [file for file in kept if _dropped(file, since, is_whole)]
+    for file in kept if not cut else []:
+        _dropped(file, since, lambda _: False)
 
 
 def _dropped(file: Path, since: float, is_kept: Callable[[Path], bool]) -> bool:

@@ -15,6 +15,7 @@ from tilelang.machine import load_profile
 from tilelang.targets import local_target
 from tilelang.testing import emulation
 
+EMULATED = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))
 ONES_BY_TEXT = (
     "KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL float *out, GLOBAL const float *in) { out[0] = in[3] * rounds[0]; }"
 )
@@ -50,7 +51,7 @@ def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "SPAN_BYTES", 1 << 20)
 
 
-@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+@EMULATED
 @pytest.mark.parametrize(("aspect", "dialect"), [*((a, "cuda") for a in TEXTS), *((a, "hip") for a in OWN_WORDS)])
 def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No access beyond an array, no race, no barrier that some threads miss."""
@@ -92,7 +93,7 @@ def test_every_matrix_instruction_has_a_schedule(name: str, dialect: str) -> Non
     assert all(word in text for word, text in zip(words, bench.sources, strict=True))
 
 
-@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+@EMULATED
 @pytest.mark.parametrize(
     ("dialect", "name"),
     [("cuda", "mma_m16n8k16"), ("cuda", "mma_m16n8k32_int8"), ("cuda", "wgmma_m64n64k16_float16"), ("hip", "mfma_32x32x8")],
@@ -105,7 +106,7 @@ def test_matrix_probes_run(dialect: str, name: str, monkeypatch: pytest.MonkeyPa
     assert run(1) > 0 and operations % (2 * made.shape["m"] * made.shape["n"] * made.shape["k"]) == 0
 
 
-@pytest.mark.skipif(emulation.absent() is not None, reason=emulation.absent() or "")
+@EMULATED
 def test_copies_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "COPIED_BYTES", 1 << 15)
     monkeypatch.setattr(findings, "sampled", once)
