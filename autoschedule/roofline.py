@@ -1,8 +1,9 @@
 """The time that no schedule of a computation can go below: the roofline of what must be computed and what must be moved.
 
 It is of the computation, not of a schedule: every definition is computed once for each element that is needed, what depends on fewer
-axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits. Rates are
-the highest ever measured (upper envelopes of curves, peaks); what stands under a condition may not be needed, and is not counted.
+axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits; of what
+does not fit a memory, as much as it holds may lie there from the launch before. Rates are the highest ever measured (upper envelopes of
+curves, peaks); what stands under a condition may not be needed, and is not counted.
 """
 
 from __future__ import annotations
@@ -48,12 +49,16 @@ def bound(computation: Computation, profile: Profile) -> float:
     elements, flops = needs(computation)
     read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)
     written = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.outputs)
-    times = [
-        _seconds(read, bandwidth(profile, read, ("read_bandwidth",))) / SPREAD,
-        _seconds(read + written, bandwidth(profile, read + written, tuple(SIDES))) / SPREAD,
-    ]
+    times = [_moved(profile, read, ("read_bandwidth",)) / SPREAD, _moved(profile, read + written, tuple(SIDES)) / SPREAD]
     times += [_seconds(count, peak(profile, *types)) for types, count in flops.items()]
     return max(times)
+
+
+def _moved(profile: Profile, count: float, curves: Sequence[str]) -> float:
+    """Seconds in which so many bytes move at least: from the largest cache that they do not fit as many as it holds, the others from
+    beyond."""
+    near, rate = max((c for c in _caches(profile) if c[0] < count), key=lambda c: c[0], default=(0.0, None))
+    return _seconds(near, rate) + _seconds(count - near, bandwidth(profile, count, curves))
 
 
 def _seconds(count: float, giga_per_s: float | None) -> float:
@@ -72,7 +77,7 @@ def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -
         if (curve := profile.curve(name)) is not None and not profile.assumed(f"curves.{name}.points"):
             points = upper_envelope([(x * SIDES[name] * cores, y) for x, y in curve.points])
             found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
-    return max(found) if found else _nearest(profile, footprint_bytes, cores)
+    return max(found) if found else _nearest(profile, footprint_bytes)
 
 
 def sure(profile: Profile) -> dict[str, float]:
@@ -80,17 +85,19 @@ def sure(profile: Profile) -> dict[str, float]:
     return {name: rate for name, rate in profile.rates if not profile.assumed(f"rates.{name}")}
 
 
-def _nearest(profile: Profile, footprint_bytes: float, cores: int) -> float | None:
+def _nearest(profile: Profile, footprint_bytes: float) -> float | None:
     """GB/s of the nearest memory that holds so many bytes, all cores' together; None where they are unknown."""
-    sizes, known = dict(profile.rates), sure(profile)
+    return next((rate for size, rate in _caches(profile) if footprint_bytes <= size), sure(profile).get("global_gb_per_s"))
+
+
+def _caches(profile: Profile) -> Iterator[tuple[float, float | None]]:
+    """Bytes and GB/s of each cache, all cores' together, the nearest first; None where the rate is unknown."""
+    sizes, known, cores = dict(profile.rates), sure(profile), profile.compute_units or 1
     for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
-        if footprint_bytes <= (cache.capacity_bytes or 0) * cores:
-            rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
-            return rate * cores / cycle if rate and cycle else None
+        rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
+        yield (cache.capacity_bytes or 0) * cores, rate * cores / cycle if rate and cycle else None
     for name, count in (("l1", cores), ("l2", 1), ("l3", 1)):
-        if footprint_bytes <= sizes.get(f"{name}_bytes", 0.0) * count:
-            return known.get(f"{name}_gb_per_s")
-    return known.get("global_gb_per_s")
+        yield sizes.get(f"{name}_bytes", 0.0) * count, known.get(f"{name}_gb_per_s")
 
 
 def peak(profile: Profile, computed: DType, multiplied: DType | None = None, licences: tuple[str, ...] = ()) -> float | None:

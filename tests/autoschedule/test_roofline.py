@@ -93,7 +93,7 @@ def test_several_tasks_read_and_write_once_what_enters_and_leaves() -> None:
     S = tl.define("S", tl.sum(tl.exp(X[i, j] - M[i]), over=j), i)
     softmax = as_computation(tl.define("Z", tl.exp(X[i, j] - M[i]) / S[i], i, j))
     copy = as_computation(tl.define("Z", X[i, j], i, j))
-    rates = dataclasses.replace(POCL, rates=(("global_gb_per_s", 50.0),), curves=())
+    rates = dataclasses.replace(POCL, rates=(("global_gb_per_s", 50.0),), curves=(), memories=())
     assert bound(softmax, rates) == bound(copy, rates) == pytest.approx(2 * 4 * 2048 * 1024 / 50e9 / SPREAD)
 
 
@@ -107,6 +107,16 @@ def test_a_footprint_moves_at_the_rate_of_the_nearest_memory_that_it_fits() -> N
     assert bandwidth(profile, 2000, ()) == 2 * 64 / 0.5
     assert bandwidth(profile, 2001, ()) is None  # what the second cache gives is not known
     assert bandwidth(profile, 8001, ()) == 10
+
+
+def test_what_a_cache_holds_may_lie_there_from_the_launch_before() -> None:
+    """Of 32,000 bytes all but these come from beyond; a cache whose rate is unknown gives them at once."""
+    i = tl.axes(i=4000)
+    copy = as_computation(tl.define("Y", tl.input("X", tl.float32, i)[i], i))
+    profile = profile_of(("l1", 1000), ("l2", 4000), l2_bytes_per_cycle=16.0, cycle_ns=0.5, global_gb_per_s=10.0)
+    first = dataclasses.replace(profile, memories=profile.memories[:1])
+    assert bound(copy, profile) == pytest.approx((24000 / 10 + 8000 / 64) * 1e-9 / SPREAD)
+    assert bound(copy, first) == pytest.approx(30000 / 10 * 1e-9 / SPREAD)
 
 
 def test_what_is_assumed_bounds_nothing() -> None:
