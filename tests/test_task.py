@@ -1,5 +1,7 @@
 """Tasks: what is computed together, what is inlined, what becomes a kernel of its own."""
 
+import pytest
+
 import tilelang as tl
 from tests.errors._computations import linear, matmul, softmax
 from tilelang.check import main_task
@@ -73,6 +75,34 @@ def test_a_reduction_read_at_other_places_becomes_a_kernel() -> None:
     total = tl.define("total", tl.sum(X[i, j], over=j), i)
     assert names(tl.define("reversed", total[7 - i], i)) == ["total", "reversed"]
     assert names(tl.define("same", total[i] + 1.0, i)) == ["same"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_output_that_another_one_needs_whole_becomes_a_kernel(turned: bool) -> None:
+    """Also where it is the first one, whose axes the others share."""
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    outputs = (total, peak) if turned else (peak, total)
+    assert [t.name for t in plan(tl.computation("two", outputs), ())] == ["peak", "total"]
+
+
+def test_a_reduction_over_other_axes_than_another_output_s_becomes_a_kernel() -> None:
+    i, j, k = tl.axes(i=8, j=8, k=6)
+    X, W = tl.input("X", tl.float32, i, j), tl.input("W", tl.float32, i, k)
+    more = tl.define("more", tl.sum(W[i, k], over=k) + 1.0, i)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    assert [t.name for t in plan(tl.computation("two", (more, total)), ())] == ["total", "more"]
+
+
+def test_a_main_output_that_is_made_before_is_made_once() -> None:
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    more = tl.define("more", total[i] + 1.0, i)
+    tasks = plan(tl.computation("two", (total, more)), (), ("total",))
+    assert [[t.name for t in task.outputs] for task in tasks] == [["total"], ["more"]]
 
 
 def test_inlined_definitions_keep_their_rounding() -> None:

@@ -252,6 +252,11 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
             except Unplaced as missing:
                 own(missing.tensor)
 
+    def refined() -> Task:
+        """The main outputs that are not made yet, as are those that another one of them needs whole."""
+        roots = tuple(t for t in main if t not in done) or main
+        return make_task(roots, lambda t: t.name in placed or (t in done and t not in roots))
+
     for definition in computation.definitions:
         for tensor in definition.tensors:
             if tensor.name in materialised and tensor not in done:
@@ -259,7 +264,7 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     for tensor in computation.outputs:
         if tensor not in main and tensor not in done:
             own(tensor)
-    tasks.append(attempt(lambda: make_task(main, lambda t: t.name in placed or (t in done and t not in main))))
+    tasks.append(attempt(refined))
     stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
     before = len(tasks)
     for tensor in stages:  # what the stages need and nobody places
@@ -269,7 +274,10 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
 
 
 def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
-    """The outputs that the schedule refines: the first one, and those defined over the same axes."""
+    """The outputs that the schedule refines: the first one, and those defined over the same axes.
+
+    Which of them another one needs whole only making them tells.
+    """
 
     def axes(t: Tensor) -> frozenset[Axis]:
         assert t.definition is not None
