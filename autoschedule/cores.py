@@ -17,10 +17,11 @@ from tilelang.machine import Curve, Profile
 #   vector_move_cycles, padded_vector_move_cycles, run_move_cycles (elements to where they lie side by side again), element_move_cycles
 #   (elsewhere), padded_move_cycles (with conditions or remainders at each), copied_row_cycles (a row of an image that is moved with its
 #   border and nothing more)
-#   loads_share: of the smaller of operations and loads, what does not run beside the larger; crossing_cycles: a vector on two lines
+#   loads_share: of the smaller of operations and loads, what does not run beside the larger; crossing_cycles: a vector on two lines;
+#   array_offset_bytes: how far behind a line arrays begin
 #   gathered_element_cycles: a lane of a read that is not side by side; scattered_element_cycles: of a result
 #   edge_element_cycles: a lane of a read that may lie outside
-#   masked_vector_cycles, masked_store_cycles: a vector that ends beyond what there is
+#   masked_vector_cycles, masked_store_cycles: a vector that ends beyond what there is; stores leave beside what is computed after them
 #   guard_cycles: to look for the end of a reduction at one point; peeled_cycles: the same where the last round has code of its own
 #   spill_cycles: a value that has no register; round_cycles: a round of a loop; piece_cycles: to begin and to end results in registers
 #   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of

@@ -47,6 +47,7 @@ def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
     busy = sum(s for _, s in parts)
     even, slower = ended(loops, device), cycle * device.scale("waiting")
     parts += exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
+    parts.append(("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy)))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     parts = [(what, seconds * even) for what, seconds in parts]
     blocks = max(1, loops.units("block"))
@@ -186,7 +187,7 @@ def _loads(access: Access, body: Body, device: Cores) -> float:
 
 
 def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
-    """The share of an operand's vectors that lie on two lines: those that rows, or windows, begin at any element of a line."""
+    """The share of an operand's vectors that lie on two lines: where arrays, rows or windows begin at any element of a line."""
     if body.axis not in access.axes or body.lanes == 1 or not device.caches:
         return 0.0
     line, place = device.caches[0].line_bytes, staged_places(loops).get(access.name)
@@ -194,6 +195,7 @@ def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
         rows = access.strides[:-1] if place is None else (row_extent(place),)
         besides = [step_of(access.indices[-1], a) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
         apart = [n * access.element_bytes for n in (*rows, *besides)]
+        apart += [int(device.rate("array_offset_bytes"))] if place is None else []
     else:
         apart = [row_extent(place) * access.element_bytes]
     if all(n % line == 0 for n in apart):
@@ -280,10 +282,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     nest = loops.nest
     if not nest.reduced:
         return 0.0
-    depth = piece_depth(loops)
-    axis, lanes = loops.vector if loops.vector is not None else ("", 1)
-    lanes = min(lanes, device.lanes)
-    vectors = math.prod(-(-loops.tiles[depth][a.name] // (lanes if a.name == axis else 1)) for a in nest.spatial)
+    depth, axis, lanes = piece_depth(loops), *_result_vector(loops, device)
     handed = 3.0 if any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced) else 1.0
     each = handed * device.per(1.0, "stores_per_cycle")
     each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
@@ -293,9 +292,30 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     for write in nest.writes:
         if axis in write.axes and write.stride(axis) != 1:
             each += lanes * device.rate("element_move_cycles" if turned else "scattered_element_cycles")
-        elif axis in write.axes and nest.extents[axis] % lanes:
-            each += device.rate("masked_store_cycles") / -(-nest.extents[axis] // lanes)
-    return passes(loops, depth) * (vectors * each + device.rate("piece_cycles"))
+    return passes(loops, depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
+
+
+def drained_cycles(loops: Loops, device: Cores) -> float:
+    """Cycles in which results that end within a vector leave for memory, while what comes after them is computed."""
+    nest = loops.nest
+    axis, lanes = _result_vector(loops, device)
+    if not nest.reduced or axis not in nest.extents or not nest.extents[axis] % lanes:
+        return 0.0
+    ends = sum(axis in write.axes and write.stride(axis) == 1 for write in nest.writes) / -(-nest.extents[axis] // lanes)
+    return passes(loops, piece_depth(loops)) * _result_vectors(loops, device) * ends * device.rate("masked_store_cycles")
+
+
+def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
+    """The axis of the vectors that results are handed on in, and their lanes."""
+    axis, lanes = loops.vector if loops.vector is not None else ("", 1)
+    return axis, min(lanes, device.lanes)
+
+
+def _result_vectors(loops: Loops, device: Cores) -> int:
+    """How many vectors of results an accumulator has."""
+    axis, lanes = _result_vector(loops, device)
+    tile = loops.tiles[piece_depth(loops)]
+    return math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
 
 
 # ---------------------------------------------------------------- moves

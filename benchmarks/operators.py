@@ -168,12 +168,16 @@ def sweep(operator: Operator, target: tl.Target, rounds: int, *_given: Any) -> R
 
 
 def in_order(operator: Operator, target: tl.Target, rounds: int, found: Sequence[Candidate]) -> Row:
-    """Candidates in the order of the model, each with its estimated and measured microseconds of calls in a row."""
+    """Candidates in the order of the model, each with its estimated and measured microseconds of calls in a row.
+
+    All write the same array: where it lies can take a tenth more or less time.
+    """
     arrays, name = operators_peers.random_arrays(operator), list(operator.shapes)[-1]
     expected, bound = operators_peers.expected_and_bound(operator, arrays)
+    out: Array = np.empty(operator.shapes[name], np.float32)
     calls, schedules, wrong, failed = [], [], {}, {}
     for number, candidate in enumerate(found):
-        out: Array = np.full(operator.shapes[name], np.nan, np.float32)
+        out.fill(np.nan)
         schedules.append([round(candidate.estimate.seconds * 1e6, 2), described(candidate.schedule)])
         try:
             call = launched(tl.compile(candidate.schedule, target), arrays, name, out, str(number))

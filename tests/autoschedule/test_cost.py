@@ -231,6 +231,32 @@ def test_vectors_of_windows_that_begin_at_other_elements_are_loaded_each() -> No
     assert leaf_cycles(loops, crossing) == 64 * (4 * 3 + 3 + 4 * 3)
 
 
+@pytest.mark.parametrize(("offset", "crossing"), [(0.0, 0), (16.0, 1), (64.0, 0)])
+def test_vectors_of_an_array_that_begins_within_a_line_lie_on_two(offset: float, crossing: int) -> None:
+    """Those of panels do not, which begin where a line does."""
+    device = cores_of(with_rates(crossing_cycles=1.0, array_offset_bytes=offset))
+    whole = product(m=8, n=64, k=32).tile(m=8, n=64).to(tl.block)
+    packed = whole.load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 64, k, n % 64)))
+    found = []
+    for made in (whole, packed):
+        leaf = made.split(m=8, n=64).accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=16)
+        (loops,) = loops_of(leaf, POCL)
+        found.append(leaf_cycles(loops, device))
+    assert found == [crossing * 32 * 4, 0.0]
+
+
+def test_ends_of_rows_are_stored_beside_what_comes_after_them() -> None:
+    """They take time only where they take longer than all the work, and as much as they take longer."""
+    made, rows = tiled(product(m=32, n=91, k=64), n=91, columns=96), 32
+    stored, others = {}, set()
+    for cycles in (0.0, 1.0, 1000.0, 2000.0):
+        parts = dict(estimate_schedule(made, with_rates(cycle_ns=1.0, piece_cycles=500.0, masked_store_cycles=cycles)).parts)
+        stored[cycles] = parts.pop("waiting for stores")
+        others.add(sum(parts.values()))
+    assert len(others) == 1 and stored[0.0] == stored[1.0] == 0 < stored[1000.0]
+    assert stored[2000.0] - stored[1000.0] == pytest.approx(rows * 1000 * 1e-9)
+
+
 def test_a_copy_by_points_of_fused_axes_is_as_large_as_its_points() -> None:
     c, p, q, f = tl.axes(c=64, p=56, q=56, f=64)
     X, W = tl.input("X", tl.float32, c, p, q), tl.input("W", tl.float32, f, c)
