@@ -92,8 +92,12 @@ def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
             search.climb(tile)
     if not found:  # no tile fits
         return [Made((), estimate((read_steps(root, ()),), device))]
-    best = sorted(found.values(), key=lambda f: f[2].seconds)[:kept]
-    return [Made(steps(nest, tile), e) for nest, tile, e in best]
+    made: dict[tuple[Step, ...], Made] = {}  # several tiles may come to the same steps
+    for nest, tile, e in sorted(found.values(), key=lambda f: f[2].seconds):
+        if len(made) < kept:
+            written = steps(nest, tile)
+            made.setdefault(written, Made(written, e))
+    return list(made.values())
 
 
 def _starts(ranked: list[RTile]) -> list[RTile]:

@@ -86,6 +86,13 @@ def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
             assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
 
 
+@pytest.mark.parametrize("profile", ["pocl", "ampere"])
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_no_candidate_is_another_one_again(name: str, profile: str) -> None:
+    found = [c.schedule.text for c in construct(tl.parse(COMPUTATIONS[name]).computation(), tl.load_profile(profile))]
+    assert len(found) == len(set(found))
+
+
 def test_windows_are_fused_only_where_operands_share_them() -> None:
     texts = [str(c.schedule) for c in construct(tl.parse(COMPUTATIONS["convolution"]).computation(), POCL)]
     assert any("fuse p_q=(p, q)" in t for t in texts) and not any("f_p" in t for t in texts)
