@@ -284,7 +284,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
         return 0.0
     depth, axis, lanes = piece_depth(loops), *_result_vector(loops, device)
     handed = 3.0 if any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced) else 1.0
-    each = handed * device.per(1.0, "stores_per_cycle")
+    each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
     each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
     if any(a.name == axis for a in nest.reduced):
         each += device.rate("fold_cycles")
@@ -297,12 +297,17 @@ def result_cycles(loops: Loops, device: Cores) -> float:
 
 def drained_cycles(loops: Loops, device: Cores) -> float:
     """Cycles in which results that end within a vector leave for memory, while what comes after them is computed."""
+    vectors = _result_vectors(loops, device) * _partial(loops, device)
+    return passes(loops, piece_depth(loops)) * vectors * device.rate("masked_store_cycles")
+
+
+def _partial(loops: Loops, device: Cores) -> float:
+    """The share of the vectors of results whose last elements lie beyond their row."""
     nest = loops.nest
     axis, lanes = _result_vector(loops, device)
     if not nest.reduced or axis not in nest.extents or not nest.extents[axis] % lanes:
         return 0.0
-    ends = sum(axis in write.axes and write.stride(axis) == 1 for write in nest.writes) / -(-nest.extents[axis] // lanes)
-    return passes(loops, piece_depth(loops)) * _result_vectors(loops, device) * ends * device.rate("masked_store_cycles")
+    return any(axis in w.axes and w.stride(axis) == 1 for w in nest.writes) / -(-nest.extents[axis] // lanes)
 
 
 def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
@@ -343,24 +348,17 @@ def _indexed_cycles(nest: Nest, place: Placed, device: Cores) -> float:
     """
     each, row, aside = device.rate("padded_move_cycles"), row_extent(place), not _side_by_side(place)
     if place.layout is not None and place.layout.terms and isinstance(place.layout.terms[-1], Binary) and row == 1:
-        return each + device.rate("copied_row_cycles") / _spans(place)[-1]
+        return each + device.rate("copied_row_cycles") / place.spans[-1]
     if aside and not _remainders(place):
         return each
     return each + (device.rate("copied_row_cycles") / row if _bordered(nest, place) else 0.0)
-
-
-def _spans(place: Placed) -> list[int]:
-    """The extents of a place's box as they were cut."""
-    assert place.access is not None
-    tile = place.cut or place.tile
-    return [span(i, tile) or d.extent for i, d in zip(place.access.indices, place.access.tensor.dims, strict=True)]
 
 
 def row_extent(place: Placed) -> int:
     """How many elements of a place lie side by side and are moved one after another."""
     assert place.access is not None
     tile = place.cut or place.tile
-    box = dict(zip((d.name for d in place.access.tensor.dims), _spans(place), strict=True)) | dict(tile)
+    box = dict(zip((d.name for d in place.access.tensor.dims), place.spans, strict=True)) | dict(tile)
     if place.layout is None or not place.layout.terms:
         return box[place.access.tensor.dims[-1].name]
     match place.layout.terms[-1]:

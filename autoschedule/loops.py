@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
+from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of, span
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.computation import Computation
 from tilelang.expr import INDEX, Expr, Read, Var, substitute
@@ -91,6 +91,13 @@ class Placed:
         if self.by_points:
             return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
         return self.access.footprint_bytes(self.tile)
+
+    @functools.cached_property
+    def spans(self) -> tuple[int, ...]:
+        """The extents of the box as it was cut, with what lies outside of the tensor."""
+        assert self.access is not None
+        tile = self.cut or self.tile
+        return tuple(span(i, tile) or d.extent for i, d in zip(self.access.indices, self.access.tensor.dims, strict=True))
 
     @functools.cached_property
     def ring_bytes(self) -> int:

@@ -97,7 +97,8 @@ class Walk:
 class Stream:
     """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
     its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
-    what one byte of it is worth between caches. past: it goes past them."""
+    what one byte of it is worth between caches. past: it goes past them. border: as many times as large is a copy with what lies around
+    the tensor."""
 
     access: Access
     packed: bool = False
@@ -106,6 +107,7 @@ class Stream:
     inner: int = 0
     weight: float = 1.0
     past: bool = False
+    border: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +203,7 @@ class Traffic:
         found = self._sizes.get((s, cache.line_bytes, tile))
         if found is None:
             box = tuple(self.tiles[tile][a] for a in s.access.axes) if s.points else self.box(s.access, tile)
-            found = math.prod(box) * s.access.element_bytes if s.packed else cache.footprint(s.access, box)
+            found = int(math.prod(box) * s.access.element_bytes * s.border) if s.packed else cache.footprint(s.access, box)
             self._sizes[s, cache.line_bytes, tile] = found
         return found
 
@@ -215,8 +217,8 @@ class Traffic:
         found = start = float(self._size(s, cache, chosen[0][0].inside if chosen else 0))
         again = float(self._size(s, cache, self._copies[s])) if s.packed else 0.0
         for walk, missing in chosen:
-            if s.packed and walk.depth < s.inner:  # the copy is made anew, and read: from afar where what it is of drives it out
-                found = (found + again * missing) * walk.rounds
+            if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
+                found = found * (1 + (walk.rounds - 1) * missing) + again * missing * walk.rounds
                 again = 0.0
                 continue
             if not (s.packed or cache.holds(s.access, self.box(s.access, walk.inside))):
@@ -245,8 +247,9 @@ def streams(loops: Loops) -> Iterator[Stream]:
         elif place.verb == "compute":
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
         else:
+            border = 1.0 if place.by_points else math.prod(place.spans) * access.element_bytes / place.box_bytes
             yield Stream(access, outer=place.depth)
-            yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
+            yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
 
 
 def staged_places(loops: Loops) -> dict[str, Placed]:

@@ -191,6 +191,19 @@ def test_what_a_round_leaves_in_a_cache_is_not_fetched_again() -> None:
     assert none["B"] == 32 * whole["B"] and none["A"] == 2 * whole["A"]
 
 
+def test_copies_lie_where_those_before_them_lay() -> None:
+    """One after another in the same bytes of a cache, with the border of their windows, unless others drive them out."""
+    c, q, s = tl.axes(c=64, q=30, s=3)
+    X, W = tl.input("X", tl.float32, c, q), tl.input("W", tl.float32, c, s)
+    Y = tl.define("Y", tl.sum(tl.pad(X[c, q + s - 1], 0.0) * W[c, s], over=s), c, q)
+    made = tl.schedule(Y).tile(c=4, q=30).to(tl.block).load("X", tl.shared).split(c=1).accumulate(tl.register)
+    (loops,) = loops_of(made.split(s=1).vectorize(q=16), POCL)
+    traffic, copy = Traffic(loops, 3, 2), 4 * (30 + 2) * 4
+    found = {size: next(n for s, n in traffic.missed(Cache(str(size), size, None, 64)) if s.packed) for size in (1 << 30, 0)}
+    blocks, read, made_anew = 16, 3, 1
+    assert found[1 << 30] == copy and found[0] == blocks * (read + made_anew) * copy
+
+
 def test_a_stage_runs_as_often_as_its_place_is_come_to() -> None:
     i, j = tl.axes(i=64, j=256)
     X = tl.input("X", tl.float32, i, j)
