@@ -1,5 +1,7 @@
 """Tasks: what is computed together, what is inlined, what becomes a kernel of its own."""
 
+import itertools
+
 import pytest
 
 import tilelang as tl
@@ -94,6 +96,22 @@ def test_a_reduction_over_other_axes_than_another_output_s_becomes_a_kernel() ->
     more = tl.define("more", tl.sum(W[i, k], over=k) + 1.0, i)
     total = tl.define("total", tl.sum(X[i, j], over=j), i)
     assert [t.name for t in plan(tl.computation("two", (more, total)), ())] == ["total", "more"]
+
+
+@pytest.mark.parametrize("materialised", [(), ("peak",), ("total",), ("peak", "total")])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_outputs_that_others_need_whole_are_planned_in_any_order(order: tuple[int, ...], materialised: tuple[str, ...]) -> None:
+    """Also where an output over more axes, or a step, needs all those that the schedule refines before."""
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    share = tl.define("share", tl.exp(X[i, j] - peak[i]) / total[i], i, j)
+    outputs = [(peak, total, share)[k] for k in order]
+    tasks = plan(tl.computation("three", outputs), (), materialised)
+    assert outputs[0] in tasks[-1].outputs
+    made = [t.name for task in tasks for t in task.outputs]
+    assert made.index("peak") < made.index("total") < made.index("share")
 
 
 def test_a_main_output_that_is_made_before_is_made_once() -> None:

@@ -253,8 +253,8 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
                 own(missing.tensor)
 
     def refined() -> Task:
-        """The main outputs that are not made yet, as are those that another one of them needs whole."""
-        roots = tuple(t for t in main if t not in done) or main
+        """The main outputs that are not made yet, as are those that others need whole; where all are, the first one again."""
+        roots = tuple(t for t in main if t not in done) or main[:1]
         return make_task(roots, lambda t: t.name in placed or (t in done and t not in roots))
 
     for definition in computation.definitions:
