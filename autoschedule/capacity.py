@@ -44,6 +44,7 @@ def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Acc
     low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
     for _ in range(HALVINGS):
         middle = math.sqrt(low * high)
-        fits = sum(a.footprint_bytes(of_size(middle)) for a in held) <= room_bytes
+        tile = of_size(middle)
+        fits = sum(a.footprint_bytes(tile) for a in held) <= room_bytes
         low, high = (middle, high) if fits else (low, middle)
     return of_size(low)

@@ -79,7 +79,7 @@ def of_task(task: Task, device: Cores | Lanes) -> list[Made]:
 
 def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
     """Steps for a task on cores with vectors, searched from where growth ends; as many as are kept of all that were estimated."""
-    found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]] = {}
+    found: dict[tuple[Step, ...], Made] = {}
     nests = list(fused(root))
     for fusions, nest in nests:
         search = _Search(nest, device, VISITS // len(nests), found)
@@ -92,12 +92,7 @@ def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
             search.climb(tile)
     if not found:  # no tile fits
         return [Made((), estimate((read_steps(root, ()),), device))]
-    made: dict[tuple[Step, ...], Made] = {}  # several tiles may come to the same steps
-    for nest, tile, e in sorted(found.values(), key=lambda f: f[2].seconds):
-        if len(made) < kept:
-            written = steps(nest, tile)
-            made.setdefault(written, Made(written, e))
-    return list(made.values())
+    return sorted(found.values(), key=lambda m: m.estimate.seconds)[:kept]
 
 
 def _starts(ranked: list[RTile]) -> list[RTile]:
@@ -110,31 +105,35 @@ def _starts(ranked: list[RTile]) -> list[RTile]:
 
 
 class _Search:
-    """Estimates tiles of one nest, each once, and not more than so many."""
+    """Estimates tiles of one nest, each once, as are those that come to the same steps, and not more than so many."""
 
-    def __init__(
-        self, nest: Nest, device: Cores, visits: int, found: dict[tuple[object, ...], tuple[Nest, RTile, Estimate]]
-    ) -> None:
+    def __init__(self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Made]) -> None:
         self.nest, self.device, self.left, self.found = nest, device, visits, found
         self.passes = passes(nest, device)
+        self.known: dict[tuple[object, ...], Estimate] = {}
         self.dropped: set[tuple[object, ...]] = set()
         self.climbed: set[tuple[object, ...]] = set()
 
     def estimate(self, tile: RTile) -> Estimate | None:
         """The time of a tile; None where it does not fit, or nothing may be visited any more."""
-        if tile.key in self.found:
-            return self.found[tile.key][2]
+        if tile.key in self.known:
+            return self.known[tile.key]
         if self.left <= 0 or tile.key in self.dropped:
             return None
         if self._drops(tile):
             self.dropped.add(tile.key)
             return None
-        self.left -= 1
-        self.device.pruning.keeps()
-        unfused = dataclasses.replace(tile, fusions=())
-        made = estimate((read_steps(self.nest, steps(self.nest, unfused)),), self.device)
-        self.found[tile.key] = (self.nest, tile, made)
+        made = self.known[tile.key] = self._made(steps(self.nest, tile), len(tile.fusions)).estimate
         return made
+
+    def _made(self, written: tuple[Step, ...], fusions: int) -> Made:
+        """Steps, of which the first ones fuse what is fused in the nest already, with their estimate."""
+        if written not in self.found:
+            self.left -= 1
+            self.device.pruning.keeps()
+            loops = read_steps(self.nest, written[fusions:])
+            self.found[written] = Made(written, estimate((loops,), self.device))
+        return self.found[written]
 
     def _drops(self, tile: RTile) -> bool:
         near = self.passes and not alone(self.nest, tile)

@@ -77,7 +77,7 @@ class Placed:
     stop_bytes: int = 0
     cut: Tile = dataclasses.field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def by_points(self) -> bool:
         """Whether its layout is over axes, so that it holds an element for each point of them."""
         names = set(self.layout.dims) if self.layout is not None else set()

@@ -314,9 +314,15 @@ def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int])
     """What a staged box takes, with what it holds outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
     spans = [span(i, left) or extent for i, extent in zip(access.indices, access.tensor.shape, strict=True)]
-    box = {d.name: n for d, n in zip(access.tensor.dims, spans, strict=True)}
-    held = layout.place(box, access.element_bytes).shape if layout is not None else spans
-    return math.prod(held) * access.element_bytes
+    if layout is None:
+        return math.prod(spans) * access.element_bytes
+    return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
+
+
+@functools.lru_cache(maxsize=1024)
+def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: int) -> int:
+    """Bytes of a box by a layout."""
+    return math.prod(layout.place(dict(box), element_bytes).shape) * element_bytes
 
 
 def shared_bytes(nest: Nest, tile: RTile) -> int:

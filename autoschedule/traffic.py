@@ -134,7 +134,7 @@ class Traffic:
         self._boxes: dict[tuple[Access, int], tuple[int, ...]] = {}
         self._sizes: dict[tuple[Stream, int, int], int] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
-        self._shares: dict[str, list[float]] = {}
+        self._sets: dict[int, list[int]] = {}  # by the bytes of a line
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
@@ -166,9 +166,10 @@ class Traffic:
 
     def _lost(self, cache: Cache) -> list[float]:
         """The share of lines that a cache does not find again, walk by walk."""
-        if cache.name not in self._shares:
-            self._shares[cache.name] = [cache.lost(self._working_set(cache, w)) for w in self.walks]
-        return self._shares[cache.name]
+        sets = self._sets.get(cache.line_bytes)
+        if sets is None:
+            sets = self._sets[cache.line_bytes] = [self._working_set(cache, w) for w in self.walks]
+        return [cache.lost(n) for n in sets]
 
     def begun(self, cache: Cache, follow: Follow) -> float:
         """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins."""

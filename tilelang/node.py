@@ -80,12 +80,13 @@ PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DTyp
 class _Shape:
     """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
 
-    __slots__ = ("names", "values", "holding", "held", "positions")
+    __slots__ = ("names", "values", "defaults", "holding", "held", "positions")
 
     def __init__(self, cls: type) -> None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
         self.names = tuple(f.name for f in fields)
         self.values = _getter(self.names)
+        self.defaults = tuple(f.default for f in fields)
         self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
         self.held = _getter(self.holding)
         self.positions = tuple(map(self.names.index, self.holding))
@@ -186,7 +187,7 @@ def _add_methods(cls: type, **methods: Callable[..., Any]) -> None:
 def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments in the order of the fields, defaults filled in."""
     if not named and len(args) < len(fields) and fields[len(args)].default is not dataclasses.MISSING:  # nor the later ones'
-        return (*args, *[f.default for f in fields[len(args) :]])
+        return args + _SHAPES[cls].defaults[len(args) :]
     given = dict(zip((f.name for f in fields), args, strict=False))
     unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]
