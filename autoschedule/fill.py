@@ -7,6 +7,7 @@ after another and each again until the model sees nothing better. What was given
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,8 +16,9 @@ from tilelang.autoschedule import holes
 from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.autoschedule.cost import estimate_loops
 from tilelang.autoschedule.growth import in_parts
-from tilelang.autoschedule.holes import COUNT, LANES, MOVE, STEPS, Slot, Value
-from tilelang.autoschedule.limits import limits
+from tilelang.autoschedule.holes import COUNT, LANES, MOVE, SIZE, STEPS, Slot, Value
+from tilelang.autoschedule.lanes_threads import BLOCK_LEVELS
+from tilelang.autoschedule.limits import fills_units, limits
 from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.notes import notes
 from tilelang.autoschedule.prune import Pruning
@@ -87,22 +89,41 @@ class _Filling:
         self.lanes = max(profile.vector_lanes(dt.float32))
         self.slots = holes.slots(self.computation, self.steps, profile)
         self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
+        self.beyond = False  # whether tiles may reach beyond what there is: only where nothing else can be
         self._seconds: dict[tuple[Step, ...], float] = {}
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
     def run(self) -> list[Schedule]:
         """The filled schedules. Raises Refusal where none can be."""
-        for start in STARTS:
-            values: dict[int, Value] = {}
-            for slot in self.slots:
-                values[slot.number] = self._start(slot, values, start)
-            self._descend(values)
-        fitting = (s for s in self.found if self._seconds[s] < math.inf)
-        best = [self.found[s] for s in sorted(fitting, key=lambda s: self._seconds[s])[:FILLED]]
+        best: list[dict[int, Value]] = []
+        for self.beyond in (False, True):
+            self._options.clear()
+            self._look()
+            if best := list(itertools.islice(self._best(), FILLED)):
+                break
         least: dict[int, Value] = {}
         for slot in self.slots:
             least[slot.number] = () if slot.kind in (STEPS, MOVE) else self.options(slot, least)[0]
-        return self._whole(dict.fromkeys(self._filled(values) for values in (*map(self._plain, best), least)))
+        return self._whole(dict.fromkeys(self._filled(values) for values in (*best, least)))
+
+    def _look(self) -> None:
+        """Looks at fillings, from several beginnings."""
+        values: dict[int, Value] = {}
+        for start in STARTS:
+            values = {}
+            for slot in self.slots:
+                values[slot.number] = self._start(slot, values, start)
+            values = self._descend(values)
+        if next(self._best(), None) is None and (both := self._together(values)) is not None:
+            self._descend(both)
+
+    def _best(self) -> Iterator[dict[int, Value]]:
+        """The values of fillings that can be, as plain as they come, the best first."""
+        fitting = sorted((s for s in self.found if self._seconds[s] < math.inf), key=lambda s: self._seconds[s])
+        for made in fitting:
+            plain = self._plain(self.found[made])
+            if self.seconds(plain) < math.inf:
+                yield plain
 
     def _whole(self, found: Iterable[tuple[Step, ...]]) -> list[Schedule]:
         """The schedules of some fillings that can be. Raises the Refusal of the last where none can."""
@@ -120,8 +141,8 @@ class _Filling:
             return min(found, key=lambda v: self.seconds({**values, slot.number: v}))
         return found[round(start * (len(found) - 1))]
 
-    def _descend(self, values: dict[int, Value]) -> None:
-        """Takes for each hole what is best beside the others, until that changes nothing."""
+    def _descend(self, values: dict[int, Value]) -> dict[int, Value]:
+        """The values with what is best beside the others for each hole, until that changes nothing."""
         best = self.seconds(values)
         while len(self._seconds) < VISITS:
             begun = best
@@ -131,15 +152,38 @@ class _Filling:
                     if (seconds := self.seconds(changed)) < best * 0.999:
                         best, values = seconds, changed
             if best >= begun * 0.999:
-                return
+                break
+        return values
+
+    def _together(self, values: dict[int, Value]) -> dict[int, Value] | None:
+        """The first values that can be where two holes take others at once; none where no two do."""
+        for slot, other in itertools.combinations(self.slots, 2):
+            for value in self.options(slot, values):
+                one = self._with(values, slot, value)
+                for also in self.options(other, one):
+                    both = self._with(one, other, also)
+                    if self.seconds(both) < math.inf:
+                        return both
+                    if len(self._seconds) >= VISITS:
+                        return None
+        return None
 
     def _with(self, values: Mapping[int, Value], slot: Slot, value: Value) -> dict[int, Value]:
-        """The values with another one for a hole; steps that stand open below it are chosen anew where those cannot be."""
+        """The values with another one for a hole; steps that stand open below it, or a size of tiles there, are chosen anew where those
+        cannot be."""
         changed = {**values, slot.number: value}
         for later in self.slots:
-            if later.number > slot.number and later.kind == STEPS and self.seconds(changed) == math.inf:
-                changed[later.number] = self._start(later, changed, 0.0)
+            if later.number > slot.number and self.seconds(changed) == math.inf:
+                if later.kind == STEPS:
+                    changed[later.number] = self._start(later, changed, 0.0)
+                elif later.kind == SIZE and isinstance(later.step, Tile) and later.step.level not in BLOCK_LEVELS:
+                    chosen = (self._but(changed, later, v) for v in self.options(later, changed))
+                    changed = min(chosen, key=self.seconds)
         return changed
+
+    @staticmethod
+    def _but(values: Mapping[int, Value], slot: Slot, value: Value) -> dict[int, Value]:
+        return {**values, slot.number: value}
 
     def _plain(self, values: Mapping[int, Value]) -> dict[int, Value]:
         """The same values, but no number larger than what there is where it stands."""
@@ -168,6 +212,9 @@ class _Filling:
             loops = loops_of(Schedule(self.computation, tuple(s for s in made if not isinstance(s, Open))), self.profile)
         except TileLangError as error:
             self.pruning.dropped[error.code] += 1
+            return math.inf
+        if not fills_units(made, loops[-1].nest.extents, self.profile):
+            self.pruning.dropped["warp-not-filled"] += 1
             return math.inf
         if any(self.pruning.drops(rule, broken) for one in loops for rule, broken in limits(one, self.profile)):
             return math.inf
@@ -200,7 +247,14 @@ class _Filling:
         extent = left.get(slot.axis, 1)
         if slot.kind == LANES:
             return [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= min(max(1, extent), 4 * self.lanes)]
-        return list(sizes(extent, _granule(slot, self.lanes, extent)))
+        granule = _granule(slot, self.lanes, extent)
+        return sorted({*sizes(extent, granule), *self._of_all_threads(slot, granule)})
+
+    def _of_all_threads(self, slot: Slot, granule: int) -> Iterator[int]:
+        """Sizes of a tile for units of several threads, of which each must have a part, however little there is."""
+        if self.beyond and isinstance(slot.step, Tile) and self.profile.has_level(slot.step.level):
+            threads = self.profile.level(slot.step.level).threads or 1
+            yield from (granule << k for k in range(1, threads.bit_length()))
 
     def _vectors(self, left: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:
         """Moves by vectors along each axis or dimension, the last one's first."""

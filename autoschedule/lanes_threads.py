@@ -89,14 +89,14 @@ class Threads:
         return loops.instruction is not None
 
 
-def _threads_of_level(level: str, profile: Profile) -> int:
+def threads_of_level(level: str, profile: Profile) -> int:
     return (profile.level(level).threads if profile.has_level(level) else profile.warp_size * 4) or 1
 
 
 def threads_at(loops: Loops, depth: int, profile: Profile) -> int | None:
     """The threads of the unit that comes to what stands inside the first `depth` loops; None where that is a block."""
     inner = [loop.level for loop in loops.loops[:depth] if loop.level not in (WALK, *BLOCK_LEVELS)]
-    return _threads_of_level(inner[-1], profile) if inner else None
+    return threads_of_level(inner[-1], profile) if inner else None
 
 
 def _at_once(loop: Loop) -> list[tuple[str, int]]:
@@ -116,8 +116,8 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
     units = math.prod(loop.units for _, loop in inner)
     narrowest = inner[-1][1].level if inner else "thread"
     role = next((team for team in loops.teams if team.role == narrowest), None)
-    width = _threads_of_level(role.level if role is not None else narrowest, profile)
-    count = sum(team.count * _threads_of_level(team.level, profile) for team in loops.teams) or _spread_threads(loops, profile)
+    width = threads_of_level(role.level if role is not None else narrowest, profile)
+    count = sum(team.count * threads_of_level(team.level, profile) for team in loops.teams) or _spread_threads(loops, profile)
     every: list[tuple[str, int, int]] = []
     lanes: list[tuple[str, int, int]] = []
     for d, loop in inner:
@@ -133,7 +133,7 @@ def _spread_threads(loops: Loops, profile: Profile) -> int:
     total, inside = 1, 1
     for loop in loops.loops:
         if loop.level != WALK and loop.level not in BLOCK_LEVELS:
-            here = _threads_of_level(loop.level, profile)
+            here = threads_of_level(loop.level, profile)
             total *= 1 if inside > 1 else (loop.count or loop.total) * here
             inside = here
     return total

@@ -4,14 +4,16 @@ candidates (prune.py)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tilelang.autoschedule.lanes_threads import Threads, threads_at, threads_of
+from tilelang.autoschedule.lanes_threads import BLOCK_LEVELS, Threads, threads_at, threads_of, threads_of_level
 from tilelang.autoschedule.loops import Loops
 from tilelang.autoschedule.nest import Tile
 from tilelang.instruction import known
 from tilelang.machine import Profile
 from tilelang.order import order_extents
+from tilelang.steps import Hole, Split, Step, Units
+from tilelang.steps import Tile as Spread
 
 
 def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
@@ -21,7 +23,10 @@ def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
     yield "grid", not takes_blocks(loops, threads, profile)
     shared, registers = (profile.memory(n).capacity_bytes if profile.has_memory(n) else None for n in ("shared", "register"))
     yield "shared", shared is not None and shared_bytes(loops, threads, profile) > shared
-    yield "registers", registers is not None and loops.held_bytes("register") > registers
+    held = loops.held_bytes("register") / (
+        threads.width if loops.instruction is not None else 1
+    )  # an instruction's threads share
+    yield "registers", registers is not None and held > registers
 
 
 def takes_blocks(loops: Loops, threads: Threads, profile: Profile) -> bool:
@@ -34,6 +39,28 @@ def takes_blocks(loops: Loops, threads: Threads, profile: Profile) -> bool:
                 return profile.most_blocks(threads.count) >= max(wide[-1:], default=1)
             total = math.prod(order_extents(loop.order, rounds) if loop.order is not None else wide)
             return profile.most_blocks(threads.count) >= min(total, loop.count or total)
+    return True
+
+
+def fills_units(steps: Sequence[Step], extents: Tile, profile: Profile) -> bool:
+    """Whether tiles that are given to parts of a unit, as a warp's threads, are as many as it has; also where nothing tells."""
+    whole, inside = dict(extents), 1
+    for step in steps:
+        if isinstance(step, Units):
+            return True  # they go in rounds
+        if not isinstance(step, (Spread, Split)):
+            continue
+        sizes = {a: n for a, n in step.sizes if isinstance(n, int) and a in whole}
+        tiles = math.prod(max(1, -(-whole[a] // n)) for a, n in sizes.items())
+        whole |= sizes
+        if isinstance(step, Split) or step.level in BLOCK_LEVELS:
+            continue
+        here = threads_of_level(step.level, profile)
+        count = tiles if step.count is None else step.count
+        told = len(sizes) == len(step.sizes) and step.order is None
+        if inside > 1 and told and not isinstance(count, Hole) and count * here != inside:
+            return False
+        inside = here
     return True
 
 

@@ -215,7 +215,8 @@ class Profile:
         return bool(self.async_copy_bytes)
 
     def most_blocks(self, threads: int) -> int:
-        """The most blocks of so many threads along the first dimension of a grid."""
+        """The most blocks of so many threads along the first dimension of a grid; those of nothing have none."""
+        threads = max(1, threads)
         return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
 
     def tells_apart(self, rounds: Sequence[int]) -> bool:

@@ -14,6 +14,7 @@ from tests.errors._computations import linear, matmul, softmax
 from tests.test_examples import NAMES, SIZES
 from tests.test_tile_examples import SMALL, path, small
 from tilelang import testing
+from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.fill import fill, search, sizes
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
@@ -169,6 +170,34 @@ def test_devices_with_warps_get_their_holes_filled_too(name: str) -> None:
 def test_threads_of_a_block_are_counted_as_they_are(above: Schedule) -> None:
     found = search(above.split(k=tl.hole).tile(m=1, n=4).to(tl.thread), tl.load_profile("simulated"))
     assert len(found.schedules) > 1 and not found.pruning.dropped
+
+
+@pytest.mark.parametrize("sizes_", [(1, 1, 1), (1, 127, 1), (257, 1, 13), (5, 7, 0), (0, 5, 7)], ids=str)
+def test_warps_are_filled_however_little_there_is(sizes_: tuple[int, int, int]) -> None:
+    """Where the extents are not enough for all threads of a warp, tiles reach beyond them; threads of nothing are none."""
+    open_, target = {"m": tl.hole, "n": tl.hole}, tl.target("opencl", profile="simulated")
+    given = tl.schedule(matmul(*sizes_)).tile(**open_).to(tl.block).tile(**open_).to(tl.warp).tile(**open_).to(tl.thread)
+    kernel = tl.compile(given, target)
+    assert is_filling(kernel.schedule, given) and not tl.simulate(kernel).findings
+    pieces = tl.compile(tl.schedule(matmul(*sizes_)).tile(**open_).to(tl.block).tile(m=2, n=3).to(tl.thread).rest(), target)
+    assert not tl.simulate(pieces).findings
+
+
+@pytest.mark.parametrize("device", ["ampere", "h200", "cdna3", "rdna3"])
+def test_what_is_wholly_left_open_is_constructed_with_matrix_instructions_too(device: str) -> None:
+    """Whose threads share what a warp holds in registers."""
+    i, j, k = tl.axes(i=512, j=256, k=512)
+    A, B = tl.input("A", tl.float16, i, k), tl.input("B", tl.float16, k, j)
+    product, profile = tl.define("C", tl.sum(A[i, k] * B[k, j], over=k), i, j), tl.load_profile(device)
+    given = tl.schedule(product)
+    best = construct(given.computation, profile)[0]
+    assert fill(given.rest(), profile)[0].text == best.schedule.text and " do " in best.schedule.text
+
+
+def test_tiles_reach_beyond_what_there_is_only_where_nothing_else_can_be() -> None:
+    whole = tl.schedule(matmul(257, 1, 131)).tile(m=tl.hole, n=tl.hole).to(tl.block).tile(m=tl.hole, n=tl.hole).to(tl.warp)
+    (_, warp, _) = fill(whole.tile(m=1, n=1).to(tl.thread), tl.load_profile("ampere"))[0].steps
+    assert isinstance(warp, Tile) and dict(warp.sizes) == {"m": 32, "n": 1}
 
 
 def test_a_stage_may_read_what_a_kernel_of_its_own_makes() -> None:
