@@ -1,9 +1,9 @@
 """The time that no schedule of a computation can go below: the roofline of what must be computed and what must be moved.
 
 It is of the computation, not of a schedule: every definition is computed once for each element that is needed, what depends on fewer
-axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits; of what
-does not fit a memory, as much as it holds may lie there from the launch before. Rates are the highest ever measured (upper envelopes of
-curves, peaks); what stands under a condition may not be needed, and is not counted.
+axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits, the one
+beside the other; of what does not fit a memory, as much as it holds may lie there from the launch before. Rates are the highest ever
+measured (upper envelopes of curves, peaks); what stands under a condition may not be needed, and is not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilelang.autoschedule.units import needed_rates, rates_of
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.dtype import DType
 from tilelang.expr import ARITHMETIC, Axis, Binary, Call, Expr, Pad, Read, Select
-from tilelang.machine import Profile
+from tilelang.machine import Curve, Profile
 from tilelang.simplify import linear
 
 SIDES = {
@@ -49,7 +49,11 @@ def bound(computation: Computation, profile: Profile) -> float:
     elements, flops = needs(computation)
     read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)
     written = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.outputs)
-    times = [_moved(profile, read, ("read_bandwidth",)) / SPREAD, _moved(profile, read + written, tuple(SIDES)) / SPREAD]
+    if any(_measured(profile, tuple(SIDES))):  # one side by itself, or with stores that read first: both may go beside each other
+        sides = [_moved(profile, read, ("read_bandwidth",)), _moved(profile, written, tuple(SIDES))]
+    else:
+        sides = [_moved(profile, read + written, ())]
+    times = [seconds / SPREAD for seconds in sides]
     times += [_seconds(count, peak(profile, *types)) for types, count in flops.items()]
     return max(times)
 
@@ -71,13 +75,17 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
     """The most GB/s that were ever measured over so many bytes or more; without curves the rate of the nearest memory that they fit;
     None where that is unknown, or assumed."""
-    cores = profile.compute_units or 1
-    found = []
-    for name in curves:
-        if (curve := profile.curve(name)) is not None and not profile.assumed(f"curves.{name}.points"):
-            points = upper_envelope([(x * SIDES[name] * cores, y) for x, y in curve.points])
-            found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
+    cores, found = profile.compute_units or 1, []
+    for curve in _measured(profile, curves):
+        points = upper_envelope([(x * SIDES[curve.name] * cores, y) for x, y in curve.points])
+        found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
     return max(found) if found else _nearest(profile, footprint_bytes)
+
+
+def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
+    """The curves of these names that somebody measured."""
+    found = (profile.curve(name) for name in curves)
+    return (curve for curve in found if curve is not None and not profile.assumed(f"curves.{curve.name}.points"))
 
 
 def sure(profile: Profile) -> dict[str, float]:

@@ -119,6 +119,23 @@ def test_what_a_cache_holds_may_lie_there_from_the_launch_before() -> None:
     assert bound(copy, first) == pytest.approx(30000 / 10 * 1e-9 / SPREAD)
 
 
+def test_what_enters_may_move_beside_what_leaves() -> None:
+    """Where either was measured by itself; a documented rate is of both together."""
+    i = tl.axes(i=1 << 20)
+    copy = as_computation(tl.define("Y", tl.input("X", tl.float32, i)[i], i))
+    curve = Curve("read_bandwidth", "footprint_bytes", "gb_per_s", ((1000.0, 10.0),))
+    measured, documented = profile_of(curves=(curve,)), profile_of(global_gb_per_s=10.0)
+    one_side = 4 * (1 << 20) / 10e9 / SPREAD
+    assert bound(copy, measured) == pytest.approx(one_side) and bound(copy, documented) == pytest.approx(2 * one_side)
+
+
+@pytest.mark.parametrize("extent", [1 << 10, 1 << 22, 1 << 27, 1 << 30])
+def test_no_copy_is_estimated_below_it(extent: int) -> None:
+    i = tl.axes(i=extent)
+    for candidate in construct(as_computation(tl.define("Y", tl.input("X", tl.float32, i)[i], i)), POCL):
+        assert candidate.estimate.seconds >= candidate.estimate.bound > 0
+
+
 def test_what_is_assumed_bounds_nothing() -> None:
     """A cache of an assumed rate is as fast as it likes, and what fits it has no bound."""
     cdna, blackwell = tl.load_profile("cdna3"), tl.load_profile("blackwell")
