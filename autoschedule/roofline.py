@@ -61,8 +61,9 @@ def bound(computation: Computation, profile: Profile) -> float:
 def _moved(profile: Profile, count: float, curves: Sequence[str]) -> float:
     """Seconds in which so many bytes move at least: from the largest cache that they do not fit as many as it holds, the others from
     beyond."""
-    near, rate = max((c for c in _caches(profile) if c[0] < count), key=lambda c: c[0], default=(0.0, None))
-    return _seconds(near, rate) + _seconds(count - near, bandwidth(profile, count, curves))
+    near = max((size for size, _ in _caches(profile) if size < count), default=0.0)
+    beyond = _seconds(count - near, bandwidth(profile, count, curves))
+    return beyond + (_moved(profile, near, curves) if near else 0.0)
 
 
 def _seconds(count: float, giga_per_s: float | None) -> float:
@@ -73,13 +74,16 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 
 
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
-    """The most GB/s that were ever measured over so many bytes or more; without curves the rate of the nearest memory that they fit;
-    None where that is unknown, or assumed."""
+    """The most GB/s that were ever measured over so many bytes or more, or that the nearest cache that holds them gives; without curves
+    the rate of the nearest memory that they fit; None where that is unknown, or assumed."""
     cores, found = profile.compute_units or 1, []
     for curve in _measured(profile, curves):
         points = upper_envelope([(x * SIDES[curve.name] * cores, y) for x, y in curve.points])
         found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
-    return max(found) if found else _nearest(profile, footprint_bytes)
+    cached = [rate for size, rate in _caches(profile) if footprint_bytes <= size][:1]
+    if not found:
+        return cached[0] if cached else sure(profile).get("global_gb_per_s")
+    return max([*found, *(rate or 0.0 for rate in cached)])
 
 
 def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
@@ -91,11 +95,6 @@ def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
 def sure(profile: Profile) -> dict[str, float]:
     """The rates that somebody measured or documented."""
     return {name: rate for name, rate in profile.rates if not profile.assumed(f"rates.{name}")}
-
-
-def _nearest(profile: Profile, footprint_bytes: float) -> float | None:
-    """GB/s of the nearest memory that holds so many bytes, all cores' together; None where they are unknown."""
-    return next((rate for size, rate in _caches(profile) if footprint_bytes <= size), sure(profile).get("global_gb_per_s"))
 
 
 def _caches(profile: Profile) -> Iterator[tuple[float, float | None]]:

@@ -113,10 +113,13 @@ def test_what_a_cache_holds_may_lie_there_from_the_launch_before() -> None:
     """Of 32,000 bytes all but these come from beyond; a cache whose rate is unknown gives them at once."""
     i = tl.axes(i=4000)
     copy = as_computation(tl.define("Y", tl.input("X", tl.float32, i)[i], i))
-    profile = profile_of(("l1", 1000), ("l2", 4000), l2_bytes_per_cycle=16.0, cycle_ns=0.5, global_gb_per_s=10.0)
-    first = dataclasses.replace(profile, memories=profile.memories[:1])
-    assert bound(copy, profile) == pytest.approx((24000 / 10 + 8000 / 64) * 1e-9 / SPREAD)
-    assert bound(copy, first) == pytest.approx(30000 / 10 * 1e-9 / SPREAD)
+    profile = profile_of(
+        ("l1", 1000), ("l2", 4000), l1_bytes_per_cycle=32.0, l2_bytes_per_cycle=16.0, cycle_ns=0.5, global_gb_per_s=10.0
+    )
+    beyond, near, nearest = 24000 / 10, 6000 / 64, 2000 / 128
+    assert bound(copy, profile) == pytest.approx((beyond + near + nearest) * 1e-9 / SPREAD)
+    unknown = dataclasses.replace(profile, rates=tuple((n, r) for n, r in profile.rates if n != "l2_bytes_per_cycle"))
+    assert bound(copy, unknown) == pytest.approx((beyond + nearest) * 1e-9 / SPREAD)
 
 
 def test_what_enters_may_move_beside_what_leaves() -> None:
@@ -127,6 +130,15 @@ def test_what_enters_may_move_beside_what_leaves() -> None:
     measured, documented = profile_of(curves=(curve,)), profile_of(global_gb_per_s=10.0)
     one_side = 4 * (1 << 20) / 10e9 / SPREAD
     assert bound(copy, measured) == pytest.approx(one_side) and bound(copy, documented) == pytest.approx(2 * one_side)
+
+
+@pytest.mark.parametrize("name", shipped_profiles())
+def test_more_bytes_take_no_less_time(name: str) -> None:
+    profile, found = tl.load_profile(name), []
+    for extent in sorted({round(1000 * 1.1**k) for k in range(150)} | {1 << 19, (1 << 19) + 1}):
+        i = tl.axes(i=extent)
+        found.append(bound(as_computation(tl.define("Y", tl.input("X", tl.float32, i)[i], i)), profile))
+    assert found == sorted(found)
 
 
 @pytest.mark.parametrize("extent", [1 << 10, 1 << 22, 1 << 27, 1 << 30])
