@@ -7,6 +7,7 @@ after another and each again until the model sees nothing better. What was given
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -92,6 +93,11 @@ class _Filling:
         self.beyond = False  # whether tiles may reach beyond what there is: only where nothing else can be
         self._seconds: dict[tuple[Step, ...], float] = {}
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
+
+    @functools.cached_property
+    def _constructed(self) -> list[tuple[Step, ...]]:
+        """The steps of whole schedules that are constructed, the best first."""
+        return [c.steps for c in candidates(self.computation, self.profile, self.pruning)]
 
     def run(self) -> list[Schedule]:
         """The filled schedules. Raises Refusal where none can be."""
@@ -237,7 +243,7 @@ class _Filling:
 
     def _found(self, slot: Slot, above: Schedule) -> list[Value]:
         if slot.kind == STEPS and not slot.of:
-            return list(tails(above, slot.after, self.profile, self.pruning))
+            return list(tails(above, slot.after, self.profile, self.pruning, self._constructed))
         loops = loops_of(above, self.profile)[-1]
         left = _extents(loops, slot)
         if slot.kind in (MOVE, STEPS):

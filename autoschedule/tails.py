@@ -1,20 +1,23 @@
 """The steps that may stand where a schedule leaves them open: what construction would do with what the steps above have left.
 
-The loops above are read as the model reads them; what is left of each axis is a nest of its own, for which tiles are grown as for a
-whole one. Of the steps of such a tile those are dropped which the schedule has already: the blocks, an accumulator, what is loaded.
+Where a whole constructed schedule begins as the one that is given, it goes on as that does. Besides, the loops above are read as the
+model reads them; what is left of each axis is a nest of its own, for which tiles are grown as for a whole one. Of the steps of such a
+tile those are dropped which the schedule has already: the blocks, an accumulator, what is loaded.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 
 from tilelang.autoschedule import lanes, lanes_streams, lanes_tile
-from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost import device_of
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import fused, seeds
+from tilelang.autoschedule.lanes_tile import LaneTile
 from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.nest import Nest, NestAxis
 from tilelang.autoschedule.prune import Pruning
@@ -23,14 +26,20 @@ from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 
-CONSTRUCTED = 16  # whole schedules that are looked at where nothing is given
+MOST_BEGUN = 16  # whole schedules that begin as the given one does, and are looked at
+MOST_WALKED = 8  # tiles that a block walks over, the largest
+MOST_PADDED = 2  # times as large as a block that is given may be what a tile makes of it
 
 
-def tails(above: Schedule, after: tuple[Step, ...], profile: Profile, pruning: Pruning) -> list[tuple[Step, ...]]:
+def tails(
+    above: Schedule, after: tuple[Step, ...], profile: Profile, pruning: Pruning, constructed: Sequence[tuple[Step, ...]]
+) -> list[tuple[Step, ...]]:
     """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below
-    them; pruning: what drops some of the tiles that they are of."""
+    them; pruning: what drops some of the tiles that they are of; constructed: whole schedules of the computation, the best first."""
     found: dict[tuple[Step, ...], None] = {(): None}
-    for made in _whole(above, profile, pruning):
+    given = len(above.steps)
+    begun = (steps[given:] for steps in constructed if steps[:given] == above.steps)
+    for made in (*itertools.islice(begun, MOST_BEGUN), *_whole(above, profile, pruning)):
         for end in range(len(made)) if after else [len(made)]:
             found[tuple(s for s in made[:end] if not any(_alike(s, given) for given in after))] = None
     return list(found)
@@ -54,9 +63,8 @@ def _alike(step: Step, given: Step) -> bool:
 
 
 def _whole(above: Schedule, profile: Profile, pruning: Pruning) -> Iterator[tuple[Step, ...]]:
-    """The steps down to the leaf."""
+    """The steps down to the leaf, of tiles for what the schedule leaves."""
     if not above.steps:
-        yield from (c.steps for c in construct(above.computation, profile, pruning)[:CONSTRUCTED])
         return
     device = device_of(profile, pruning)
     loops = loops_of(above, profile)[-1]
@@ -75,10 +83,27 @@ def _of_cores(nest: Nest, fusions: Fusions, loops: Loops, device: Cores) -> Iter
 
 
 def _of_lanes(nest: Nest, fusions: Fusions, loops: Loops, device: Lanes) -> Iterator[tuple[Step, ...]]:
-    """The steps of tiles whose block, where there is one already, is all of the nest."""
-    for tile in (*lanes.shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)):
-        if not _spread(loops) or all(n >= nest.extents[a] for a, n in tile.block):
-            yield lanes_tile.steps(tile)
+    """The steps of tiles; where there is a block already, of those whose block is all of the nest, or of those that it walks over."""
+    tiles = [*lanes.shared_tiles(nest, fusions, device), *lanes_streams.tiles(nest, fusions, device)]
+    if not _spread(loops):
+        yield from map(lanes_tile.steps, tiles)
+        return
+    whole = [t for t in tiles if all(n >= nest.extents[a] for a, n in t.block)]
+    spatial = {a.name: a.extent for a in nest.spatial}  # blocks of a part of a reduction cannot come one after another
+    inside = sorted((t for t in tiles if all(n <= spatial.get(a, 0) for a, n in t.block)), key=_size, reverse=True)
+    padded = math.prod(spatial.values()) * MOST_PADDED
+    yield from map(lanes_tile.steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))
+    yield from (tuple(map(_walked, lanes_tile.steps(t))) for t in inside[:MOST_WALKED])
+
+
+def _size(tile: LaneTile) -> int:
+    """The results of a block."""
+    return math.prod(n for _, n in tile.block)
+
+
+def _walked(step: Step) -> Step:
+    """A step; a walk in place of blocks."""
+    return Split(step.sizes) if isinstance(step, Tile) and step.level == "block" else step
 
 
 def _spread(loops: Loops) -> bool:

@@ -15,6 +15,7 @@ from tests.test_examples import NAMES, SIZES
 from tests.test_tile_examples import SMALL, path, small
 from tilelang import testing
 from tilelang.autoschedule.construct import construct
+from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.fill import fill, search, sizes
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
@@ -192,6 +193,17 @@ def test_what_is_wholly_left_open_is_constructed_with_matrix_instructions_too(de
     given = tl.schedule(product)
     best = construct(given.computation, profile)[0]
     assert fill(given.rest(), profile)[0].text == best.schedule.text and " do " in best.schedule.text
+
+
+@pytest.mark.parametrize("device", ["volta", "ampere", "h200", "cdna3", "opencl_gpu", "pocl"])
+@pytest.mark.parametrize("block", [(64, 64), (128, 128)])
+def test_what_is_open_below_a_block_is_near_what_is_constructed(device: str, block: tuple[int, int]) -> None:
+    """With the same instructions; blocks that are larger than a tile can be walk over tiles."""
+    profile, whole = tl.load_profile(device), tl.schedule(matmul(1024, 1024, 1024, tl.float16))
+    filled = fill(whole.tile(m=block[0], n=block[1]).to(tl.block).rest(), profile)[0]
+    best = construct(whole.computation, profile)[0]
+    assert estimate_schedule(filled, profile).seconds < 2.5 * best.estimate.seconds
+    lower(filled.computation, filled.steps, profile)
 
 
 def test_tiles_reach_beyond_what_there_is_only_where_nothing_else_can_be() -> None:
