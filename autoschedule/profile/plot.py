@@ -12,15 +12,20 @@ STEPS = {"footprint_bytes", "pages", "lines"}  # of x, along which curves have p
 
 
 def plot(profile: Profile, directory: Path) -> tuple[Path, ...]:
-    """A picture of each curve in a directory. Raises DeviceError `no-matplotlib` where it is not installed."""
+    """A picture of each curve in a directory. Raises DeviceError as `drawing` does."""
+    drawing()
+    directory.mkdir(parents=True, exist_ok=True)
+    return tuple(_picture(curve, profile, directory) for curve in profile.curves)
+
+
+def drawing() -> None:
+    """Makes matplotlib ready to write files. Raises DeviceError `no-matplotlib` where it is not installed."""
     try:
         import matplotlib
     except ImportError:
-        message = "matplotlib is not installed, so that nothing is drawn"
+        message = "matplotlib is not installed, so that nothing can be drawn"
         raise DeviceError("no-matplotlib", message, mend="pip install matplotlib") from None
     matplotlib.use("Agg")
-    directory.mkdir(parents=True, exist_ok=True)
-    return tuple(_picture(curve, profile, directory) for curve in profile.curves)
 
 
 def _picture(curve: Curve, profile: Profile, directory: Path) -> Path:

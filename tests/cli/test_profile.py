@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+import sys
 from pathlib import Path
 
 import click
@@ -24,8 +25,15 @@ def test_an_aspect_is_measured_into_files(tmp_path: Path) -> None:
     profile = load_profile(path)
     assert profile.rate("cycle_ns") and path.with_suffix(".csv").exists()
     assert str(target("opencl", profile=str(path))) == f"opencl for {profile.name}"
-    found = of_json(tilelang("profile", "-a", "clock", "-o", str(path), "--json", "--plot", str(tmp_path / "plots")))
+    found = of_json(tilelang("profile", "-a", "clock", "-o", str(path), "--json"))
     assert found["measured"] == ["clock"] and found["profile"] == str(path) and found["rates"]["cycle_ns"] > 0
+
+
+def test_who_cannot_draw_is_told_before_anything_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    path = tmp_path / "here.toml"
+    result = tilelang("profile", "-a", "clock", "-o", str(path), "--plot", str(tmp_path / "plots"))
+    assert result.exit_code == 1 and "pip install matplotlib" in result.stderr and not path.exists()
 
 
 def test_who_breaks_off_is_told_that_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import click
 
 from tilelang.cli.common import completed, reporting, target_option
 from tilelang.cli.output import emit, is_json, show, table
-from tilelang.errors import DeviceError
 
 
 def _aspects() -> list[str]:
@@ -45,8 +44,11 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
         emit({"aspects": dict(rows)}) if is_json() else show(table(("aspect", "what is measured"), rows))
         return
     from tilelang.autoschedule.profile.bench import Bench
+    from tilelang.autoschedule.profile.plot import drawing, plot
     from tilelang.targets import local_target, measured_path, shipped_target
 
+    if directory is not None:
+        drawing()  # refused before anything is measured
     device = local_target(dialect=dialect).device
     assert device is not None
     path = Path(output) if output is not None else measured_path(device)
@@ -58,7 +60,7 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     except KeyboardInterrupt:
         click.echo(f"what was measured stands in {path}; the same command goes on from there", err=True)
         raise
-    drawn = _drawn(outcome.profile, directory)
+    drawn = [str(path) for path in plot(outcome.profile, Path(directory))] if directory is not None else []
     if is_json():
         emit(
             {
@@ -72,17 +74,6 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     click.echo("".join(f"{name} does not apply here: {why}\n" for name, why in outcome.left_out.items()), err=True, nl=False)
     show(table(("rate", "value", "source"), rates))
     show(f"{len(outcome.measured)} aspects measured; {path}" + "".join(f"\n{picture}" for picture in drawn))
-
-
-def _drawn(profile: Any, directory: str | None) -> list[str]:
-    """The pictures that were asked for; a line where they cannot be drawn."""
-    from tilelang.autoschedule.profile.plot import plot
-
-    try:
-        return [str(path) for path in plot(profile, Path(directory))] if directory is not None else []
-    except DeviceError as error:
-        click.echo(error.render(), err=True)
-        return []
 
 
 @contextlib.contextmanager
