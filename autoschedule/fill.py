@@ -183,13 +183,8 @@ class _Filling:
                 if later.kind == STEPS:
                     changed[later.number] = self._start(later, changed, 0.0)
                 elif later.kind == SIZE and isinstance(later.step, Tile) and later.step.level not in BLOCK_LEVELS:
-                    chosen = (self._but(changed, later, v) for v in self.options(later, changed))
-                    changed = min(chosen, key=self.seconds)
+                    changed = min([{**changed, later.number: v} for v in self.options(later, changed)], key=self.seconds)
         return changed
-
-    @staticmethod
-    def _but(values: Mapping[int, Value], slot: Slot, value: Value) -> dict[int, Value]:
-        return {**values, slot.number: value}
 
     def _plain(self, values: Mapping[int, Value]) -> dict[int, Value]:
         """The same values, but no number larger than what there is where it stands."""

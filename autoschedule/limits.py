@@ -23,10 +23,8 @@ def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
     yield "grid", not takes_blocks(loops, threads, profile)
     shared, registers = (profile.memory(n).capacity_bytes if profile.has_memory(n) else None for n in ("shared", "register"))
     yield "shared", shared is not None and shared_bytes(loops, threads, profile) > shared
-    held = loops.held_bytes("register") / (
-        threads.width if loops.instruction is not None else 1
-    )  # an instruction's threads share
-    yield "registers", registers is not None and held > registers
+    sharing = threads.width if loops.instruction is not None else 1  # threads that hold it together
+    yield "registers", registers is not None and loops.held_bytes("register") > registers * sharing
 
 
 def takes_blocks(loops: Loops, threads: Threads, profile: Profile) -> bool:

@@ -37,8 +37,8 @@ def tails(
     """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below
     them; pruning: what drops some of the tiles that they are of; constructed: whole schedules of the computation, the best first."""
     found: dict[tuple[Step, ...], None] = {(): None}
-    given = len(above.steps)
-    begun = (steps[given:] for steps in constructed if steps[:given] == above.steps)
+    length = len(above.steps)
+    begun = (whole[length:] for whole in constructed if whole[:length] == above.steps)
     for made in (*itertools.islice(begun, MOST_BEGUN), *_whole(above, profile, pruning)):
         for end in range(len(made)) if after else [len(made)]:
             found[tuple(s for s in made[:end] if not any(_alike(s, given) for given in after))] = None

@@ -18,6 +18,5 @@ def a_level_that_is_not_there() -> None:
 
 
 def more_threads_than_a_warp() -> None:
-    tl.schedule(copy(64, 64)).tile(i=8, j=8).to(tl.block).tile(i=1, j=tl.hole).to(tl.warp).tile(j=1).to(tl.thread).check(
-        "simulated"
-    )
+    made = tl.schedule(copy(64, 64)).tile(i=8, j=8).to(tl.block)
+    made.tile(i=1, j=8).to(tl.warp).tile(j=tl.hole).to(tl.thread).check("simulated")
