@@ -21,7 +21,7 @@ from tilelang.autoschedule.lanes_threads import OVERHEAD_REGISTERS, threads_of
 from tilelang.autoschedule.lanes_tile import LaneTile, WarpShape, panels, steps
 from tilelang.autoschedule.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.loops import read_steps
-from tilelang.autoschedule.nest import Nest, span
+from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.rtile import Fusions
 from tilelang.autoschedule.stages import Made
 from tilelang.steps import Fuse, Step, Vectorize
@@ -100,8 +100,7 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
     total = 0
     for staged in tile.staged:
         if staged.layout is None:
-            reach = (span(i, sizes) or n for i, n in zip(staged.access.indices, staged.access.tensor.shape, strict=True))
-            held = math.prod(reach) * staged.access.element_bytes
+            held = math.prod(staged.access.spans(sizes)) * staged.access.element_bytes
         else:
             rows = math.prod(sizes[a] for a in staged.access.axes)
             held = rows * staged.access.element_bytes

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of, span
+from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.computation import Computation
 from tilelang.expr import INDEX, Expr, Read, Var, substitute
@@ -96,8 +96,7 @@ class Placed:
     def spans(self) -> tuple[int, ...]:
         """The extents of the box as it was cut, with what lies outside of the tensor."""
         assert self.access is not None
-        tile = self.cut or self.tile
-        return tuple(span(i, tile) or d.extent for i, d in zip(self.access.indices, self.access.tensor.dims, strict=True))
+        return self.access.spans(self.cut or self.tile)
 
     @functools.cached_property
     def ring_bytes(self) -> int:

@@ -142,8 +142,12 @@ class Access:
             known[extents] = tuple(d if n is None else min(n, d) for n, d in zip(found, self.tensor.shape, strict=True))
         return known[extents]
 
+    def spans(self, tile: Tile) -> tuple[int, ...]:
+        """The same, where it reaches beyond the tensor, too."""
+        return tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+
     def footprint_bytes(self, tile: Tile) -> int:
-        """Bytes of that region."""
+        """Bytes of the region that `box` says."""
         return math.prod(self.box(tile)) * self.element_bytes
 
     def stride(self, axis: str) -> int | None:

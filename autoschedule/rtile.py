@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.nest import Access, Nest, span
+from tilelang.autoschedule.nest import Access, Nest
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
@@ -313,7 +313,7 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile) -> tuple[Ste
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
     """What a staged box takes, with what it holds outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    spans = [span(i, left) or extent for i, extent in zip(access.indices, access.tensor.shape, strict=True)]
+    spans = access.spans(left)
     if layout is None:
         return math.prod(spans) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
