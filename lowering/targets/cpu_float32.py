@@ -1,0 +1,382 @@
+"""Elementary functions of 32-bit floats for native processors, as C with vector extensions: no call leaves the vector code.
+
+Templates are strings over these placeholders, all given by `fields(type)` but `$inline`: `$T` the value type (float, float2, ...
+float16), `$I` and `$U` its signed and unsigned integer types, `$D` and `$L` double and long with as many lanes; `$wide` is a
+preprocessor condition for the instructions of AVX-512 on this type, and `$bits`, `$all` and `$rounding` complete their builtins'
+names and arguments. The surrounding text supplies as_T(...), convert_T(...), any(mask), sqrt, rint, INFINITY, NAN, a `long` of 64
+bits, and contraction of a * b + c within a statement, on which the exact steps for machines with fused multiply-add rely.
+Comparisons of scalars are 1 in C and those of vectors -1, so that a mask is made by `? ($I)(-1) : ($I)(0)` before it meets `any`.
+
+Every result is right for NaN, infinities, signed zeros and denormals. `ulps` is the greatest error, rounded up, with fused
+multiply-add and without: over all arguments of 2^-8 to 2^7 in size and samples of the others (over all 2^32 with AVX-512 for exp,
+exp2, expm1, log, log2, log1p and rsqrt), of pow over random pairs with room for those not seen, and of 1 / sqrt(x) elsewhere the
+bound that follows from its two roundings. `benchmarks/cpu_functions.py` measures it. Polynomial
+coefficients are weighted least-maximum fits (Lawson's iteration), rounded one by one from the lowest power. The waves, powers
+and remainders stand in `cpu_float32_waves.py`.
+"""
+
+from __future__ import annotations
+
+from tilelang.lowering.targets.c_functions import Function
+from tilelang.lowering.targets.cpu_float32_waves import COS, FMOD, POW, SIN
+
+# 2^n p for p near 1 and n of -150 to 128, where the low bits of `shifted` are n + 254. AVX-512 has an instruction for it. Elsewhere
+# there are two factors and the first product is exact, so that denormal results round once and only what is too large overflows.
+_SCALED = """\
+#if $wide
+    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));
+#else
+    const $I first = as_$I(shifted) >> 1;
+    return p * as_$T(first << 23) * as_$T((as_$I(shifted) - first) << 23);
+#endif
+"""
+
+_EXP = (
+    """
+${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
+    $T y = x > 89.0f ? ($T)(89.0f) : x;
+    y = y < -104.0f ? ($T)(-104.0f) : y;
+    const $T shifted = y * 1.44269504f + 12583166.0f;
+    const $T n = shifted - 12583166.0f;
+    const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    $T p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+#else
+    p = (p * (r * r) + r) + 1.0f;
+#endif
+"""
+    + _SCALED
+    + "}\n"
+)
+
+_FAST_EXP = (
+    """
+${inline} $T fast_exp_$T($T x) {  // one degree less, and log(2) as one number where products are fused
+    $T y = x > 89.0f ? ($T)(89.0f) : x;
+    y = y < -104.0f ? ($T)(-104.0f) : y;
+    const $T shifted = y * 1.44269504f + 12583166.0f;
+    const $T n = shifted - 12583166.0f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    const $T r = y - n * 0.693147182f;
+#else
+    const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+#endif
+    $T p = r * 8.26300122e-3f + 4.18993309e-2f;
+    p = p * r + 1.66681722e-1f;
+    p = p * r + 4.99991387e-1f;
+    p = p * r + 9.99999464e-1f;
+    p = p * r + 1.0f;
+"""
+    + _SCALED
+    + "}\n"
+)
+
+_EXP2 = (
+    """
+${inline} $T exp2_$T($T x) {  // 2^n 2^r with n whole and |r| <= 1/2
+#if $wide
+    const $T r = as_$T(__builtin_ia32_reduceps${bits}_mask(x, 0, x, $all$rounding));  // 0 of an infinity
+    const $T n = x - r;
+#else
+    $T y = x > 128.0f ? ($T)(128.0f) : x;
+    y = y < -150.0f ? ($T)(-150.0f) : y;
+    const $T shifted = y + 12583166.0f;
+    const $T r = y - (shifted - 12583166.0f);
+#endif
+    $T p = r * 1.53267814e-4f + 1.33910251e-3f;
+    p = p * r + 9.61850584e-3f;
+    p = p * r + 5.55035956e-2f;
+    p = p * r + 2.40226477e-1f;
+    p = p * r + 6.93147182e-1f;
+    p = p * r + 1.0f;
+"""
+    + _SCALED
+    + "}\n"
+)
+
+_EXPM1 = """
+${inline} $T expm1_$T($T x) {  // 2^n (1 + (e^r - 1)) - 1, its large and small parts added apart
+    $T y = x > 89.0f ? ($T)(89.0f) : x;
+    y = y < -18.0f ? ($T)(-18.0f) : y;
+    const $T shifted = y * 1.44269504f + 12583038.0f;
+    const $T n = shifted - 12583038.0f;
+    const $T half = as_$T(as_$I(shifted) << 23);  // 2^(n - 1) does not overflow
+    const $T large = y - n * 0.693359375f;  // exact
+    const $T r = large + n * 2.12194440e-4f;
+    $T p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+    const $T small = p * (r * r) + n * 2.12194440e-4f;
+    const $T sum = half * small + (half * large + (half - 0.5f));
+    return as_$T(as_$I(x) & 0x7fffffff) < 0x1p-25f ? x : sum + sum;
+}
+"""
+
+# m and e with x = 2^e m and m in 0.75 .. 1.5. With AVX-512 the instructions give -inf and inf for the exponents of 0 and inf, and NaN
+# for the significand of a negative number, so that the logarithm of every argument comes out of the common formula.
+_PARTED = """\
+#if $wide
+    const $T m = as_$T(__builtin_ia32_getmantps${bits}_mask(x, 15, x, $all$rounding));
+    const $T e = as_$T(__builtin_ia32_getexpps${bits}_mask(x, x, $all$rounding))
+                 - as_$T(__builtin_ia32_getexpps${bits}_mask(m, m, $all$rounding));
+#else
+    $T scaled = x;
+    $T shift = 0.0f;
+    const int rare = any(as_$U(x) - 0x00800000u >= 0x7f000000u ? ($I)(-1) : ($I)(0));  // denormal, 0, infinite, NaN, negative
+    if (rare) {
+        scaled = x < 0x1p-126f ? x * 0x1p23f : x;
+        shift = x < 0x1p-126f ? ($T)(-23.0f) : ($T)(0.0f);
+    }
+    const $I exponent = (as_$I(scaled) - 0x3f400000) >> 23;
+    const $T m = as_$T(as_$I(scaled) - (exponent << 23));
+    const $T e = convert_$T(exponent) + shift;
+#endif
+"""
+_UNPARTED = """\
+#if !($wide)
+    if (rare) {
+        result = x == INFINITY ? x : result;
+        result = x > 0.0f ? result : (x == 0.0f ? ($T)(-INFINITY) : ($T)(NAN));
+    }
+#endif
+"""
+# e log(2) + log(1 + f), f of -0.25 to 0.5
+_LOG_OF_PARTS = """\
+    $T p = f * -4.51522693e-2f + 1.04725510e-1f;
+    p = p * f - 1.31639361e-1f;
+    p = p * f + 1.44776300e-1f;
+    p = p * f - 1.66468784e-1f;
+    p = p * f + 1.99908480e-1f;
+    p = p * f - 2.50001103e-1f;
+    p = p * f + 3.33334506e-1f;
+    p = p * f - 0.5f;
+    $T result = e * 0.693145752f + (f + ((f * f) * p + e * 1.42860677e-6f));
+"""
+
+_LOG = (
+    "\n${inline} $T log_$T($T x) {\n"
+    + _PARTED
+    + "    const $T f = m - 1.0f;\n"
+    + _LOG_OF_PARTS
+    + _UNPARTED
+    + "    return result;\n}\n"
+)
+
+# Where the exponent is found by integers, m is in sqrt(1/2) .. sqrt(2): without fused multiply-add the wider range is too inexact.
+_LOG2 = (
+    "\n${inline} $T log2_$T($T x) {\n"
+    + _PARTED.replace("0x3f400000", "0x3f3504f3")
+    + """\
+    const $T f = m - 1.0f;
+#if $wide
+    $T p = f * -6.52457997e-2f + 1.51153564e-1f;
+    p = p * f - 1.89876005e-1f;
+    p = p * f + 2.08835080e-1f;
+    p = p * f - 2.40163192e-1f;
+    p = p * f + 2.88410008e-1f;
+    p = p * f - 3.60675663e-1f;
+    p = p * f + 4.80899960e-1f;
+    p = p * f - 7.21347511e-1f;
+#else
+    $T p = f * -1.10255882e-1f + 1.87088192e-1f;
+    p = p * f - 1.91390827e-1f;
+    p = p * f + 2.04486579e-1f;
+    p = p * f - 2.39567354e-1f;
+    p = p * f + 2.88571417e-1f;
+    p = p * f - 3.60698670e-1f;
+    p = p * f + 4.80898201e-1f;
+    p = p * f - 7.21347332e-1f;
+#endif
+    const $T large = as_$T(as_$I(f) & ~0xfff);  // its product has 24 bits, and the rounding of the first sum is found exactly
+    const $T sum = e + large * 1.44238281f;
+    $T rest = ((e - sum) + large * 1.44238281f) + ((f - large) * 1.44238281f + f * 3.12228389e-4f);
+#if $wide
+    rest = rest < 1.0f ? rest : ($T)(1.0f);  // NaN where e is infinite
+#endif
+    $T result = sum + ((f * f) * p + rest);
+"""
+    + _UNPARTED
+    + "    return result;\n}\n"
+)
+
+_LOG1P = (
+    """
+${inline} $T log1p_$T($T x) {  // the power of two is 1 + x's, and 1 + x = 2^e (1 + f) with f rounded once
+    const $T sum = x + 1.0f;
+    const $I power = (as_$I(sum) - 0x3f400000) & ~0x7fffff;
+    const $T unit = as_$T(0x3f800000 - power);
+    const int rare = any(as_$U(sum) - 1u >= 0x7e7fffffu ? ($I)(-1) : ($I)(0));  // from 2^126, -1 and below, NaN
+    const $T e = convert_$T(power >> 23);
+    $T f = x * unit + (unit - 1.0f);
+    if (rare) f = x > 0x1p125f ? as_$T(as_$I(x) - power) - 1.0f : f;
+"""
+    + _LOG_OF_PARTS
+    + """\
+    if (rare) {
+        result = x == INFINITY ? x : result;
+        result = x > -1.0f ? result : (x == -1.0f ? ($T)(-INFINITY) : ($T)(NAN));
+    }
+    return as_$T(as_$I(result) | (as_$I(x) & ~0x7fffffff));  // the sign of zero
+}
+"""
+)
+
+_RSQRT = """
+${inline} $T rsqrt_$T($T x) {
+#if $wide
+    const $T y = as_$T(__builtin_ia32_rsqrt14ps${bits}_mask(x, x, $all));
+    const $T product = x * y;
+    const $T off = 1.0f - product * y;  // NaN where x is 0 or infinite, whose y is right
+    const $T result = y + (y * off) * (off * 0.375f + 0.5f);
+    return off == off ? result : y;
+#else
+    return 1.0f / sqrt(x);
+#endif
+}
+"""
+
+_TANH = """
+${inline} $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
+    const $T a = as_$T(as_$I(x) & 0x7fffffff);
+    const $T s = a * a;
+    $T p = s * -5.71703678e-3f + 2.06505787e-2f;
+    p = p * s - 5.37434965e-2f;
+    p = p * s + 1.33314908e-1f;
+    p = p * s - 3.33332837e-1f;
+    const $T near = p * (s * a) + a;
+    const $T y = a > 9.1f ? ($T)(9.1f) : a;
+    const $T shifted = y * 2.88539004f + 12582912.0f;
+    const $T n = shifted - 12582912.0f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    const $T r = y * 2.88539004f - n;
+#else
+    const $T r = ((y - n * 0.3466796875f) + n * 1.06097220e-4f) * 2.88539004f;
+#endif
+    $T q = r * 1.53267814e-4f + 1.33910251e-3f;
+    q = q * r + 9.61850584e-3f;
+    q = q * r + 5.55035956e-2f;
+    q = q * r + 2.40226477e-1f;
+    q = q * r + 6.93147182e-1f;
+    q = q * r + 1.0f;
+    const $T power = as_$T(as_$I(q) + (as_$I(shifted) << 23));
+    const $T far = 1.0f - 2.0f / (power + 1.0f);
+    return as_$T(as_$I(a > 0.625f ? far : near) | (as_$I(x) & ~0x7fffffff));  // the sign of zero too
+}
+"""
+
+_ERF = """
+${inline} $T erf_$T($T x) {  // an odd polynomial near zero, 1 - 2^-(|x| q(|x|)) elsewhere
+    const $T a = as_$T(as_$I(x) & 0x7fffffff);
+    const $T s = x * x;
+    $T p = s * -5.96425263e-4f + 4.98800399e-3f;
+    p = p * s - 2.67631244e-2f;
+    p = p * s + 1.12817213e-1f;
+    p = p * s - 3.76124859e-1f;
+    p = p * s + 1.28379151e-1f;
+    const $T near = p * x + x;
+    const $T t = a > 4.0f ? ($T)(4.0f) : a;
+    $T q = t * $q0 + $q1;
+    q = q * t + $q2;
+    q = q * t + $q3;
+    q = q * t + $q4;
+    q = q * t + $q5;
+    q = q * t + $q6;
+    const $T shifted = q * t + 12582912.0f;
+    const $T n = shifted - 12582912.0f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    const $T r = q * t - n;
+#else
+    const $T high = as_$T(as_$I(t) & ~0xfff);  // with 12 bits, as `most`: their product is exact
+    const $T most = as_$T(as_$I(q) & ~0xfff);
+    const $T r = ((most * high - n) + (q - most) * high) + q * (t - high);
+#endif
+    p = r * 1.32698927e-3f + 9.67149250e-3f;
+    p = p * r + 5.55071086e-2f;
+    p = p * r + 2.40222439e-1f;
+    p = p * r + 6.93147004e-1f;
+    p = p * r + 1.0f;
+    const $T far = 1.0f - as_$T(as_$I(p) + (as_$I(shifted) << 23));
+    return a > 0.9277f ? as_$T(as_$I(far) | (as_$I(x) & ~0x7fffffff)) : near;
+}
+"""
+for _i, _c in enumerate((1.15259299e-5, -3.25755333e-4, 3.65447090e-3, -2.37874929e-2, 1.06266432e-1, 6.35133445e-1, 1.12865293)):
+    _ERF = _ERF.replace(f"$q{_i}", f"{-_c * 1.4426950408889634:.8e}f")
+
+_SIGMOID = """
+${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
+    $T y = x > 25.0f ? ($T)(25.0f) : x;
+    y = y < -104.0f ? ($T)(-104.0f) : y;
+    const $T shifted = y * 1.44269504f + 12583063.0f;
+    const $T w = shifted - 12583063.0f;
+    const $T r = (w * 0.693359375f - y) - w * 2.12194440e-4f;
+    $T p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+#if $wide
+    const $T one = ($T)(1.0f);
+    const $T unit = as_$T(__builtin_ia32_scalefps${bits}_mask(one, w, one, $all$rounding));
+    const $T sum = (unit + 1.0f) + p;
+    const $T first = as_$T(__builtin_ia32_rcp14ps${bits}_mask(sum, sum, $all));
+    const $T off = ((1.0f - first) - unit * first) - p * first;
+    const $T inverse = off * first + first;
+    return as_$T(__builtin_ia32_scalefps${bits}_mask(inverse, w, inverse, $all$rounding));
+#else
+    const $T power = as_$T(as_$I(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const $T unit = power * 0x1p-24f;
+    const $T large = unit > 1.0f ? unit : ($T)(1.0f);
+    const $T small = (unit > 1.0f ? ($T)(1.0f) : unit) + p;
+    const $T sum = large + small;
+    const $T rest = small - (sum - large);
+    const $T first = 1.0f / sum;
+    return (first - (first * first) * rest) * power * 0x1p-24f;
+#endif
+}
+"""
+
+FUNCTIONS: dict[str, Function] = {
+    "exp": Function(_EXP, (), 1.0),
+    "exp2": Function(_EXP2, (), 1.08),
+    "expm1": Function(_EXPM1, (), 1.2),
+    "log": Function(_LOG, (), 0.97),
+    "log2": Function(_LOG2, (), 1.23),
+    "log1p": Function(_LOG1P, (), 1.0),
+    "rsqrt": Function(_RSQRT, (), 1.5),
+    "tanh": Function(_TANH, (), 1.46),
+    "erf": Function(_ERF, (), 1.45),
+    "sigmoid": Function(_SIGMOID, (), 1.45),
+    "sin": Function(SIN, (), 1.5),
+    "cos": Function(COS, (), 1.5),
+    "pow": Function(POW, (), 1.25),
+    "fmod": Function(FMOD, (), 0.0),
+}
+
+# Under licence; within these ulps of the exact value.
+FAST: dict[str, Function] = {"exp": Function(_FAST_EXP, (), 5.0)}
+
+ULPS = {name: function.ulps for name, function in FUNCTIONS.items()}
+
+
+def fields(type: str) -> dict[str, str]:
+    """The placeholders of a value type, `float` or `float2` to `float16`."""
+    lanes = type.removeprefix("float")
+    others = {"T": type, "I": f"int{lanes}", "U": f"uint{lanes}", "D": f"double{lanes}", "L": f"long{lanes}"}
+    if lanes == "16":
+        wide = {"wide": "defined(__AVX512DQ__)", "bits": "512", "all": "(ushort)0xffff", "rounding": ", 4"}
+    elif lanes in ("4", "8"):
+        wide = {
+            "wide": "defined(__AVX512DQ__) && defined(__AVX512VL__)",
+            "bits": str(32 * int(lanes)),
+            "all": "(uchar)0xff" if lanes == "8" else "(uchar)0xf",
+            "rounding": "",
+        }
+    else:
+        wide = {"wide": "0", "bits": "", "all": "", "rounding": ""}
+    return others | wide
