@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
 
-.PHONY: check format lint types test bench gpu-check gpu-bench
+.PHONY: check format lint types test bench bench-compare gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -19,9 +19,15 @@ format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
 
-# A few operators of each class on this machine's processor, beside NumPy and PyTorch, in five minutes; called again it goes on.
+# A few operators of each class on this machine's processor, beside every peer that is installed, then what has no operator of its
+# own, in ten minutes; each figure is appended to bench.jsonl with the machine and the commit. Called again at a commit it goes on.
 bench:
-	$(PYTHON) benchmarks/operators.py --selection --rounds 3 --limit-s 300 --results bench.jsonl $(ARGUMENTS)
+	$(PYTHON) benchmarks/operators.py --selection --rounds 3 --limit-s 400 --this-commit --results bench.jsonl $(ARGUMENTS)
+	-$(PYTHON) benchmarks/processor.py --only rows,transpose,calls,cold --rounds 3 --record bench.jsonl
+
+# What became slower than in the last run on a processor of this model and number of threads.
+bench-compare:
+	$(PYTHON) benchmarks/history.py --results bench.jsonl $(ARGUMENTS)
 
 # On a machine with a GPU; without one they say so and end with 3. A GROUP of gpu-bench is products, convolutions or memory. Both end
 # in less than ten minutes and go on where they stopped. ARGUMENTS: of benchmarks/gpu.py (--only, --limit-s), or parts of tests.gpu.

@@ -136,7 +136,7 @@ class _Search:
         return self.found[written]
 
     def _drops(self, tile: RTile) -> bool:
-        near = self.passes and not alone(self.nest, tile)
+        near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors wait less than elements do
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)

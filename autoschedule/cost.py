@@ -68,7 +68,7 @@ def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:
     >>> import tilelang as tl
     >>> i = tl.axes(i=1 << 20)
     >>> Y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
-    >>> found = estimate_schedule(tl.schedule(Y).tile(i=4096).to(tl.block).vectorize(i=16), tl.load_profile("pocl"))
+    >>> found = estimate_schedule(tl.schedule(Y).tile(i=4096).to(tl.block).vectorize(i=16), tl.load_profile("sapphire_rapids"))
     >>> found.seconds >= found.bound > 0
     True
     """

@@ -332,6 +332,9 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
     elements = passes(loops, place.depth) * place.box_bytes / place.access.element_bytes
     indexed = place.access.padded or _remainders(place)
     if place.vector is not None and place.vector[1] > 1:
+        if place.turned:  # squares whose vectors exchange lanes, in as many steps as doubling takes
+            each = device.rate("vector_move_cycles") + math.log2(place.vector[1])
+            return elements / min(place.vector[1], device.lanes) * each
         if indexed:  # lane by lane
             return elements / device.lanes * device.rate("padded_vector_move_cycles")
         return elements / min(place.vector[1], device.lanes) * device.rate("vector_move_cycles")

@@ -43,7 +43,7 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
     >>> import tilelang as tl
     >>> i = tl.axes(i=1 << 20)
     >>> Y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
-    >>> candidates(tl.schedule(Y).computation, tl.load_profile("pocl"))[0].schedule.steps[0].level
+    >>> candidates(tl.schedule(Y).computation, tl.load_profile("sapphire_rapids"))[0].schedule.steps[0].level
     'block'
     """
     if any(axis.extent == 0 for axis in computation.axes):
@@ -75,7 +75,7 @@ def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=640, j=1000)
     >>> Y = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j))
-    >>> print(fill(Y.tile(i=64, j=1000).to(tl.block).split(i=1).vectorize(j=tl.hole), tl.load_profile("pocl"))[-1].steps[-1])
+    >>> print(fill(Y.tile(i=64, j=1000).to(tl.block).split(i=1).vectorize(j=tl.hole), tl.load_profile("sapphire_rapids"))[-1].steps[-1])
     vectorize j=1
     """
     return _Filling(schedule, profile, pruning or Pruning()).run()

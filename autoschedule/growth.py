@@ -319,9 +319,13 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
             piece = wide if axis in reduced else {**wide, axis: width}
             turned = _turned(nest, axis) if axis not in reduced else {}
-            for stream in streams if turned else ():
-                block = _corner(nest, turned, piece, width)
-                yield RTile(fusions, block, reduced, piece, (axis, width), turned, stream=stream)
+            for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
+                blocks = [(_corner(nest, turned, piece, width), piece)]
+                if square > 1:  # rows are stored whole, one after another
+                    large = _large(nest, device, piece, square)
+                    blocks.append((large, {**piece, axis: large[axis]}))
+                for block, rows_of_block in blocks:
+                    yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream, square=square)
             for stream, share in itertools.product(streams, (1, 4, 16, 64)):
                 block = shared_out(nest, device, piece, share)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
@@ -345,6 +349,18 @@ def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: in
     """A block as long along what operands in shared memory follow as along the vectors."""
     along = {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
     return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
+
+
+def _large(nest: Nest, device: Cores, piece: dict[str, int], square: int) -> dict[str, int]:
+    """A block as long along both of the last two axes, of a quarter of the last cache, in whole squares: long rows are
+    fetched ahead on both sides."""
+    element_bytes = max(a.element_bytes for a in nest.accesses)
+    side = 1 << int(math.log2(device.room_bytes / 4 / element_bytes)) // 2
+    least = {a.name: max(piece[a.name], square) for a in nest.spatial[-2:]}
+    return {
+        a.name: in_parts(a.extent, -(-a.extent // max(side, least[a.name])), least[a.name]) if a.name in least else piece[a.name]
+        for a in nest.spatial
+    }
 
 
 def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> dict[str, int]:

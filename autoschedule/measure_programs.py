@@ -23,7 +23,7 @@ from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.lowering.targets.dialects import DIALECTS
+from tilelang.lowering.targets.dialects import DIALECTS, needs
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Schedule
@@ -48,7 +48,8 @@ def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Progra
     """A candidate as the device's compiler gets it, or why it is none."""
     try:
         profile = dataclasses.replace(target.profile, dialects=(target.dialect,))
-        return text_of(lower(schedule.computation, schedule.steps, profile, options), target)
+        passes = needs(target.dialect, target.device)
+        return text_of(lower(schedule.computation, schedule.steps, profile, options, passes), target)
     except TileLangError as error:
         return error
 
@@ -70,7 +71,7 @@ def text_of(program: ir.Program, target: OnDevice) -> Program:
 def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
     """What the compiler reports of each kernel; nothing where none can tell."""
     architecture = target.profile.architecture
-    if target.dialect not in compilers.COMPILERS or architecture is None:
+    if target.dialect not in compilers.REPORTING or architecture is None:
         return []
     try:
         cache = BinaryCache(options.cache_dir)

@@ -43,7 +43,7 @@ def bound(computation: Computation, profile: Profile) -> float:
     >>> i, j, k = tl.axes(i=1024, j=1024, k=1024)
     >>> A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
     >>> C = tl.computation("c", (tl.define("C", tl.sum(A[i, k] * B[k, j], over=k), i, j),))
-    >>> f"{bound(C, tl.load_profile('pocl')) * 1e3:.2f} ms"
+    >>> f"{bound(C, tl.load_profile('sapphire_rapids')) * 1e3:.2f} ms"
     '4.46 ms'
     """
     elements, flops = needs(computation)

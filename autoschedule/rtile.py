@@ -32,7 +32,8 @@ class RTile:
     copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
     the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
     go past the caches. ahead: rounds that the vectors' operands are fetched before. gathers: sums of chunks wait in shared memory, not
-    where the results lie.
+    where the results lie. square: of that many lanes are squares that moves turn in registers, where they change rows and columns (1:
+    such moves go by elements).
     """
 
     fusions: Fusions
@@ -45,12 +46,13 @@ class RTile:
     stream: bool = False
     ahead: int = 0
     gathers: bool = True
+    square: int = 1
 
     @functools.cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tiles."""
         levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
-        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers)
+        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
 
     @property
     def axis(self) -> str:
@@ -90,7 +92,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         left.update(chunks)
     for access in _staged(nest, tile):
         layout = staged_layout(nest, access, tile, left)
-        yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile))
+        yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile, left))
     if pieces:
         tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
         yield Split(tuple(pieces), peel=tails)
@@ -302,12 +304,20 @@ def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
     return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
 
 
-def _move_steps(access: Access, layout: Layout | None, tile: RTile) -> tuple[Step, ...] | None:
-    """A move by vectors, where elements that follow each other in memory do so in the layout, too."""
+def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:
+    """A move by vectors, where elements that follow each other in memory do so in the layout, too; by squares that are turned in
+    registers, where they follow each other along another axis there."""
     dims = plain_dims(access)
-    if layout is None or dims is None or tile.axis not in dims or access.stride(tile.axis) != 1 or access.padded:
+    if layout is None or dims is None or tile.axis not in dims or access.padded:
         return None
-    return _moved(dims[tile.axis], tile.lanes)
+    if access.stride(tile.axis) == 1:
+        return _moved(dims[tile.axis], tile.lanes)
+    along, n = next((a for a in dims if access.stride(a) == 1), None), tile.square
+    ends_along = bool(layout.terms) and isinstance(layout.terms[-1], Var) and layout.terms[-1].name == dims[tile.axis]
+    if along is None or n < 2 or not ends_along or left[tile.axis] % n or left[along] % n:
+        return None
+    rows, columns = dims[tile.axis], dims[along]
+    return Split(((rows, n),)), Split(((columns, n),)), Split(((rows, 1),), unroll=True), Vectorize(columns, n)
 
 
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:

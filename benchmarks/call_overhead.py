@@ -1,9 +1,10 @@
 """What a call costs over the bare launch, beside what was promised: `python benchmarks/call_overhead.py`.
 
-A small kernel is launched bare (over arrays that were placed before, to its end) and called with pyopencl arrays and with NumPy
-arrays, also as a function under `@tl.kernel`, whose schedule is constructed (its own bare launch is beside it), in turns of a hundred
-calls each: call by call, each would pay for the caches and sleeping threads that the other left behind. Medians, after the first calls;
-the outputs are given, as in the other benchmarks. Each run adds its lines to results/call_overhead.jsonl.
+A small kernel is launched bare (over arrays that were placed before, to its end) and called with NumPy's arrays, also as a function
+under `@tl.kernel`, whose schedule is constructed (its own bare launch is beside it), in turns of a hundred calls each: call by call,
+each would pay for the caches and sleeping threads that the other left behind. Medians, after the first calls; the outputs are given, as
+in the other benchmarks. Besides, the launch of an empty kernel, from C's side of the call. Threads are awake: launches follow each
+other. Each run adds its lines to results/call_overhead.jsonl.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import cpu_schedules as schedules
-from benchmarks.harness import record, table
-from benchmarks.operators import revision
-from tilelang.lowering.drivers import opencl as driver
+from benchmarks.harness import ENTRY, HostBench, record, table
+from benchmarks.machine import revision
 
 RESULTS = Path(__file__).parent / "results" / "call_overhead.jsonl"
-LIMITS_US = {"pyopencl arrays": 30.0, "NumPy arrays": 100.0}  # that a call may take over the bare launch
+LIMITS_US = {"NumPy arrays": 5.0}  # that a call may take over the bare launch
+EMPTY_LIMIT_US = 1.0  # of an empty kernel
 BARE = "bare launch"
 Row = dict[str, Any]
 
@@ -52,27 +53,46 @@ def medians_us(calls: dict[str, Callable[[], object]], turns: int = 40, each: in
 
 
 def measured(of: str, kernel: tl.Kernel, call: Callable[..., object], inputs: str, outputs: str) -> Row:
-    """The bare launch of a kernel, and its calls with arrays of either kind: median microseconds, and those over the bare launch."""
-    import pyopencl.array as device_array
-
-    connection = driver.connect(kernel.target.device)
+    """The bare launch of a kernel, and its calls: median microseconds, and those over the bare launch."""
+    connection = kernel._connection
     x, y = np.ones((8, 64), np.float32), np.empty(8, np.float32)
-    dx, dy = device_array.to_device(connection.queue, x), device_array.empty(connection.queue, 8, np.float32)
-    buffers = {inputs: connection.host_array(x, "input", None).buffer, outputs: connection.host_array(y, "output", None).buffer}
+    held = {inputs: connection.host_array(x, "input", None), outputs: connection.host_array(y, "output", None)}
     ((function, names, _),) = kernel._launches
-
-    def bare() -> None:
-        function([buffers[n] for n in names])
-        connection.finish()
-
-    def on_device() -> None:
-        call(dx, out=dy)
-        connection.finish()
-
-    found = medians_us({BARE: bare, "pyopencl arrays": on_device, "NumPy arrays": lambda: call(x, out=y)})
+    buffers = [held[n].buffer for n in names]
+    found = medians_us({BARE: lambda: function(buffers), "NumPy arrays": lambda: call(x, out=y)})
     over = {name: round(us - found[BARE], 2) for name, us in found.items() if name != BARE}
     median = {name: round(us, 2) for name, us in found.items()}
     return {"kernel": of, "median_us": median, "over_us": over, "limits_us": LIMITS_US, "revision": revision()}
+
+
+def empty_launch_us(batches: int = 200, launches: int = 100) -> float:
+    """Microseconds of a launch of a kernel that does nothing, arguments packed before, by the median of batches."""
+    bench, array = HostBench(), np.zeros(4, np.float32)
+    connection = bench.connection
+    text = "static inline void kernel_block(float* X, float* local, const long long* block) {}"
+    bench.launch(text, (bench.device.compute_units,), [array])()  # starts the threads
+    function = connection.build(text + ENTRY.format(x=1, y=1, xy=1, arguments="arguments[0], ")).function(
+        "kernel_main", (1,), 1, 0
+    )
+    request = np.array(
+        [connection.pool.address, function.at, connection.host_array(array, "both", None).buffer], np.uint64
+    ).tobytes()
+    launch, found = connection.pool.launch, []
+    for _ in range(batches):
+        start = time.perf_counter()
+        for _ in range(launches):
+            launch(request)
+        found.append((time.perf_counter() - start) / launches)
+    return float(np.median(found)) * 1e6
+
+
+def rows() -> list[Row]:
+    """A schedule by hand under `tl.compile`, and a constructed one under `@tl.kernel`."""
+    target = tl.target("cpu")
+    by_hand = tl.compile(schedules.row_sum(8, 64), target)
+    i, j = tl.axes(i=8, j=64)
+    constructed = tl.compile(tl.define("y", tl.sum(tl.input("x", tl.float32, i, j)[i, j], over=j), i), target)
+    return [measured("tl.compile", by_hand, by_hand, "X", "Y"), measured("@tl.kernel", constructed, row_sums, "x", "y")]
 
 
 def broken(row: Row) -> list[str]:
@@ -98,17 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args(arguments)
-    target = tl.target("opencl")
-    by_hand = tl.compile(schedules.row_sum(8, 64), target)
-    i, j = tl.axes(i=8, j=64)
-    constructed = tl.compile(tl.define("y", tl.sum(tl.input("x", tl.float32, i, j)[i, j], over=j), i), target)
-    rows = [
-        measured("tl.compile", by_hand, by_hand, "X", "Y"),
-        measured("@tl.kernel", constructed, row_sums, "x", "y"),
-    ]
-    print(show(rows))
-    record(given.results, rows, str(target.device))
-    return 1 if any(map(broken, rows)) else 0
+    found, empty = rows(), empty_launch_us()
+    print(show(found))
+    print(f"launch of an empty kernel: {empty:.2f} us (promised <= {EMPTY_LIMIT_US:g})")
+    record(given.results, [{**row, "empty_launch_us": round(empty, 3)} for row in found], str(tl.target("cpu").device))
+    return 1 if any(map(broken, found)) or empty > EMPTY_LIMIT_US else 0
 
 
 if __name__ == "__main__":

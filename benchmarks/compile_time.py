@@ -40,18 +40,18 @@ def measure_import() -> list[tuple[float, float]]:
 
 
 def measure(name: str) -> list[tuple[float, float]]:
-    """From the Python schedule to OpenCL C, the first size of this process and then the other."""
+    """From the Python schedule to C, the first size of this process and then the other."""
     import tilelang as tl
     from tilelang.lowering.pipeline import lower
-    from tilelang.lowering.targets import opencl
+    from tilelang.lowering.targets import cpu
     from tilelang.lowering.targets.c_family import emit
 
     make = {"gemm_cpu": gemm_cpu, "gemm_simt": gemm_simt}[name]
-    profile = tl.load_profile("pocl")
+    profile = tl.load_profile("sapphire_rapids")
 
     def run(size: tuple[int, int, int]) -> None:
         schedule = make(*size)
-        emit(lower(schedule.computation, schedule.steps, profile), opencl.DIALECT)
+        emit(lower(schedule.computation, schedule.steps, profile, needs=cpu.DIALECT.passes), cpu.DIALECT)
 
     return [timed(functools.partial(run, size)) for size in SIZES]
 

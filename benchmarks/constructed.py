@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.harness import record, table
-from benchmarks.operators import revision
+from benchmarks.machine import revision
 from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.computation import Computation, as_computation
 from tilelang.errors import Refusal

@@ -21,9 +21,9 @@ import tilelang as tl
 from benchmarks import cpu_schedules as schedules
 from benchmarks import hand_written as hand
 from benchmarks.hand_written_matmul import best_tiles, leaf_source, matmul_source
-from benchmarks.harness import Contestant, FloatArray, OpenCLBench, aligned_array, compare, record, table
+from benchmarks.harness import Contestant, FloatArray, HostBench, aligned_array, compare, record, table
+from benchmarks.harness import launcher as launched
 from benchmarks.operators_ours import limits
-from tilelang.lowering.drivers import opencl as driver
 
 HEADING = ("operator", "size", "ms", "x hand", "x peer", "peer", "x copy", "x read")
 PRODUCT_HEADING = ("product", "ms", "x hand", "x constructed", "x NumPy", "x PyTorch", "GFLOP/s", "of leaf", "of peak")
@@ -79,20 +79,16 @@ class ProductRow:
 
 def launcher(schedule: tl.Schedule | tl.Tensor, inputs: dict[str, FloatArray], output: FloatArray) -> Callable[[], None]:
     """The compiled schedule, or the one constructed for a tensor, over NumPy arrays in place, after a check against the reference."""
-    kernel = tl.compile(schedule)
-    connection = driver.connect(kernel.target.device)
+    kernel = tl.compile(schedule, "cpu")
     name = kernel.computation.outputs[0].name
-    held = {n: driver.HostArray(connection, a, False) for n, a in inputs.items()}
-    held[name] = driver.HostArray(connection, output, True)
-    buffers = {n: h.buffer for n, h in held.items()}
+    begin, finish = launched(kernel, {**inputs, name: output}, (name,))
 
     def run() -> None:
-        kernel.launch(buffers)
-        connection.finish()
+        begin()
+        finish()
 
     output[...] = np.nan
     run()
-    held[name].land()
     from tilelang.reference import compare as compare_with_reference
 
     report = compare_with_reference(kernel.computation, inputs, {name: output})
@@ -101,11 +97,11 @@ def launcher(schedule: tl.Schedule | tl.Tensor, inputs: dict[str, FloatArray], o
     return run
 
 
-def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> list[Row]:
+def memory_bound(bench: HostBench, n: int, rounds: int, only: str | None) -> list[Row]:
     """Row sum, softmax, layer normalization, GELU and transpose of one n x n matrix."""
     import torch
 
-    torch.set_num_threads(bench.device.max_compute_units)
+    torch.set_num_threads(bench.device.compute_units)
     rng = np.random.default_rng(0)
     x, y, sums, gamma, beta = (aligned_array(s) for s in ((n, n), (n, n), (n,), (n,), (n,)))
     x[...], gamma[...], beta[...] = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
@@ -133,10 +129,10 @@ def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> l
         if only is not None and only not in name:
             continue
         contestants = [
-            Contestant("copy", "opencl", copy),
-            Contestant("read", "opencl", read),
-            Contestant("hand", "opencl", bench.launch(source, grid, [*inputs.values(), output])),
-            Contestant("ours", "opencl", launcher(schedule, inputs, output)),
+            Contestant("copy", "ours", copy),
+            Contestant("read", "ours", read),
+            Contestant("hand", "ours", bench.launch(source, grid, [*inputs.values(), output])),
+            Contestant("ours", "ours", launcher(schedule, inputs, output)),
             Contestant("peer", "torch", peer),
         ]
         found = compare(contestants, rounds)
@@ -149,8 +145,8 @@ def memory_bound(bench: OpenCLBench, n: int, rounds: int, only: str | None) -> l
     return rows
 
 
-def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, peak_gflops: float) -> ProductRow:
-    """One product by hand and constructed beside OpenCL C, NumPy, PyTorch, and its innermost loop alone in the nearest cache."""
+def matrix_product(bench: HostBench, m: int, n: int, k: int, rounds: int, peak_gflops: float) -> ProductRow:
+    """One product by hand and constructed beside C, NumPy, PyTorch, and its innermost loop alone in the nearest cache."""
     import torch
 
     rng = np.random.default_rng(1)
@@ -158,16 +154,16 @@ def matrix_product(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, peak
     a[...], b[...] = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     by_hand, ours, constructed, product = results
     inputs, tiles, tensors = {"A": a, "B": b}, best_tiles(m, n, k), [torch.from_numpy(x) for x in (a, b, product)]
-    cores, depth = bench.device.max_compute_units, 128
+    cores, depth = bench.device.compute_units, 128
     met = 2.0 * tiles.mr * tiles.nr * depth * cores  # operations of a round of the innermost loop on all cores
     meetings = max(1, round(2.0 * m * n * k / met))
     leaf = bench.launch(leaf_source(depth, meetings, tiles), (cores,), [a, b, product])
     found = compare(
         [
-            Contestant("leaf", "opencl", leaf),
-            Contestant("hand", "opencl", bench.launch(matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b, by_hand])),
-            Contestant("ours", "opencl", launcher(schedules.matmul_schedule(m, n, k), inputs, ours)),
-            Contestant("constructed", "opencl", launcher(schedules.matmul(m, n, k), inputs, constructed)),
+            Contestant("leaf", "ours", leaf),
+            Contestant("hand", "ours", bench.launch(matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b, by_hand])),
+            Contestant("ours", "ours", launcher(schedules.matmul_schedule(m, n, k), inputs, ours)),
+            Contestant("constructed", "ours", launcher(schedules.matmul(m, n, k), inputs, constructed)),
             Contestant("NumPy", "numpy", lambda: np.matmul(a, b, out=product)),
             Contestant("PyTorch", "torch", lambda: torch.mm(tensors[0], tensors[1], out=tensors[2])),
         ],
@@ -191,11 +187,11 @@ def main() -> None:
     )
     parser.add_argument("--record", type=Path, help="a file of JSON lines to append to")
     options = parser.parse_args()
-    bench = OpenCLBench()
+    bench = HostBench()
     products: list[ProductRow] = []
     rows: list[Row] = []
     if options.only is None or options.only in "matmul":
-        peak = limits(tl.target("opencl"))["peak_gflops"]
+        peak = limits(tl.target("cpu"))["peak_gflops"]
         products = [
             matrix_product(bench, m, n, k, options.rounds, peak) for m, n, k in ([options.size] if options.size else PRODUCTS)
         ]

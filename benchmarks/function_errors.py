@@ -1,4 +1,4 @@
-"""The greatest error of every function on the OpenCL device here, in units in the last place, against NumPy's longdouble.
+"""The greatest error of every function on the device here, in units in the last place, against NumPy's longdouble.
 
     python -m benchmarks.function_errors [--samples 20000000] [--functions sin cos]
 
@@ -92,11 +92,12 @@ def rounds_to(name: str, x: Array, found: Array, ulps: float) -> Array:
         return np.asarray(((low <= got) & (got <= high)) | (np.isnan(low) & np.isnan(got)))
 
 
-def stated() -> Mapping[str, float]:
-    """The error of each function that OpenCL C kernels state."""
-    from tilelang.lowering.targets import c_family, opencl
+def stated(type: str = "float32") -> Mapping[str, float]:
+    """The error of each function that kernels for the device here state, of float32 or float64."""
+    from tilelang.lowering.targets import c_family
+    from tilelang.targets import DIALECTS, local_target
 
-    return c_family.ulps(opencl.DIALECT)
+    return c_family.ulps(DIALECTS[local_target().dialect], {"float32": "float", "float64": "double"}[type])
 
 
 def measure(name: str, arguments: tuple[Array, ...], lanes: int) -> Array:
@@ -118,7 +119,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2_000_000)
     parser.add_argument("--functions", nargs="*", default=list(EXACT))
     chosen = parser.parse_args()
-    for type, limits in (("float32", stated()), ("float64", bound.ULPS)):
+    for type in ("float32", "float64"):
+        limits = stated(type)
         x = samples(type, chosen.samples)
         y = np.random.default_rng(1).permutation(x)
         for name in chosen.functions:

@@ -1,4 +1,4 @@
-"""The large run of random cases: thousands of (computation, schedule, shape) on the OpenCL device, the simulator and the reference.
+"""The large run of random cases: thousands of (computation, schedule, shape) on the device here, the simulator and the reference.
 
     python benchmarks/fuzz.py --examples 2100 --json benchmarks/results/fuzz.json
 
@@ -99,7 +99,7 @@ class Run:
         if self.prefixes and self.accepted % self.prefixes == 0:
             self.note("prefix", testing.check_prefixes(case.schedule, case.arrays()), case)
         if self.device and not faults:
-            self.waiting.append((case, program, expected))
+            self.waiting.append((case, testing.lowered_here(case.schedule), expected))
             if len(self.waiting) >= self.batch:
                 self.flush()
 

@@ -163,7 +163,7 @@ def outcome(text: str) -> str:
         document = parse(text, "fuzz.tile", faulty=True)
         if not document.faults:
             format_text(text, "fuzz.tile")
-        found = document.findings({}, load_profile("pocl"))
+        found = document.findings({}, load_profile("sapphire_rapids"))
     except TileLangError as error:
         str(error)
         return f"refused: {error.code}"

@@ -1,10 +1,10 @@
-"""The best OpenCL C we can write by hand for a CPU, operator by operator: the yardstick for what a schedule compiles to.
+"""The best C we can write by hand for a processor, operator by operator: the yardstick for what a schedule compiles to.
 
-Every kernel has a form that a schedule can say: one work-item a work-group (`tile i=1 -> block`), loops over vectors of 16 floats,
+Every kernel has a form that a schedule can say: blocks of one thread (`tile i=1 -> block`), loops over vectors of 16 floats,
 named vector variables, rows and tiles in local memory, partial reductions in the lanes, non-temporal stores, a prefetch of the row
 to come. Sizes are constants of the text. `python benchmarks/hand_written.py` checks each against PyTorch or NumPy in float64 and
 prints its time beside theirs in float32 and beside a streaming copy and a pure read, which bound what memory allows. All sides
-share their arrays. What was tried and lost is said at each function, measured on two cores with AVX-512, PoCL 3.0, 4096 x 4096.
+share their arrays. What was tried and lost is said at each function, measured on two cores with AVX-512 through PoCL 3.0, 4096 x 4096.
 """
 
 from __future__ import annotations
@@ -21,24 +21,31 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/hand_written.py` from anywhere
 
 from benchmarks.hand_written_matmul import MatmulTiles, best_tiles, matmul_source
-from benchmarks.harness import Comparison, Contestant, FloatArray, OpenCLBench, aligned_array, compare, record, table
+from benchmarks.harness import Comparison, Contestant, FloatArray, HostBench, aligned_array, compare, record, table
 
 LANES = 16
 
 # No fast-math option may be used with these: `exponential` rounds by adding and subtracting a large number. Contraction of a * b + c
 # needs no option. A comparison shared by two selects becomes a vector mask, so each select has its own.
 PRELUDE = """\
+typedef __SIZE_TYPE__ size_t;
 typedef float vec __attribute__((ext_vector_type(16)));
-#define LOAD(p) (*(__global const vec*)(p))
-#define LOCAL(p) (*(__local vec*)(p))
-#define STORE(p, v) (*(__global vec*)(p) = (v))
-#define STREAM(p, v) __builtin_nontemporal_store((v), (__global vec*)(p))
+typedef int ints __attribute__((ext_vector_type(16)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+#define INFINITY __builtin_inff()
+#define LOAD(p) (*(const vec*)(p))
+#define LOCAL(p) (*(vec*)(p))
+#define STORE(p, v) (*(vec*)(p) = (v))
+#define STREAM(p, ...) __builtin_nontemporal_store((__VA_ARGS__), (vec*)(p))
 #define PREFETCH(p) __builtin_prefetch((const void*)(size_t)(p), 0, 3)
 #define PREFETCH_SECOND_LEVEL(p) __builtin_prefetch((const void*)(size_t)(p), 0, 2)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define KERNEL __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_main
-inline float lane_sum(vec v) { float8 a = v.lo + v.hi; float4 b = a.lo + a.hi; float2 c = b.lo + b.hi; return c.x + c.y; }
-inline float lane_max(vec v) {
+#define KERNEL static inline __attribute__((always_inline)) void kernel_block
+#define BLOCK float* restrict local, const long long* restrict block
+static inline float lane_sum(vec v) { float8 a = v.lo + v.hi; float4 b = a.lo + a.hi; float2 c = b.lo + b.hi; return c.x + c.y; }
+static inline float lane_max(vec v) {
   float8 a = LARGER(v.lo, v.hi); float4 b = LARGER(a.lo, a.hi); float2 c = LARGER(b.lo, b.hi); return LARGER(c.x, c.y);
 }
 """
@@ -46,7 +53,7 @@ inline float lane_max(vec v) {
 # exp: x = n ln 2 + r, |r| <= ln 2 / 2, a polynomial of degree 6 in r (minimax, first two coefficients 1), n added to the exponent bits.
 # 0.87 units in the last place; below -87.3 zero, above 88.72 infinity, NaN stays. Degree 5 has 2.0 and is 3 % faster.
 EXPONENTIAL = """\
-inline vec exponential(vec x) {
+static inline vec exponential(vec x) {
   vec t = x * 1.44269504f + 12582912.0f;
   vec n = t - 12582912.0f;
   vec r = n * -0.693359375f + x;
@@ -57,7 +64,7 @@ inline vec exponential(vec x) {
   p = p * r + 0.4999999403953552f;
   p = p * r + 1.0f;
   p = p * r + 1.0f;
-  vec e = as_float16(as_int16(p) + (as_int16(t) << 23));
+  vec e = __builtin_bit_cast(vec, __builtin_bit_cast(ints, p) + (__builtin_bit_cast(ints, t) << 23));
   e = x > 88.72283f ? (vec)(INFINITY) : e;
   return x < -87.3f ? (vec)(0.0f) : e;
 }
@@ -66,7 +73,7 @@ inline vec exponential(vec x) {
 # tanh: the rational minimax function of degree 13 over 6, clamped where it reaches 1. 4.3 units in the last place. The builtin is three
 # times slower; a quotient of exponentials with a polynomial near zero has 1.5 units and is 1.6 times slower.
 HYPERBOLIC_TANGENT = """\
-inline vec hyperbolic_tangent(vec x) {
+static inline vec hyperbolic_tangent(vec x) {
   vec c = x > 7.90531110763549805f ? (vec)(7.90531110763549805f) : x;
   c = c < -7.90531110763549805f ? (vec)(-7.90531110763549805f) : c;
   vec q = c * c;
@@ -102,13 +109,13 @@ def whole_vectors(columns: int, vectors: int) -> int:
 
 
 def copy_source(columns: int, rows: int = 8) -> str:
-    """Streaming copy of `rows` rows a work-group: the bound for what reads and writes everything once.
+    """Streaming copy of `rows` rows a block: the bound for what reads and writes everything once.
 
     Without non-temporal stores 2.2 times slower; without the prefetch 1.1 times.
     """
     return f"""{PRELUDE}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  const size_t first = get_group_id(0) * (size_t){rows * columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  const size_t first = block[0] * (size_t){rows * columns};
   #pragma unroll 4
   for (int j = 0; j < {rows * columns}; j += {LANES}) {{
     PREFETCH_SECOND_LEVEL(X + first + j + 4096);
@@ -118,30 +125,30 @@ KERNEL(__global const float* restrict X, __global float* restrict Y) {{
 
 
 def read_source(columns: int, rows: int = 8, vectors: int = 8) -> str:
-    """Reads everything once and keeps one number a work-group: the bound for what only reads."""
+    """Reads everything once and keeps one number a block: the bound for what only reads."""
     step = whole_vectors(columns, vectors)
     return f"""{PRELUDE}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  __global const float* x = X + get_group_id(0) * (size_t){rows * columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  const float* x = X + block[0] * (size_t){rows * columns};
   {each(vectors, "vec m@ = (vec)(-INFINITY);")}
   for (int j = 0; j < {rows * columns}; j += {step}) {{
     {each(vectors, "m@ = LARGER(LOAD(x + j + #), m@); PREFETCH(x + j + # + 1024);")}
   }}
   {combine(vectors, "m0 = LARGER(m@, m0);")}
-  Y[get_group_id(0)] = lane_max(m0);
+  Y[block[0]] = lane_max(m0);
 }}"""
 
 
 def row_sum_source(columns: int, vectors: int = 4) -> str:
-    """A row a work-group, four accumulators (one is latency-bound: 1.5 times slower cold), a prefetch 64 lines ahead."""
+    """A row a block, four accumulators (one is latency-bound: 1.5 times slower cold), a prefetch 64 lines ahead."""
     step = whole_vectors(columns, vectors)
     return f"""{PRELUDE}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  __global const float* x = X + get_group_id(0) * (size_t){columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  const float* x = X + block[0] * (size_t){columns};
   {each(vectors, "vec s@ = (vec)(0.0f);")}
   for (int j = 0; j < {columns}; j += {step}) {{ {each(vectors, "s@ += LOAD(x + j + #); PREFETCH(x + j + # + 1024);")} }}
   {combine(vectors, "s0 += s@;")}
-  Y[get_group_id(0)] = lane_sum(s0);
+  Y[block[0]] = lane_sum(s0);
 }}"""
 
 
@@ -156,10 +163,10 @@ def softmax_source(columns: int, vectors: int = 4) -> str:
     body = f"{{ vec e = exponential(LOAD(x + j + #) - peak); s@ += e; LOCAL(row + j + #) = e; PREFETCH(x + j + # + {columns}); }}"
     kept = each(vectors, body)
     return f"""{PRELUDE}{EXPONENTIAL}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  __local float row[{columns}] __attribute__((aligned(64)));
-  __global const float* x = X + get_group_id(0) * (size_t){columns};
-  __global float* y = Y + get_group_id(0) * (size_t){columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  float* restrict row = local;
+  const float* x = X + block[0] * (size_t){columns};
+  float* y = Y + block[0] * (size_t){columns};
   {each(vectors, "vec m@ = (vec)(-INFINITY), s@ = (vec)(0.0f);")}
   for (int j = 0; j < {columns}; j += {step}) {{ {each(vectors, "m@ = LARGER(LOAD(x + j + #), m@);")} }}
   {combine(vectors, "m0 = LARGER(m@, m0);")}
@@ -177,17 +184,17 @@ def softmax_overlapped_source(columns: int, rows: int = 16, vectors: int = 4) ->
     """`softmax_source` with the store of each row inside the exp loop of the next: streaming stores then cost no time of their own.
 
     1.3-1.4 times faster than `softmax_source`. A ring of two local rows instead of one updated in place: 1.1 times slower (it leaves
-    the first level of cache); 8 or 32 rows a work-group: the same.
+    the first level of cache); 8 or 32 rows a block: the same.
     """
     step = whole_vectors(columns, vectors)
     load = each(vectors, "vec e@ = exponential(LOAD(x + j + #) - peak); PREFETCH(x + j + # + {0});").replace("{0}", str(columns))
     keep = each(vectors, "LOCAL(row + j + #) = e@; s@ += e@;")
     store = each(vectors, f"STREAM(y + j + # - {columns}, LOCAL(row + j + #) * scale);")
     return f"""{PRELUDE}{EXPONENTIAL}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  __local float row[{columns}] __attribute__((aligned(64)));
-  __global const float* x = X + get_group_id(0) * (size_t){rows * columns};
-  __global float* y = Y + get_group_id(0) * (size_t){rows * columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  float* restrict row = local;
+  const float* x = X + block[0] * (size_t){rows * columns};
+  float* y = Y + block[0] * (size_t){rows * columns};
   float scale;
   for (int i = 0; i < {rows}; i++, x += {columns}, y += {columns}) {{
     {each(vectors, "vec m@ = (vec)(-INFINITY), s@ = (vec)(0.0f);")}
@@ -234,10 +241,10 @@ def layer_normalization_source(columns: int, vectors: int = 8, epsilon: float = 
         mean, squares = f"mean{count}", f"squares{count}"
     new_line = "\n  "
     return f"""{PRELUDE}
-KERNEL(__global const float* restrict X, __global const float* restrict gamma, __global const float* restrict beta,
-       __global float* restrict Y) {{
-  __global const float* x = X + get_group_id(0) * (size_t){columns};
-  __global float* y = Y + get_group_id(0) * (size_t){columns};
+KERNEL(const float* restrict X, const float* restrict gamma, const float* restrict beta,
+       float* restrict Y, BLOCK) {{
+  const float* x = X + block[0] * (size_t){columns};
+  float* y = Y + block[0] * (size_t){columns};
   {each(vectors, "vec u@ = (vec)(0.0f), q@ = (vec)(0.0f);")}
   float count = 0.0f;
   for (int j = 0; j < {columns}; j += {step}) {{
@@ -246,7 +253,7 @@ KERNEL(__global const float* restrict X, __global const float* restrict gamma, _
     {each(vectors, "{ vec v = LOAD(x + j + #), d = v - u@; u@ = d * weight + u@; q@ = d * (v - u@) + q@; }")}
   }}
   {new_line.join(folds)}
-  const float scale = rsqrt(squares1 * {1 / columns!r}f + {epsilon!r}f);
+  const float scale = 1.0f / __builtin_sqrtf(squares1 * {1 / columns!r}f + {epsilon!r}f);
   for (int j = 0; j < {columns}; j += {LANES}) {{
     STREAM(y + j, (LOAD(x + j) - mean1) * scale * LOAD(gamma + j) + LOAD(beta + j));
     PREFETCH_SECOND_LEVEL(x + j + {columns});
@@ -257,8 +264,8 @@ KERNEL(__global const float* restrict X, __global const float* restrict gamma, _
 def gelu_source(columns: int) -> str:
     """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), one pass, a prefetch 64 lines ahead."""
     return f"""{PRELUDE}{HYPERBOLIC_TANGENT}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  const size_t first = get_group_id(0) * (size_t){columns};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  const size_t first = block[0] * (size_t){columns};
   #pragma unroll 4
   for (int j = 0; j < {columns}; j += {LANES}) {{
     PREFETCH(X + first + j + 1024);
@@ -279,13 +286,13 @@ def transpose_source(rows: int, columns: int, tile: int = 32) -> str:
         raise ValueError(f"{rows} x {columns} is not cut evenly by tiles of {tile}")
     gathered = ", ".join(f"t[(i + {lane}) * {tile} + j]" for lane in range(LANES))
     return f"""{PRELUDE}
-KERNEL(__global const float* restrict X, __global float* restrict Y) {{
-  __local float t[{tile * tile}] __attribute__((aligned(64)));
-  const size_t i0 = get_group_id(1) * {tile}, j0 = get_group_id(0) * {tile};
+KERNEL(const float* restrict X, float* restrict Y, BLOCK) {{
+  float* restrict t = local;
+  const size_t i0 = block[1] * {tile}, j0 = block[0] * {tile};
   for (int i = 0; i < {tile}; i++)
     for (int j = 0; j < {tile}; j += {LANES}) LOCAL(t + i * {tile} + j) = LOAD(X + (i0 + i) * {columns} + j0 + j);
   for (int j = 0; j < {tile}; j++)
-    for (int i = 0; i < {tile}; i += {LANES}) STREAM(Y + (j0 + j) * {rows} + i0 + i, (vec)({gathered}));
+    for (int i = 0; i < {tile}; i += {LANES}) STREAM(Y + (j0 + j) * {rows} + i0 + i, (vec){{{gathered}}});
 }}"""
 
 
@@ -314,11 +321,11 @@ def check(name: str, got: FloatArray, expected: np.ndarray[tuple[int, ...], np.d
         raise SystemExit(f"{name} is wrong: error {error:.2e}, allowed {tolerance:.2e}")
 
 
-def measure_memory_bound(bench: OpenCLBench, n: int, rounds: int) -> list[Row]:
+def measure_memory_bound(bench: HostBench, n: int, rounds: int) -> list[Row]:
     """Every memory-bound operator on one n x n matrix that all sides read, and one output that all sides write."""
     import torch
 
-    torch.set_num_threads(bench.device.max_compute_units)
+    torch.set_num_threads(bench.device.compute_units)
     rng = np.random.default_rng(0)
     x, y, sums, gamma, beta = (aligned_array(s) for s in ((n, n), (n, n), (n,), (n,), (n,)))
     x[...], gamma[...], beta[...] = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
@@ -360,9 +367,9 @@ def measure_memory_bound(bench: OpenCLBench, n: int, rounds: int) -> list[Row]:
         check(name, arrays[-1], np.asarray(reference()), tolerance)
         measured = compare(
             [
-                Contestant("copy", "opencl", copy),
-                Contestant("read", "opencl", read),
-                Contestant("ours", "opencl", ours),
+                Contestant("copy", "ours", copy),
+                Contestant("read", "ours", read),
+                Contestant("ours", "ours", ours),
                 Contestant("peer", "torch", peer),
             ],
             rounds,
@@ -389,7 +396,7 @@ def memory_row(name: str, size: str, measured: Comparison, bound: str) -> Row:
     )
 
 
-def measure_matmul(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, tiles: MatmulTiles | None = None) -> Row:
+def measure_matmul(bench: HostBench, m: int, n: int, k: int, rounds: int, tiles: MatmulTiles | None = None) -> Row:
     """The matrix product of one size beside NumPy's."""
     tiles = tiles or best_tiles(m, n, k)
     rng = np.random.default_rng(1)
@@ -400,7 +407,7 @@ def measure_matmul(bench: OpenCLBench, m: int, n: int, k: int, rounds: int, tile
     ours()
     check("matmul", c, a.astype(np.float64) @ b.astype(np.float64), 1e-6 * k)
     measured = compare(
-        [Contestant("ours", "opencl", ours), Contestant("peer", "numpy", lambda: np.matmul(a, b, out=product))], rounds
+        [Contestant("ours", "ours", ours), Contestant("peer", "numpy", lambda: np.matmul(a, b, out=product))], rounds
     )
     best_ms = measured.best_ms("ours")
     ratios = measured.ratio("ours", "peer"), measured.best_ratio("ours", "peer")
@@ -450,12 +457,12 @@ def line(row: Row) -> str:
 
 def main() -> None:
     """Checks and measures every yardstick, prints the table, and appends it to a file where one is named."""
-    parser = argparse.ArgumentParser(description="hand-written OpenCL C beside PyTorch, NumPy and the memory's bandwidth")
+    parser = argparse.ArgumentParser(description="hand-written C beside PyTorch, NumPy and the memory's bandwidth")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", choices=("memory", "matmul"))
     parser.add_argument("--record", type=Path, help="a file of JSON lines to append to")
     options = parser.parse_args()
-    bench = OpenCLBench()
+    bench = HostBench()
     rows: list[Row] = []
     if options.only != "matmul":
         rows += measure_memory_bound(bench, 4096, options.rounds)

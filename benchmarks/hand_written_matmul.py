@@ -1,6 +1,6 @@
 """The hand-written matrix product for a CPU with vectors of 16 floats: `gemm_cpu` of the language's guide as one would type it.
 
-A work-group makes an mt x nt block of C. It walks K in panels of kc; for each it packs B into local memory in the order in which the
+A block makes an mt x nt block of C. It walks K in panels of kc; for each it packs B into local memory in the order in which the
 innermost loop reads it, and lets a 6 x 64 tile of C grow in 24 named vector variables. Six rows of A stay in the first level of
 cache while they meet every panel of B, so A is read where it lies: packing it too (`pack_a`) costs 5-8 % more than it saves. Tails:
 panels are cut, the last columns of C get a narrower register tile whose missing lanes are packed as zeros and never stored. Any size.
@@ -43,7 +43,7 @@ class MatmulTiles:
         return 4 * self.kc * (rows + ceil_div(self.nt, self.nr) * self.nr)
 
     def grid(self, m: int, n: int) -> tuple[int, int]:
-        """Work-groups along n and along m."""
+        """Blocks along n and along m."""
         return ceil_div(n, self.nt), ceil_div(m, self.mt)
 
 
@@ -54,11 +54,15 @@ def best_tiles(m: int, n: int, k: int) -> MatmulTiles:
 
 
 PRELUDE = """\
+typedef __SIZE_TYPE__ size_t;
 typedef float vec __attribute__((ext_vector_type(16)));
 typedef float loose __attribute__((ext_vector_type(16), aligned(4)));
-#define LOAD(p) (*(__global const loose*)(p))
-#define LOCAL(p) (*(__local vec*)(p))
-#define AT(p) (*(__global loose*)(p))
+#define LOAD(p) (*(const loose*)(p))
+#define LOCAL(p) (*(vec*)(p))
+#define AT(p) (*(loose*)(p))
+#define LEAST(a, b) ((a) < (b) ? (a) : (b))
+#define KERNEL static inline __attribute__((always_inline)) void kernel_block
+#define BLOCK float* restrict local, const long long* restrict block
 """
 
 
@@ -72,11 +76,11 @@ def pack_b(n: int, tiles: MatmulTiles) -> list[str]:
     out += ["}"]
     whole, left = divmod(n % nr, LANES)
     if whole or left:
-        out += [f"if (nb % {nr}) {{ const int p = nb / {nr}; for (int k = 0; k < kb; k++) {{ __global const float* b = {source};"]
+        out += [f"if (nb % {nr}) {{ const int p = nb / {nr}; for (int k = 0; k < kb; k++) {{ const float* b = {source};"]
         out += [f"LOCAL({target} + {LANES * v}) = LOAD(b + {LANES * v});" for v in range(whole)]
         if left:
             lanes = ", ".join(f"b[{LANES * whole + i}]" if i < left else "0.0f" for i in range(LANES))
-            out += [f"LOCAL({target} + {LANES * whole}) = (vec)({lanes});"]
+            out += [f"LOCAL({target} + {LANES * whole}) = (vec){{{lanes}}};"]
         out += ["}}"]
     return out
 
@@ -105,9 +109,9 @@ def register_tile(n: int, k: int, tiles: MatmulTiles, rows: int, columns: int) -
     packed, in_place = f"packed_a + q * {tiles.kc * tiles.mr}", f"A + (size_t)(m0 + q * {tiles.mr}) * {k} + k0"
     between_rows, between_columns = (1, tiles.mr) if tiles.pack_a else (k, 1)
     out = [
-        f"{{ __global float* c = C + (size_t)(m0 + q * {tiles.mr}) * {n} + n0 + p * {tiles.nr};",
-        f"__local float* b = packed_b + p * {tiles.kc * tiles.nr};",
-        f"__local const float* a = {packed};" if tiles.pack_a else f"__global const float* a = {in_place};",
+        f"{{ float* c = C + (size_t)(m0 + q * {tiles.mr}) * {n} + n0 + p * {tiles.nr};",
+        f"float* b = packed_b + p * {tiles.kc * tiles.nr};",
+        f"const float* a = {packed};" if tiles.pack_a else f"const float* a = {in_place};",
     ]
     out += [f"vec c{i}_{v} = (vec)(0.0f);" for i, v in pairs]
     out += [f"#pragma unroll {tiles.unroll}", "for (int k = 0; k < kb; k++) {"]
@@ -135,10 +139,9 @@ def leaf_source(depth: int, rounds: int, tiles: MatmulTiles) -> str:
     rows, vectors = range(tiles.mr), range(tiles.nv)
     pairs = [(i, v) for i in rows for v in vectors]
     out = [
-        PRELUDE + "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))",
-        "void kernel_main(__global const float* restrict A, __global const float* restrict B, __global float* restrict C) {",
-        f"C += get_group_id(0) * {tiles.mr * tiles.nr};",
-        f"for (int round = 0; round < {rounds}; round++) {{ __global const float *a = A, *b = B;",
+        PRELUDE + "KERNEL(const float* restrict A, const float* restrict B, float* restrict C, BLOCK) {",
+        f"C += (int)block[0] * {tiles.mr * tiles.nr};",
+        f"for (int round = 0; round < {rounds}; round++) {{ const float *a = A, *b = B;",
         *(f"vec c{i}_{v} = (vec)(0.0f);" for i, v in pairs),
         f"#pragma unroll {tiles.unroll}",
         f"for (int k = 0; k < {depth}; k++) {{",
@@ -155,15 +158,14 @@ def matmul_source(m: int, n: int, k: int, tiles: MatmulTiles) -> str:
     """C[m, n] = A[m, k] B[k, n] in float32; the grid is `tiles.grid(m, n)`."""
     mr, nr = tiles.mr, tiles.nr
     out = [
-        PRELUDE + "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))",
-        "void kernel_main(__global const float* restrict A, __global const float* restrict B, __global float* restrict C) {",
-        f"const int m0 = get_group_id(1) * {tiles.mt}, n0 = get_group_id(0) * {tiles.nt};",
-        f"const int mb = min({tiles.mt}, {m} - m0), nb = min({tiles.nt}, {n} - n0);",
-        f"__local float packed_b[{ceil_div(tiles.nt, nr) * nr * tiles.kc}] __attribute__((aligned(64)));",
+        PRELUDE + "KERNEL(const float* restrict A, const float* restrict B, float* restrict C, BLOCK) {",
+        f"const int m0 = (int)block[1] * {tiles.mt}, n0 = (int)block[0] * {tiles.nt};",
+        f"const int mb = LEAST({tiles.mt}, {m} - m0), nb = LEAST({tiles.nt}, {n} - n0);",
+        "float* restrict packed_b = local;",
     ]
     if tiles.pack_a:
-        out += [f"__local float packed_a[{ceil_div(tiles.mt, mr) * mr * tiles.kc}] __attribute__((aligned(64)));"]
-    out += [f"for (int k0 = 0; k0 < {k}; k0 += {tiles.kc}) {{ const int kb = min({tiles.kc}, {k} - k0);", *pack_b(n, tiles)]
+        out += [f"float* restrict packed_a = local + {ceil_div(tiles.nt, nr) * nr * tiles.kc};"]
+    out += [f"for (int k0 = 0; k0 < {k}; k0 += {tiles.kc}) {{ const int kb = LEAST({tiles.kc}, {k} - k0);", *pack_b(n, tiles)]
     if tiles.pack_a:
         out += pack_a(m, k, tiles)
     panels, rows = f"for (int p = 0; p < nb / {nr}; p++)", f"for (int q = 0; q < mb / {mr}; q++)"

@@ -16,17 +16,21 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tilelang.runtime import Kernel
 
 # Whose versions a result is kept with.
 PACKAGES = (
     "numpy", "torch", "numba", "llvmlite", "apache-tvm", "triton", "pyopencl", "pocl-binary-distribution", "pycuda", "pyhip-interface",
     "cuda-bindings", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cublas", "nvidia-cudnn-cu13", "ziglang",
+    "onnxruntime", "openvino", "jax",
 )  # fmt: skip
 
 FloatArray = npt.NDArray[np.float32]
@@ -103,35 +107,56 @@ def aligned_array(shape: tuple[int, ...], alignment_bytes: int = 4096, offset_by
     return memory[start : start + count * 4].view(np.float32).reshape(shape)
 
 
-class OpenCLBench:
-    """A context, a queue and kernels on the first OpenCL device, over NumPy arrays that the device reads and writes in place."""
+ENTRY = """
+__attribute__((visibility("default")))
+void kernel_main(void* const* arguments, char* scratch, long long first, long long last) {{
+  for (long long n = first; n < last; n++) {{
+    const long long block[3] = {{n % {x}, n / {x} % {y}, n / {xy}}};
+    kernel_block({arguments}(float*)scratch, block);
+  }}
+}}
+"""
+
+
+class HostBench:
+    """Kernels in C over NumPy arrays in place, run by the threads that run the compiler's own kernels."""
 
     def __init__(self) -> None:
-        import pyopencl
+        from tilelang.lowering.drivers import host
 
-        self.cl = pyopencl
-        self.context = pyopencl.Context(pyopencl.get_platforms()[0].get_devices()[:1])
-        self.device = self.context.devices[0]
-        self.queue = pyopencl.CommandQueue(self.context)
+        self.device = host.choose()
+        self.connection = host.connect(self.device)
 
-    def buffer(self, array: FloatArray) -> Any:
-        """A buffer over the array's own memory."""
-        flags = self.cl.mem_flags.USE_HOST_PTR | self.cl.mem_flags.READ_WRITE
-        return self.cl.Buffer(self.context, flags, hostbuf=array)
+    def launch(self, source: str, grid: tuple[int, ...], arrays: Sequence[FloatArray]) -> Callable[[], None]:
+        """Compiles a text that defines `kernel_block`, whose arguments are the arrays, aligned memory of a thread's own (as much as the
+        device has for shared arrays), and a block's three numbers; the result runs it for every block of `grid`."""
+        x, y, _ = (*grid, 1, 1, 1)[:3]
+        each = "".join(f"arguments[{n}], " for n in range(len(arrays)))
+        module = self.connection.build(source + ENTRY.format(x=x, y=y, xy=x * y, arguments=each))
+        function = module.function("kernel_main", grid, 1, self.device.shared_bytes)
+        held = [self.connection.host_array(a, "both", None) for a in arrays]
+        buffers = [h.buffer for h in held]
 
-    def launch(
-        self, source: str, grid: tuple[int, ...], arrays: Sequence[FloatArray], name: str = "kernel_main"
-    ) -> Callable[[], None]:
-        """Builds a kernel of one work-item a work-group; the result runs it over `grid` work-groups and waits."""
-        kernel = self.cl.Kernel(self.cl.Program(self.context, source).build(), name)
-        buffers = [self.buffer(a) for a in arrays]
-        local = (1,) * len(grid)
-
-        def run() -> None:
-            kernel(self.queue, grid, local, *buffers)
-            self.queue.finish()
+        def run(held: object = held) -> None:  # which keeps the arrays
+            function(buffers)
 
         return run
+
+
+def launcher(
+    kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], outputs: Collection[str]
+) -> tuple[Callable[[], object], Callable[[], None]]:
+    """A compiled kernel over NumPy arrays by tensor name, on any target: what launches it, what waits for its results."""
+    connection = kernel._connection
+    held = {name: connection.host_array(a, "output" if name in outputs else "input", None) for name, a in arrays.items()}
+    buffers = {name: h.buffer for name, h in held.items()}
+
+    def finish() -> None:
+        connection.finish()
+        for name in outputs:
+            held[name].land()
+
+    return (lambda: kernel.launch(buffers)), finish
 
 
 def environment(device: str) -> dict[str, object]:

@@ -1,27 +1,31 @@
-"""The innermost loops of a matrix product, from the emitter and by hand, side by side on the OpenCL device here.
+"""The innermost loops of a matrix product, from the emitter and by hand, side by side on the processor here.
 
     python benchmarks/micro_kernel.py [--size M N K] [--repeats 9] [--show]
 
 The kernel IR below is built by hand and is what the schedule `gemm_cpu` should lower to: a block of 336 x 384, panels of 256 packed in
 shared memory, a register tile of 8 x 48 in named vectors, the loop over k unrolled by four. The yardstick is the same kernel written
-in OpenCL C by a person. The emitted one must reach 0.97 of it. Calls are interleaved, with a pause before each.
+in C by a person. The emitted one must reach 0.97 of it. Calls are interleaved, with a pause before each.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/micro_kernel.py` from anywhere
+
+from benchmarks.harness import HostBench
 from tilelang import dtype as dt
 from tilelang.expr import Binary, Const, Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.ir import Buffer, For, If, Kernel, Load, Pack, Program, Store, seq
-from tilelang.lowering.targets import c_family, opencl
+from tilelang.lowering.targets import c_family, cpu
 
 ROWS, VECTORS, LANES = 8, 3, 16  # register tile: 8 rows of three vectors
 COLUMNS = VECTORS * LANES
@@ -93,33 +97,33 @@ def by_hand(n: int, k: int) -> str:
     place = "C + (size_t)(m0 + q * {rows} + {i}) * {n} + n0 + p * {columns} + {v}"
     out = [
         "typedef float unaligned __attribute__((ext_vector_type(16), aligned(4)));",
-        "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))",
-        "void gemm(__global const float* restrict A, __global const float* restrict B, __global float* restrict C) {",
-        f"const int m0 = get_group_id(1) * {BLOCK_M}, n0 = get_group_id(0) * {BLOCK_N};",
-        f"__local float Bs[{BLOCK_N * DEPTH}] __attribute__((aligned(64)));",
-        f"__local float As[{BLOCK_M * DEPTH}] __attribute__((aligned(64)));",
+        "typedef __SIZE_TYPE__ size_t;",
+        "typedef float float16 __attribute__((ext_vector_type(16)));",
+        "static inline __attribute__((always_inline))",
+        "void kernel_block(const float* restrict A, const float* restrict B, float* restrict C, float* local, const long long* block)",
+        "{",
+        f"const int m0 = (int)block[1] * {BLOCK_M}, n0 = (int)block[0] * {BLOCK_N};",
+        f"float* restrict Bs = local, * restrict As = local + {BLOCK_N * DEPTH};",
         f"for (int k0 = 0; k0 < {k}; k0 += {DEPTH}) {{",
         f"for (int p = 0; p < {BLOCK_N // COLUMNS}; p++) for (int k = 0; k < {DEPTH}; k++) {{",
     ]
     for v in range(VECTORS):
         source = f"B + (size_t)(k0 + k) * {n} + n0 + p * {COLUMNS} + {16 * v}"
-        out.append(
-            f"*(__local float16*)(Bs + (p * {DEPTH} + k) * {COLUMNS} + {16 * v}) = *(__global const unaligned*)({source});"
-        )
+        out.append(f"*(float16*)(Bs + (p * {DEPTH} + k) * {COLUMNS} + {16 * v}) = *(const unaligned*)({source});")
     out += ["}", f"for (int q = 0; q < {BLOCK_M // ROWS}; q++) for (int k = 0; k < {DEPTH}; k++) {{"]
     out += [f"As[(q * {DEPTH} + k) * {ROWS} + {i}] = A[(size_t)(m0 + q * {ROWS} + {i}) * {k} + k0 + k];" for i in range(ROWS)]
     out += ["}", f"for (int p = 0; p < {BLOCK_N // COLUMNS}; p++) for (int q = 0; q < {BLOCK_M // ROWS}; q++) {{"]
-    out += [f"__local const float* b = Bs + p * {DEPTH * COLUMNS}; __local const float* a = As + q * {DEPTH * ROWS};"]
+    out += [f"const float* b = Bs + p * {DEPTH * COLUMNS}; const float* a = As + q * {DEPTH * ROWS};"]
     out += [f"float16 c{i}_{v} = (float16)(0.0f);" for i, v in pairs]
     out += [f"#pragma unroll {UNROLL}", f"for (int k = 0; k < {DEPTH}; k++) {{"]
-    out += [f"float16 b{v} = *(__local const float16*)(b + {16 * v});" for v in range(VECTORS)]
+    out += [f"float16 b{v} = *(const float16*)(b + {16 * v});" for v in range(VECTORS)]
     for i in range(ROWS):
         out += [f"{{ float16 x = (float16)(a[{i}]);", *(f"c{i}_{v} = x * b{v} + c{i}_{v};" for v in range(VECTORS)), "}"]
     out += [f"b += {COLUMNS}; a += {ROWS}; }}"]
     for head, sign in (("if (k0 == 0) {", "="), ("} else {", "+=")):
         out.append(head)
         for i, v in pairs:
-            out.append(f"*(__global unaligned*)({place.format(rows=ROWS, columns=COLUMNS, i=i, v=16 * v, n=n)}) {sign} c{i}_{v};")
+            out.append(f"*(unaligned*)({place.format(rows=ROWS, columns=COLUMNS, i=i, v=16 * v, n=n)}) {sign} c{i}_{v};")
     return "\n".join([*out, "}}}}"])
 
 
@@ -138,28 +142,19 @@ def interleaved(calls: list[Callable[[], None]], repeats: int) -> list[tuple[flo
 
 def measure(m: int, n: int, k: int, repeats: int) -> str:
     """One line: speed emitted and by hand, their ratio, and how far the emitted kernel's result is from NumPy's."""
-    connection = driver.connect(driver.choose())
-    made = program(m, n, k)
+    bench, made = HostBench(), program(m, n, k)
     kernel = made.kernels[0]
-    sources = [c_family.emit(made, opencl.DIALECT), by_hand(n, k)]
     rng = np.random.default_rng(0)
     a, b, c = rng.random((m, k), np.float32), rng.random((k, n), np.float32), np.empty((m, n), np.float32)
-    host = [driver.HostArray(connection, x, x is c) for x in (a, b, c)]
-    buffers = [h.buffer for h in host]
-    functions = [connection.build(s).function("gemm", kernel.grid, 1, kernel.shared_bytes) for s in sources]
-
-    def call(function: driver.Function) -> Callable[[], None]:
-        def run() -> None:
-            function(buffers)
-            connection.finish()
-
-        return run
-
-    call(functions[0])()
-    host[2].land()
+    emitted_text = c_family.emit(made, cpu.DIALECT)
+    function = bench.connection.build(emitted_text).function("gemm", kernel.grid, 1, kernel.shared_bytes)
+    held = [bench.connection.host_array(x, "both", None) for x in (a, b, c)]
+    buffers = [h.buffer for h in held]
+    calls = [lambda: function(buffers), bench.launch(by_hand(n, k), kernel.grid[:2], [a, b, c])]
+    calls[0]()
     expected = a @ b
     error = float(np.abs(c - expected).max() / np.abs(expected).max())
-    (emitted, emitted_busy), (hand, hand_busy) = interleaved([call(f) for f in functions], repeats)
+    (emitted, emitted_busy), (hand, hand_busy) = interleaved(calls, repeats)
     work = 2e-9 * m * n * k
     return (
         f"{m} x {n} x {k}: emitted {work / emitted:.0f} GFLOP/s, by hand {work / hand:.0f}, ratio {hand / emitted:.3f}"
@@ -177,7 +172,7 @@ def main() -> None:
     if m % BLOCK_M or n % BLOCK_N or k % DEPTH:
         parser.error(f"extents must divide {BLOCK_M}, {BLOCK_N}, {DEPTH}")
     if arguments.show:
-        print(c_family.emit(program(m, n, k), opencl.DIALECT))
+        print(c_family.emit(program(m, n, k), cpu.DIALECT))
         return
     print(measure(m, n, k, arguments.repeats))
 

@@ -61,7 +61,7 @@ def sizes(example: str, which: str) -> tuple[int, ...]:
 def schedule(example: str, which: str, size: str) -> tuple[tl.Schedule, str]:
     """A schedule, and the profile that it is for."""
     if example != AWAITED:
-        return load(example).schedules(*sizes(example, size), small=True)[which], "pocl"
+        return load(example).schedules(*sizes(example, size), small=True)[which], "sapphire_rapids"
     if which == "rows":
         return awaited(), "ampere"
     return ampere(load("01_matmul").matmul(40, 24, 104, tl.float16)), "simulated"  # with smaller tiles

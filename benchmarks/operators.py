@@ -4,9 +4,9 @@
 trials` lets `tl.compile` time eight candidates, `ranking` times the sixteen that the model puts first, `sweep` all that construction
 looked at for six operators, `squares` products that libraries are best at; `--selection` measures a few operators of each class (`make
 bench`), `--table` and `--targets` nothing. Contestants take turns with a pause at every change of sides, and are warmed up after it;
-results are checked before. Times are of calls by themselves and of calls in a row: what the host does for a launch and its end, 15 us,
-shows in the first (50 us where PoCL's threads sleep, `benchmarks/launches.py`). Ours are launches over buffers that were made before;
-`called` is the whole call that a user writes, with NumPy's arrays. A worker measures; where a kernel takes it down another one goes on.
+results are checked before. Times are of calls by themselves and of calls in a row. Ours are launches over buffers that were made
+before; `called` is the whole call that a user writes, with NumPy's arrays. A worker measures; where a kernel takes it down another one
+goes on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 import tilelang as tl
 from benchmarks import operators_cases, operators_peers, operators_plot, operators_results, operators_table, operators_targets
 from benchmarks.gpu_cases import ROOT
+from benchmarks.machine import for_best_products, machine, openblas, revision
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_hand import by_hand
 from benchmarks.operators_ours import Call, called, candidates, compare, estimated, launched, limits
@@ -68,7 +69,7 @@ def times(
     found, pruning, schedule_s = candidates(operator, target.profile)
     contestants = {"ours": (ours, lambda: out), "called": (called(kernel, arrays, by_call), lambda: by_call)}
     contestants |= hand_written(operator, target, arrays)
-    found_peers = operators_peers.peers(operator, arrays, os.cpu_count() or 1)
+    found_peers = operators_peers.peers(operator, arrays, threads(target))
     best = (
         {operators_table.best_peer(earlier, how)[0] for how in ("alone_us", "row_us")}
         if earlier is not None
@@ -99,6 +100,11 @@ def times(
         "schedule_ms": round(schedule_s * 1e3, 2),
         "kernel_ms": round(kernel_s * 1e3, 2),
     }
+
+
+def threads(target: tl.Target) -> int:
+    """How many every contestant may use: as many as ours."""
+    return target.device.compute_units if target.device is not None else 1
 
 
 def kept(earlier: Row | None, how: str) -> dict[str, float]:
@@ -228,33 +234,44 @@ def asked(given: argparse.Namespace) -> list[Operator]:
     return [found[name] for name in dict.fromkeys(names)]
 
 
-def left(given: argparse.Namespace) -> list[Operator]:
-    """Those without a result; that an operator was begun twice and never ended is one."""
-    known, _ = operators_results.read(given.results)
+def left(given: argparse.Namespace, device: str) -> list[Operator]:
+    """Those without a result on a device; that an operator was begun twice and never ended is one."""
+    known, _ = operators_results.read(given.results, device)
+    if given.this_commit:
+        known = {name: row for name, row in known.items() if row.get("revision") == revision()}
     return [o for o in asked(given) if known.get((given.what, o.id), {"begun": 0}).get("begun", MOST_BEGUN) < MOST_BEGUN]
 
 
 def work(given: argparse.Namespace) -> int:
     """A worker: measures until the time is over; an exit code."""
-    end, todo, longest = time.monotonic() + given.limit_s, left(given), 0.0
-    if not todo:
-        return 0
+    end, longest = time.monotonic() + given.limit_s, 0.0
     try:
-        target = tl.target("opencl")
+        target = tl.target("cpu")
     except tl.TileLangError as error:
         print(f"There is nothing to measure on: {str(error).splitlines()[0]}", flush=True)
         return NO_DEVICE
+    todo = left(given, str(target.device))
+    if not todo:
+        return 0
     rows, _ = operators_results.read(given.beside) if given.beside is not None else ({}, [])
     earlier = {name: row for (what, name), row in rows.items() if what in ("times", "squares") and operators_table.complete(row)}
     warm_up(target)
-    machine = {**limits(target), "revision": revision()}
+    about = machine()
+    print(f"{about}\nNumPy: {openblas()}", flush=True)
+    here = {
+        **limits(target),
+        "revision": about.commit,
+        "processor": about.model,
+        "vectors": about.vectors,
+        "openblas": openblas(),
+    }
     for number, operator in enumerate(todo):
         start = time.monotonic()
         if start + longest > end:
             print(f"{given.limit_s:.0f} s are over: {len(todo) - number} operators are left", flush=True)
             break
         try:
-            row = measured(given, operator, target, earlier.get(operator.id), machine)
+            row = measured(given, operator, target, earlier.get(operator.id), here)
         except KeyboardInterrupt:
             return INTERRUPTED
         except OSError as error:
@@ -265,10 +282,10 @@ def work(given: argparse.Namespace) -> int:
     return 0
 
 
-def measured(given: argparse.Namespace, operator: Operator, target: tl.Target, earlier: Row | None, machine: Row) -> Row:
+def measured(given: argparse.Namespace, operator: Operator, target: tl.Target, earlier: Row | None, here: Row) -> Row:
     """One operator's row, kept; while it is measured the file says that it was begun."""
     head: Row = {"what": given.what, "operator": operator.id, "class": operator.group, "extents": operator.extents}
-    head |= {**machine, "flops": operator.flops, "bytes": operator.bytes}
+    head |= {**here, "flops": operator.flops, "bytes": operator.bytes}
     begun, device = operators_results.begun(given.results, given.what, operator.id), str(target.device)
     operators_results.keep(given.results, {**head, "begun": begun + 1}, device)
     try:
@@ -280,13 +297,6 @@ def measured(given: argparse.Namespace, operator: Operator, target: tl.Target, e
         row = {**head, "failed": {"ours": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"}}
     operators_results.keep(given.results, row, device)
     return row
-
-
-def revision() -> str:
-    """The commit that is measured, where this is a checkout: schedules change with it."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
 
 
 def warm_up(target: tl.Target) -> None:
@@ -305,6 +315,7 @@ def arguments_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--limit-s", type=float, default=3600, help="when to stop; the next run goes on")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--this-commit", action="store_true", help="results at other commits are kept and do not count")
     parser.add_argument("--beside", type=Path, help="results of before: only the best peer there is measured again")
     parser.add_argument("--peers", type=lambda text: text.split(","), default=(), help="measure these of the peers alone")
     parser.add_argument("--table", action="store_true", help="measure nothing, print the table of what is there")
@@ -364,7 +375,7 @@ def supervise(arguments: list[str], given: argparse.Namespace) -> int:
     while True:
         before = given.results.stat().st_size if given.results.exists() else 0
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "POCL_CACHE_DIR": folder, "TILELANG_CACHE_DIR": folder, "TILELANG_DATABASE": ""}
+            environment = {**os.environ, "TILELANG_CACHE_DIR": folder, "TILELANG_DATABASE": ""}
             rest = max(0.0, end - time.monotonic())
             command = [sys.executable, __file__, *arguments, "--worker", "--limit-s", f"{rest:.0f}"]
             code = ended(subprocess.Popen(command, env=environment), rest + GRACE_S)
@@ -394,4 +405,5 @@ def ended(worker: subprocess.Popen[bytes], limit_s: float) -> int:
 
 
 if __name__ == "__main__":
+    for_best_products(sys.argv)
     sys.exit(main())

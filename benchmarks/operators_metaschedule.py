@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import harness, operators_cases, operators_peers, operators_tvm
-from benchmarks.operators import revision, warm_up
+from benchmarks.machine import revision
+from benchmarks.operators import warm_up
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_ours import Call, compare, launched
 from benchmarks.operators_results import Row
@@ -139,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 flush=True,
             )
         elif records(given.folder / operator.id):
-            target = tl.target("opencl")
+            target = tl.target("cpu")
             warm_up(target)
             rows.append(measure(operator, given.folder / operator.id, target, given.rounds, threads))
             harness.record(given.results, rows[-1:], str(target.device))

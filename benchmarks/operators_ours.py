@@ -12,7 +12,7 @@ import numpy as np
 
 import tilelang as tl
 from benchmarks.hand_written import copy_source
-from benchmarks.harness import aligned_array
+from benchmarks.harness import HostBench, aligned_array, launcher
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.construct import VISITS, Candidate, of_cores
@@ -21,7 +21,6 @@ from tilelang.autoschedule.fill import candidates as construction
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.computation import as_computation
-from tilelang.lowering.drivers import opencl as driver
 from tilelang.task import plan
 
 
@@ -54,15 +53,7 @@ def estimated(operator: Operator, profile: tl.Profile) -> list[Candidate]:
 
 def launched(kernel: tl.Kernel, arrays: Arrays, name: str, out: Array, who: str = "ours") -> Call:
     """A kernel over arrays, its result, named so in the computation, into `out`."""
-    connection = driver.connect(kernel.target.device)
-    held = {n: driver.HostArray(connection, out if n == name else array, n == name) for n, array in arrays.items()}
-    buffers = {n: h.buffer for n, h in held.items()}
-
-    def finish() -> None:
-        connection.finish()
-        held[name].land()
-
-    return Call(who, "ours", lambda: kernel.launch(buffers), finish)
+    return Call(who, "ours", *launcher(kernel, arrays | {name: out}, (name,)))
 
 
 def called(kernel: tl.Kernel, arrays: Arrays, out: Array) -> Call:
@@ -75,43 +66,42 @@ def called(kernel: tl.Kernel, arrays: Arrays, out: Array) -> Call:
 
 PEAK = """\
 typedef float vec __attribute__((ext_vector_type({lanes})));
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void kernel_main(__global float* Y) {{
+static inline __attribute__((always_inline)) void kernel_block(float* Y, float* local, const long long* block) {{
   const vec x = (vec)(Y[0]), y = (vec)(Y[1]);
   {begin}
   for (int i = 0; i < {rounds}; i++) {{ {step} }}
   vec s = {end};
-  Y[get_group_id(0)] = s.s0;
+  Y[2 + block[0]] = s.s0;
 }}"""
 ACCUMULATORS, ROUNDS = 10, 200_000
 
 
 def limits(target: tl.Target, repeats: int = 5) -> dict[str, float]:
-    """The machine's own limits, as kernels of its OpenCL compiler reach them: bytes of a streaming copy (both ways), multiply-adds."""
-    connection = driver.connect(target.device)
-    cores, lanes = target.profile.compute_units or 1, max(target.profile.vector_bytes) // 4
+    """The machine's own limits, as C reaches them on all its threads: bytes of a streaming copy (both ways), multiply-adds."""
+    bench = HostBench()
+    cores, lanes = bench.device.compute_units, max(target.profile.vector_bytes) // 4
     x, y = aligned_array((2048, 4096)), aligned_array((2048, 4096))
-    copy = connection.build(copy_source(4096)).function("kernel_main", (x.shape[0] // 8,), 1, 0)
+    x[...] = 1  # else it is one page of zeros, seen many times
+    copy = bench.launch(copy_source(4096), (x.shape[0] // 8,), [x, y])
     each = range(ACCUMULATORS)
     source = PEAK.format(
         lanes=lanes, rounds=ROUNDS, begin=" ".join(f"vec a{i} = (vec)({i}.0f);" for i in each),
         step=" ".join(f"a{i} = a{i} * x + y;" for i in each), end=" + ".join(f"a{i}" for i in each),
     )  # fmt: skip
-    peak = connection.build(source).function("kernel_main", (4 * cores,), 1, 0)
-    held = [driver.HostArray(connection, a, True) for a in (x, y)]
+    peak = bench.launch(source, (4 * cores,), [x])
     flops = 2.0 * 4 * cores * ROUNDS * ACCUMULATORS * lanes
     return {
-        "copy_gb_per_s": round(2e-9 * x.nbytes / best(copy, connection, [h.buffer for h in held], repeats), 1),
-        "peak_gflops": round(1e-9 * flops / best(peak, connection, [held[0].buffer], repeats), 1),
+        "copy_gb_per_s": round(2e-9 * x.nbytes / best(copy, repeats), 1),
+        "peak_gflops": round(1e-9 * flops / best(peak, repeats), 1),
     }
 
 
-def best(function: Any, connection: Any, buffers: list[Any], repeats: int) -> float:
+def best(run: Callable[[], None], repeats: int) -> float:
     """The shortest of a kernel's times in seconds."""
     found = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
-        function(buffers)
-        connection.finish()
+        run()
         found.append(time.perf_counter() - start)
     return min(found[1:])
 

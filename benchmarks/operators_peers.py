@@ -1,8 +1,9 @@
 """Who else computes the operators of `benchmarks/operators.py`, and what a right result is.
 
-NumPy, PyTorch's operators one by one, torch.compile, Numba and TVM where they are installed. Arrays are the same for all, images
-channels first, filters as PyTorch has them; where a peer takes an array for its result it gets one. Convolutions of PyTorch make their
-results themselves, and what torch.compile hands to a library would be copied; TVM's arrays are its own, since it wants them aligned.
+NumPy, PyTorch's operators one by one, torch.compile, Numba, TVM, and the libraries of peers.py, where they are installed. Arrays are
+the same for all, images channels first, filters as PyTorch has them; where a peer takes an array for its result it gets one.
+Convolutions of PyTorch make their results themselves, and what torch.compile hands to a library would be copied; TVM's arrays are its
+own, since it wants them aligned.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import peers as peers_with_models
 from benchmarks.operators_cases import Operator
 
 Array = npt.NDArray[Any]
@@ -25,6 +27,7 @@ Arrays = dict[str, Array]
 Peer = Callable[[], Any]  # computes once; gives its result
 
 DISTRIBUTIONS = {"NumPy": "numpy", "PyTorch": "torch", "torch.compile": "torch", "Numba": "numba", "TVM": "apache-tvm"}
+DISTRIBUTIONS |= peers_with_models.DISTRIBUTIONS
 NAMES = tuple(DISTRIBUTIONS)
 PACKAGES = {"Numba": "numba", "TVM": "tvm"}
 NOT_RUN = {
@@ -45,6 +48,7 @@ def absent(operator: Operator | None = None) -> dict[str, str]:
     found |= {
         who: f"{package} is not installed" for who, package in PACKAGES.items() if importlib.util.find_spec(package) is None
     }
+    found |= peers_with_models.absent()
     if operator is not None and operator.kind == "matmul" and operator.flops > LONG_FLOPS:
         found["TVM"] = "its rules leave large products the loops of one thread, which take minutes"
     return found
@@ -77,7 +81,18 @@ def peers(operator: Operator, arrays: Arrays, threads: int) -> dict[str, tuple[s
 
         built = functools.cache(lambda: operators_tvm.peer(operator, arrays, threads))  # when it is called, if it is
         found["TVM"] = "TVM", lambda: built()()
+    inputs = [arrays[n] for n in list(operator.shapes)[:-1]]
+    for who in peers_with_models.MODULES:
+        if who not in missing:
+            result = np.empty_like(arrays[name])
+            found[who] = who, peers_with_models.when_called(who, operation(operator), inputs, result, threads)
     return found
+
+
+def operation(operator: Operator) -> peers_with_models.Operation:
+    """The operator as the libraries of peers.py know it."""
+    windows = dict(zip(("window", "stride", "padding"), operator.extents[4:], strict=False)) if len(operator.extents) > 3 else {}
+    return peers_with_models.Operation(operator.kind, **windows)
 
 
 # ---------------------------------------------------------------- NumPy

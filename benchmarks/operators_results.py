@@ -16,8 +16,12 @@ Rows = dict[tuple[str, str], Row]
 ASKED = ("what", "operator", "class", "extents")  # of every row
 
 
-def read(path: Path) -> tuple[Rows, list[int]]:
-    """The last row of each measurement and operator, and the numbers of the lines that are none."""
+def read(path: Path, device: str | None = None) -> tuple[Rows, list[int]]:
+    """The last row of each measurement and operator, and the numbers of the lines that are none.
+
+    device: whose rows (None: of the device that was measured last); times of two devices are not mixed.
+    """
+    every: list[Row] = []
     rows: Rows = {}
     damaged: list[int] = []
     if not path.exists():
@@ -25,9 +29,13 @@ def read(path: Path) -> tuple[Rows, list[int]]:
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         row = parsed(line)
         if row is not None:
-            rows[row["what"], row["operator"]] = row
+            every.append(row)
         elif line.strip():
             damaged.append(number)
+    wanted = every[-1].get("device") if device is None and every else device
+    for row in every:
+        if row.get("device") == wanted:
+            rows[row["what"], row["operator"]] = row
     return rows, damaged
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from benchmarks import operators_cases
@@ -14,6 +14,7 @@ from benchmarks.operators_cases import CLASSES
 
 Row = dict[str, Any]
 OURS = ("ours", "called", "hand")
+OLD_PEERS = ("NumPy", "PyTorch", "torch.compile", "Numba")
 WORST = 10
 
 
@@ -27,16 +28,23 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
 
 
-def best_peer(row: Row, how: str) -> tuple[str, float]:
-    """Who else is fastest, and in how many microseconds. how: alone_us or row_us."""
-    found = {who: us for who, us in row[how].items() if who not in OURS}
+def best_peer(row: Row, how: str, among: Collection[str] | None = None) -> tuple[str, float]:
+    """Who else is fastest, and in how many microseconds. how: alone_us or row_us; among: these (None: all)."""
+    found = {who: us for who, us in row[how].items() if who not in OURS and (among is None or who in among)}
     name = min(found, key=lambda who: found[who])
     return name, found[name]
 
 
-def ratio(row: Row, how: str) -> float:
-    """How many times faster than the best peer."""
-    return float(best_peer(row, how)[1] / row[how]["ours"])
+def ratio(row: Row, how: str, among: Collection[str] | None = None) -> float:
+    """How many times faster than the best peer, of all or of some. NaN where there is none of these."""
+    if among is not None and not any(who in among for who in row[how]):
+        return math.nan
+    return float(best_peer(row, how, among)[1] / row[how]["ours"])
+
+
+def number(value: float) -> str:
+    """Nothing for NaN."""
+    return "" if math.isnan(value) else f"{value:.2f}"
 
 
 def of_limit(row: Row, us: float) -> float:
@@ -89,7 +97,8 @@ def by_class(rows: Sequence[Row]) -> dict[str, list[Row]]:
 def operators(rows: Sequence[Row]) -> str:
     """Every operator measured."""
     header = (
-        "operator", "extents", "us in a row", "alone", "called", "best peer", "its us", "x peer", "x alone", "x hand", "of limit",
+        "operator", "extents", "us in a row", "alone", "called", "best peer", "its us", "x peer", "x old", "x alone", "x hand",
+        "of limit",
     )  # fmt: skip
     lines = []
     for row in rows:
@@ -99,14 +108,15 @@ def operators(rows: Sequence[Row]) -> str:
         called = f"{row['alone_us']['called']:.1f}" if "called" in row["alone_us"] else ""
         lines.append(
             (row["operator"], " ".join(map(str, row["extents"])), f"{ours:.1f}", f"{row['alone_us']['ours']:.1f}", called, name,
-             f"{us:.1f}", f"{ratio(row, 'row_us'):.2f}", f"{ratio(row, 'alone_us'):.2f}", hand, f"{of_limit(row, ours):.2f}")
+             f"{us:.1f}", f"{ratio(row, 'row_us'):.2f}", number(ratio(row, "row_us", OLD_PEERS)),
+             f"{ratio(row, 'alone_us'):.2f}", hand, f"{of_limit(row, ours):.2f}")
         )  # fmt: skip
     return table([header, *lines])
 
 
 def classes(rows: Sequence[Row]) -> str:
     """Geometric means by class against the best peer of each operator, and in how many we are no slower."""
-    header = ("class", "operators", "x peer in a row", ">= 1", "x peer alone", ">= 1", "called", "x hand", "of limit")
+    header = ("class", "operators", "x peer in a row", ">= 1", "x peer alone", ">= 1", "x old", "called", "x hand", "of limit")
     lines = []
     for name, members in [*by_class(rows).items(), ("all", rows)]:
         cells = [name, str(len(members))]
@@ -117,7 +127,8 @@ def classes(rows: Sequence[Row]) -> str:
             best_peer(r, "alone_us")[1] / r["alone_us"]["called"] for r in members if "called" in r["alone_us"]
         )
         hand = geometric_mean(r["row_us"]["hand"] / r["row_us"]["ours"] for r in members if "hand" in r["row_us"])
-        cells += ["" if math.isnan(mean) else f"{mean:.2f}" for mean in (called, hand)]
+        old = geometric_mean(v for r in members if not math.isnan(v := ratio(r, "row_us", OLD_PEERS)))
+        cells += [number(mean) for mean in (old, called, hand)]
         lines.append((*cells, f"{geometric_mean(of_limit(r, r['row_us']['ours']) for r in members):.2f}"))
     return table([header, *lines])
 
@@ -199,6 +210,7 @@ def show(rows: Sequence[Row]) -> str:
             "called: microseconds of kernel(..., out=y) with NumPy's arrays; by class, the best peer's call by itself over it"
         )
         counts = Counter(row.get("revision", "unknown") for row in timed)
+        out.append(f"x old: against the best of {', '.join(OLD_PEERS)} alone; x peer: against the best of all")
         out += not_measured(rows)
         out += measured_with(timed)
         out.append("measured at " + ", ".join(f"{name} ({count} operators)" for name, count in counts.most_common()))

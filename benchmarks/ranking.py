@@ -1,4 +1,4 @@
-"""How well the model ranks schedules: those of `ranking_schedules.py` timed on the OpenCL device here, beside their estimates.
+"""How well the model ranks schedules: those of `ranking_schedules.py` timed on the processor here, beside their estimates.
 
     python benchmarks/ranking.py [OPERATOR ...] [--rounds 9]   time, and append to results/ranking.jsonl
     python benchmarks/ranking.py --again [--show]              the model of today on the times that stand there
@@ -26,14 +26,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/ranking.py` from anywhere
 
 import tilelang as tl
+from benchmarks.harness import launcher as launched
 from benchmarks.harness import record, table
 from benchmarks.ranking_schedules import OPERATORS
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
 from tilelang.errors import TileLangError
-from tilelang.lowering.drivers import opencl as driver
 from tilelang.machine import Profile
 from tilelang.reference import random_arrays
-from tilelang.targets import local_target
 
 RESULTS = Path(__file__).parent / "results" / "ranking.jsonl"
 ALIKE = 0.03  # times that differ by less say nothing
@@ -79,16 +78,14 @@ def schedule_of(operator: str, number: int) -> tl.Schedule:
 
 def launcher(schedule: tl.Schedule) -> Callable[[], None]:
     """The compiled schedule over random inputs."""
-    kernel = tl.compile(schedule)
-    connection = driver.connect(kernel.target.device)
-    held = {n: driver.HostArray(connection, a, False) for n, a in random_arrays(kernel.computation, 0).items()}
-    for tensor in kernel.computation.outputs:
-        held[tensor.name] = driver.HostArray(connection, np.empty(tensor.shape, tensor.dtype.numpy), True)
-    buffers = {n: h.buffer for n, h in held.items()}
+    kernel = tl.compile(schedule, "cpu")
+    arrays = random_arrays(kernel.computation, 0)
+    results = {t.name: np.empty(t.shape, t.dtype.numpy) for t in kernel.computation.outputs}
+    begin, finish = launched(kernel, {**arrays, **results}, results)
 
     def run() -> None:
-        kernel.launch(buffers)
-        connection.finish()
+        begin()
+        finish()
 
     return run
 
@@ -184,7 +181,7 @@ def main() -> None:
     chosen = arguments.operators or list(OPERATORS)
     if unknown := set(chosen) - set(OPERATORS):
         parser.error(f"no operator {', '.join(sorted(unknown))}")
-    target = local_target()
+    target = tl.target("cpu")
     profile = tl.load_profile(arguments.profile) if arguments.profile else target.profile
     if not arguments.again:
         for operator in chosen:

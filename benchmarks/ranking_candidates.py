@@ -33,7 +33,6 @@ from benchmarks.operators_peers import random_arrays
 from benchmarks.ranking import Ranking, cells, mean, rank
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.errors import TileLangError
-from tilelang.targets import local_target
 
 RESULTS = Path(__file__).parent / "results" / "ranking_candidates.jsonl"
 SAMPLE_S, SAMPLES = 4e-3, 5
@@ -80,7 +79,7 @@ def microseconds(call: Call) -> float:
 
 def timed(operator: Operator, texts: Iterable[str], end: float) -> list[dict[str, Any]]:
     """Rows of the schedules that are timed before the clock says `end`; what the device does not take has no time."""
-    arrays, name, target = random_arrays(operator), list(operator.shapes)[-1], tl.target("opencl")
+    arrays, name, target = random_arrays(operator), list(operator.shapes)[-1], tl.target("cpu")
     out, rows = np.empty(operator.shapes[name], np.float32), []
     for text in texts:
         if time.monotonic() > end:
@@ -134,7 +133,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="every schedule with its estimate's parts")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
-    target = local_target()
+    target = tl.target("cpu")
     chosen = [o for o in operators_cases.read() if not o.duplicate_of and (not given.operators or o.id in given.operators)]
     end = time.monotonic() + given.limit_s
     for operator in () if given.again else chosen:

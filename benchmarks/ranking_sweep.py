@@ -33,7 +33,6 @@ from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.rtile import Fusions, RTile, shared_bytes, steps
 from tilelang.computation import as_computation
 from tilelang.schedule import Schedule
-from tilelang.targets import local_target
 from tilelang.task import plan
 
 RESULTS = Path(__file__).parent / "results" / "ranking_sweep.jsonl"
@@ -120,7 +119,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="time nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)
     given = parser.parse_args()
-    target = local_target()
+    target = tl.target("cpu")
     chosen = [o for o in operators_cases.read() if o.id in given.operators]
     end = time.monotonic() + given.limit_s
     for operator in () if given.again else chosen:

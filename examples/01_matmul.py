@@ -13,6 +13,9 @@ import numpy as np
 
 import tilelang as tl
 
+# Rows and columns of sums that fit a core's vector registers, by the lanes of one: 24 of 32 registers of 16 or 4, 12 of 16 of 8.
+REGISTER_TILES = {16: (8, 48), 8: (6, 16), 4: (8, 12)}
+
 
 def matmul(M: int, N: int, K: int, dtype: tl.DType = tl.float32) -> tl.Tensor:
     """C[m, n] = sum over k of A[m, k] B[k, n]."""
@@ -32,21 +35,23 @@ def linear(M: int, N: int, K: int, dtype: tl.DType = tl.bfloat16) -> tl.Tensor:
     return tl.define("Y", tl.cast(tl.gelu(acc[m, n] + bias[n]), dtype), m, n)
 
 
-def gemm_cpu(c: tl.Tensor, m: int = 336, n: int = 384, k: int = 256, rows: int = 8, columns: int = 48) -> tl.Schedule:
+def gemm_cpu(
+    c: tl.Tensor, m: int = 336, n: int = 384, k: int = 256, rows: int = 8, columns: int = 48, lanes: int = 16
+) -> tl.Schedule:
     """A CPU core as a block: panels of A and B packed by layouts, rows x columns accumulators in vector registers."""
     return (
         tl.schedule(c)
         .tile(m=m, n=n).to(tl.block)
         .split(k=k)
-        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // columns, k, n % columns)), steps=tl.move().vectorize(n=16))
+        .load("B", tl.shared, layout=tl.layout(lambda k, n: (n // columns, k, n % columns)), steps=tl.move().vectorize(n=lanes))
         .load("A", tl.shared, layout=tl.layout(lambda m, k: (m // rows, k, m % rows)))
         .split(n=columns, m=rows)
         .accumulate(tl.register)
         .split(k=4)
         .split(k=1, unroll=True)
-        .load("B", tl.register, steps=tl.move().vectorize(n=16))
+        .load("B", tl.register, steps=tl.move().vectorize(n=lanes))
         .split(m=1, unroll=True)
-        .vectorize(n=16)
+        .vectorize(n=lanes)
     )  # fmt: skip
 
 
@@ -107,12 +112,16 @@ def gemm_hopper(c: tl.Tensor, m: int = 128, n: int = 256, ahead: int = 3) -> tl.
     )  # fmt: skip
 
 
-def schedules(M: int = 500, N: int = 555, K: int = 444, small: bool = False, warp: int = 32) -> dict[str, tl.Schedule]:
-    """The schedules that run everywhere, by name; small: with tiles for tiny sizes under a simulator; warp: threads of one."""
+def schedules(
+    M: int = 500, N: int = 555, K: int = 444, small: bool = False, warp: int = 32, lanes: int = 16
+) -> dict[str, tl.Schedule]:
+    """The schedules that run everywhere, by name; small: with tiles for tiny sizes under a simulator; warp: threads of one; lanes: of
+    a core's vectors."""
     c = matmul(M, N, K)
     if small:
         return {"gemm_cpu": gemm_cpu(c, 16, 64, 8, 4, 32), "gemm_simt": gemm_simt(c, 64, warp, 8, warp)}
-    return {"gemm_cpu": gemm_cpu(c), "gemm_simt": gemm_simt(c, columns=warp)}
+    blocks = (336, 384, 256) if lanes == 16 else (168, 192, 128)  # smaller vectors come with smaller caches
+    return {"gemm_cpu": gemm_cpu(c, *blocks, *REGISTER_TILES[lanes], lanes), "gemm_simt": gemm_simt(c, columns=warp)}
 
 
 def refusals(target: tl.Target | None = None) -> dict[str, str]:
@@ -139,7 +148,8 @@ def main(M: int = 500, N: int = 555, K: int = 444, small: bool = False) -> None:
     """Every schedule: checked by the library, compared with NumPy's product within the derived bound, timed."""
     generator = np.random.default_rng(0)
     a, b = generator.standard_normal((M, K), np.float32), generator.standard_normal((K, N), np.float32)
-    for name, schedule in schedules(M, N, K, small).items():
+    lanes = max(tl.target().profile.vector_bytes) // 4
+    for name, schedule in schedules(M, N, K, small, lanes=lanes).items():
         kernel = tl.compile(schedule)
         if not kernel.check() or np.any(np.abs(kernel(a, b) - expected(a, b)) > kernel.computation.bound(A=a, B=b)):
             raise SystemExit(f"{name} is wrong: {kernel.check()}")

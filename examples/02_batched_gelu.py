@@ -12,6 +12,9 @@ import numpy as np
 
 import tilelang as tl
 
+# Rows and columns of sums that fit a core's vector registers, by the lanes of one: 24 of 32 registers of 16 or 4, 12 of 16 of 8.
+REGISTER_TILES = {16: (8, 48), 8: (6, 16), 4: (8, 12)}
+
 
 def product(B: int, M: int, N: int, K: int, fused: bool) -> tl.Tensor:
     """C[b, m, n] = sum over k of X[b, m, k] W[b, k, n]; fused: Y[b, m, n] = gelu(that + bias[n])."""
@@ -23,22 +26,22 @@ def product(B: int, M: int, N: int, K: int, fused: bool) -> tl.Tensor:
     return tl.define("Y", tl.gelu_tanh(acc + bias[n]), b, m, n) if fused else tl.define("C", acc, b, m, n)
 
 
-def cpu(c: tl.Tensor, m: int = 168, n: int = 192, k: int = 128, rows: int = 8, columns: int = 48) -> tl.Schedule:
+def cpu(c: tl.Tensor, m: int = 168, n: int = 192, k: int = 128, rows: int = 8, columns: int = 48, lanes: int = 16) -> tl.Schedule:
     """A core as a block: sums of a tile wait in shared memory until every chunk of k has been added."""
     return (
         tl.schedule(c)
         .tile(b=1, m=m, n=n).to(tl.block)
-        .accumulate(tl.shared, steps=tl.move().vectorize(n=16))
+        .accumulate(tl.shared, steps=tl.move().vectorize(n=lanes))
         .split(k=k)
-        .load("W", tl.shared, layout=tl.layout(lambda b, k, n: (n // columns, k, n % columns)), steps=tl.move().vectorize(n=16))
+        .load("W", tl.shared, layout=tl.layout(lambda b, k, n: (n // columns, k, n % columns)), steps=tl.move().vectorize(n=lanes))
         .load("X", tl.shared, layout=tl.layout(lambda b, m, k: (m // rows, k, m % rows)))
         .split(n=columns, m=rows)
         .accumulate(tl.register)
         .split(k=4)
         .split(k=1, unroll=True)
-        .load("W", tl.register, steps=tl.move().vectorize(n=16))
+        .load("W", tl.register, steps=tl.move().vectorize(n=lanes))
         .split(m=1, unroll=True)
-        .vectorize(n=16)
+        .vectorize(n=lanes)
     )  # fmt: skip
 
 
@@ -58,12 +61,15 @@ def simt(c: tl.Tensor, m: int = 64, n: int = 64, k: int = 8, piece: int = 4) -> 
     )  # fmt: skip
 
 
-def schedules(B: int = 3, M: int = 250, N: int = 333, K: int = 200, small: bool = False) -> dict[str, tl.Schedule]:
-    """Both schedules, each with and without the epilogue; small: with tiles for tiny sizes under a simulator."""
+def schedules(
+    B: int = 3, M: int = 250, N: int = 333, K: int = 200, small: bool = False, lanes: int = 16
+) -> dict[str, tl.Schedule]:
+    """Both schedules, each with and without the epilogue; small: with tiles for tiny sizes under a simulator;
+    lanes: of a core's vectors."""
     made = {}
     for suffix, fused in (("", False), ("_gelu", True)):
         c = product(B, M, N, K, fused)
-        made[f"cpu{suffix}"] = cpu(c, 16, 32, 8, 4, 16) if small else cpu(c)
+        made[f"cpu{suffix}"] = cpu(c, 16, 32, 8, 4, 16) if small else cpu(c, 168, 12 * lanes, 128, *REGISTER_TILES[lanes], lanes)
         made[f"simt{suffix}"] = simt(c, 8, 8, 4, 2) if small else simt(c)
     return made
 
@@ -81,7 +87,8 @@ def main(B: int = 3, M: int = 250, N: int = 333, K: int = 200, small: bool = Fal
     """Every schedule: checked by the library, compared with NumPy within the derived bound, timed."""
     generator = np.random.default_rng(0)
     arrays = {n: generator.standard_normal(s, np.float32) for n, s in (("X", (B, M, K)), ("W", (B, K, N)), ("bias", (N,)))}
-    for name, schedule in schedules(B, M, N, K, small).items():
+    lanes = max(tl.target().profile.vector_bytes) // 4
+    for name, schedule in schedules(B, M, N, K, small, lanes=lanes).items():
         kernel = tl.compile(schedule)
         given = {t.name: arrays[t.name] for t in kernel.computation.inputs}
         error = np.abs(kernel(**given) - expected(**given))

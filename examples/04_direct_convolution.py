@@ -12,6 +12,9 @@ import numpy as np
 
 import tilelang as tl
 
+# Rows and columns of sums that fit a core's vector registers, by the lanes of one: 24 of 32 registers of 16 or 4, 12 of 16 of 8.
+REGISTER_TILES = {16: (8, 48), 8: (6, 16), 4: (8, 12)}
+
 
 def convolution(N: int, H: int, C: int, F: int, R: int = 3) -> tl.Tensor:
     """Z[n, p, q, f] = sum over r, s, c of X[n, p + r - R/2, q + s - R/2, c] W[r, s, c, f]; 0 outside X."""
@@ -22,7 +25,7 @@ def convolution(N: int, H: int, C: int, F: int, R: int = 3) -> tl.Tensor:
     return tl.define("Z", tl.sum(pixel * W[r, s, c, f], over=(r, s, c)), n, p, q, f)
 
 
-def cpu(z: tl.Tensor, q: int = 8, f: int = 48) -> tl.Schedule:
+def cpu(z: tl.Tensor, q: int = 8, f: int = 48, lanes: int = 16) -> tl.Schedule:
     """A core as a block: one row of pixels; q x f sums in vector registers, the window inside."""
     return (
         tl.schedule(z)
@@ -31,9 +34,9 @@ def cpu(z: tl.Tensor, q: int = 8, f: int = 48) -> tl.Schedule:
         .split(f=f, q=q)
         .accumulate(tl.register)
         .split(r=1, s=1, c=1)
-        .load("W", tl.register, steps=tl.move().vectorize(f=16))
+        .load("W", tl.register, steps=tl.move().vectorize(f=lanes))
         .split(q=1, unroll=True)
-        .vectorize(f=16)
+        .vectorize(f=lanes)
     )  # fmt: skip
 
 
@@ -51,12 +54,14 @@ def simt(z: tl.Tensor, p: int = 4, q: int = 8, f: int = 16, c: int = 4) -> tl.Sc
     )  # fmt: skip
 
 
-def schedules(N: int = 2, H: int = 15, C: int = 19, F: int = 50, R: int = 3, small: bool = False) -> dict[str, tl.Schedule]:
-    """The schedules by name; small: with tiles for tiny sizes under a simulator."""
+def schedules(
+    N: int = 2, H: int = 15, C: int = 19, F: int = 50, R: int = 3, small: bool = False, lanes: int = 16
+) -> dict[str, tl.Schedule]:
+    """The schedules by name; small: with tiles for tiny sizes under a simulator; lanes: of a core's vectors."""
     z = convolution(N, H, C, F, R)
     if small:
         return {"cpu": cpu(z, 2, 16), "simt": simt(z, 2, 4, 4, 2)}
-    return {"cpu": cpu(z), "simt": simt(z)}
+    return {"cpu": cpu(z, *REGISTER_TILES[lanes], lanes), "simt": simt(z)}
 
 
 def expected(X: Any, W: Any) -> Any:
@@ -71,7 +76,8 @@ def main(N: int = 2, H: int = 15, C: int = 19, F: int = 50, R: int = 3, small: b
     """Every schedule: checked by the library, compared with NumPy within the derived bound, timed."""
     generator = np.random.default_rng(0)
     x, w = generator.standard_normal((N, H, H, C), np.float32), generator.standard_normal((R, R, C, F), np.float32)
-    for name, schedule in schedules(N, H, C, F, R, small).items():
+    lanes = max(tl.target().profile.vector_bytes) // 4
+    for name, schedule in schedules(N, H, C, F, R, small, lanes=lanes).items():
         kernel = tl.compile(schedule)
         if not kernel.check() or np.any(np.abs(kernel(x, w) - expected(x, w)) > kernel.computation.bound(X=x, W=w)):
             raise SystemExit(f"{name} is wrong: {kernel.check()}")

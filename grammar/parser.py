@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import json
 import linecache
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -62,7 +63,39 @@ def _placed(build: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 @functools.cache
 def lark() -> Lark:
-    """The parser. Building it takes a tenth of a second, once."""
+    """The parser, from the tables beside the grammar where they are of this grammar and of the Lark that is installed; else they are
+    computed, which takes a fifth of a second."""
+    import lark as package
+
+    text = _grammar()
+    kept = json.loads(resources.files("tilelang.grammar").joinpath(TABLES).read_text(encoding="utf-8"))
+    if (kept["grammar"], kept["lark"]) != (text, package.__version__):
+        return built(text)
+    made, postlex = _classes()
+    data, memo = kept["tables"]["data"], _numbered(kept["tables"]["memo"])
+    actions = data["parser"]["parser"]
+    actions["states"] = _numbered(actions["states"])
+    parser: Lark = made._load_from_dict(data, memo, tree_class=Tree, postlex=postlex())
+    return parser
+
+
+TABLES = "schedule.json"  # made by `python -m tilelang.grammar.tables`
+
+
+def _grammar() -> str:
+    return resources.files("tilelang.grammar").joinpath("schedule.lark").read_text(encoding="utf-8")
+
+
+def built(text: str) -> Lark:
+    """The parser of a grammar, its tables computed."""
+    made, postlex = _classes()
+    parser: Lark = made(text, parser="lalr", lexer="contextual", maybe_placeholders=False, tree_class=Tree, postlex=postlex())
+    return parser
+
+
+@functools.cache
+def _classes() -> tuple[Any, Any]:
+    """Lark as it is used here, and what it does between words and parsing."""
     from lark import Lark
     from lark.lark import PostLex
 
@@ -81,8 +114,12 @@ def lark() -> Lark:
             super()._prepare_callbacks()
             self._callbacks = {rule: _placed(build) for rule, build in self._callbacks.items()}
 
-    text = resources.files("tilelang.grammar").joinpath("schedule.lark").read_text(encoding="utf-8")
-    return Placing(text, parser="lalr", lexer="contextual", maybe_placeholders=False, tree_class=Tree, postlex=WholeWords())
+    return Placing, WholeWords
+
+
+def _numbered(read: dict[str, Any]) -> dict[int, Any]:
+    """What was read from JSON, whose keys are texts, by numbers again."""
+    return {int(key): value for key, value in read.items()}
 
 
 ITEM, COMPUTATION, SCHEDULE = "", "computation f {", "schedule for f {"  # after which an item, a declaration, a step can begin

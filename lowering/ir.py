@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tilelang import dtype as dt
 from tilelang.errors import Span
-from tilelang.expr import Expr, Var
+from tilelang.expr import Binary, Expr, Select, Var, const, index
 from tilelang.lowering.ir_values import BeforeLine as BeforeLine
 from tilelang.lowering.ir_values import Buffer as Buffer
 from tilelang.lowering.ir_values import Load as Load
@@ -47,9 +47,11 @@ class Seq(Stmt):
 
 @node
 class For(Stmt):
-    """`body` for var = 0 .. extent-1. kind: serial, do, unroll, vector.
+    """`body` for var = 0 .. extent-1. kind: serial, do, unroll, vector, threads.
 
-    An unroll or vector loop has a constant extent; a do loop has one round at least, and its test stands behind the round.
+    An unroll, vector or threads loop has a constant extent; a do loop has one round at least, and its test stands behind the round. The
+    rounds of a threads loop, each for one thread of what was a block, touch nothing that another one writes but registers, which
+    each writes before it reads them.
     """
 
     var: Var
@@ -136,6 +138,17 @@ class Copy(Stmt):
     count: Expr | None = None
     span: Span | None = None
     by: Any = None
+
+
+def at_once(copy: Copy) -> Store:
+    """An asynchronous copy as a store, which lands as early as it may; elements that do not exist become 0, as in the copy."""
+    type = copy.source.dtype
+    if copy.count is None or copy.lanes > 1:
+        fill = None if copy.count is None else const(0, type)
+        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
+    else:
+        value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
+    return Store(copy.target, copy.target_indices, value, span=copy.span)
 
 
 @node

@@ -9,7 +9,7 @@ import difflib
 import functools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tilelang.computation import Computation
@@ -18,34 +18,41 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.align import align
 from tilelang.lowering.passes.alike import name_alike
-from tilelang.lowering.passes.apart import keep_apart
 from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
 from tilelang.lowering.passes.fences import publish_shared
+from tilelang.lowering.passes.fission import run_threads_in_loops
 from tilelang.lowering.passes.flight import keep_in_flight
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.passes.late_waits import wait_late
-from tilelang.lowering.passes.loop_ends import end_loops
-from tilelang.lowering.passes.meeting import meet_always
 from tilelang.lowering.passes.outwards import move_conditions_out
 from tilelang.lowering.passes.promote import promote
+from tilelang.lowering.passes.turn import turn
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
+from tilelang.lowering.workarounds import WORKAROUNDS
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.steps import Step
 
 Pass = Callable[[ir.Kernel], ir.Kernel]
 
+# Passes that some targets need, by name: what a dialect does without (`Dialect.passes`), and faults of a device's compiler.
+NEEDED: Mapping[str, Pass] = {"threads_in_loops": run_threads_in_loops, **WORKAROUNDS}
 
-def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
-    """The passes after `build`, in order."""
+
+def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass], ...]:
+    """The passes after `build`, in order. needs: names of passes that a target needs beside those of every target."""
     capacity, line_bytes = profile.memory("shared").capacity_bytes, profile.memory("global").line_bytes
     lockstep = max((level.threads or 1 for level in profile.levels if level.lockstep), default=1)
+
+    def needed(*names: str) -> tuple[tuple[str, Pass], ...]:
+        return tuple((name, NEEDED[name]) for name in names if name in needs)
+
     return (
         ("groups", close_groups),
         ("flight", keep_in_flight),
@@ -56,23 +63,30 @@ def passes(profile: Profile) -> tuple[tuple[str, Pass], ...]:
         ("fences", publish_shared),
         ("late_waits", wait_late),
         ("outwards", move_conditions_out),
-        *((("meeting", meet_always),) if profile.can("barrier_unconditional") else ()),
+        *needed("threads_in_loops"),
+        *needed("unconditional_barriers"),
         *((("align", lambda kernel: align(kernel, line_bytes)),) if profile.zero_copy_host and line_bytes else ()),
+        *((("turn", lambda kernel: turn(kernel, profile.max_vector_lanes)),) if lockstep == 1 else ()),
         ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
-        *((("loop_ends", end_loops),) if profile.can("barrier_at_loop_end") else ()),
-        *((("apart", keep_apart),) if profile.can("barriers_implied") else ()),
+        *needed("barrier_at_loop_end", "diverge_tail_conditions"),
         ("alike", lambda kernel: name_alike(kernel, lockstep)),
         ("promote", promote),
     )
 
 
 @not_too_deep
-def lower(computation: Computation, steps: tuple[Step, ...], profile: Profile, options: Options | None = None) -> ir.Program:
-    """Final kernel IR for a computation and a schedule's steps. Raises Refusal."""
+def lower(
+    computation: Computation,
+    steps: tuple[Step, ...],
+    profile: Profile,
+    options: Options | None = None,
+    needs: Sequence[str] = (),
+) -> ir.Program:
+    """Final kernel IR for a computation and a schedule's steps. needs: as of `passes`. Raises Refusal."""
     options = options or Options()
     watch = _Watch(options)
-    after = passes(profile)
+    after = passes(profile, needs)
     names = ["build", *(name for name, _ in after)]
     if options.debug and options.debug.removeprefix("pass:") not in names:
         near = difflib.get_close_matches(options.debug.removeprefix("pass:"), names, 1)
@@ -101,8 +115,8 @@ class _Watch:
         seconds = time.perf_counter() - start
         if self.options.verify:
             verify(program, name, after=self.done)
-            # Not after later passes: masked lanes of `vectorize` would look like conflicts, and `loop_ends` only adds barriers.
-            if name in ("barriers", "meeting") and any(missing_barrier(k) for k in program.kernels):
+            # Not after later passes: masked lanes of `vectorize` would look like conflicts.
+            if name in ("barriers", "unconditional_barriers") and any(missing_barrier(k) for k in program.kernels):
                 raise InternalError(f"after {name}: two conflicting accesses have no barrier between them")
         self.done.append(name)
         if self.options.dump:

@@ -4,6 +4,7 @@ Only our own mistakes are found here, so a violation is an InternalError, not an
 buffers are declared and used with one meaning, indices and types fit, lanes agree, names are defined before they are used and their
 ranges are true, barriers stand in uniform control flow. After some passes more holds:
 
+    fission     one thread a block, no barriers
     vectorize   no vector loops; conditions, extents, indices and counts are scalars
     unroll      no unroll loops either
     promote     register buffers kept in vectors have constant, in-bounds indices that stay within one vector
@@ -90,6 +91,7 @@ class _KernelCheck:
     def run(self) -> None:
         kernel = self.kernel
         self.need(kernel.threads >= 1 and all(n >= 0 for n in kernel.grid), "threads and grid must be positive")
+        self.need("fission" not in self.done or kernel.threads == 1, f"{kernel.threads} threads after fission")
         whole = kernel.cluster >= 1 and kernel.grid[0] % kernel.cluster == 0
         self.need(whole, f"{kernel.grid[0]} blocks are no whole clusters of {kernel.cluster}")
         self.need(kernel.index_bits in (32, 64), f"index_bits is {kernel.index_bits}")
@@ -152,6 +154,7 @@ class _KernelCheck:
             case ir.Barrier(memory):
                 known = bool(memory) and set(memory) <= {"shared", "global"}
                 self.need(known, f"a barrier orders shared and global, not {memory}")
+                self.need("fission" not in self.done, "a barrier after fission")
                 self.need(uniform or self.threads == 1, "a barrier where not all threads of the block need come")
             case ir.ClusterBarrier():
                 self.need(uniform and bool(self.kernel.roles), "a barrier of a cluster where not all threads come")
@@ -198,12 +201,13 @@ class _KernelCheck:
 
     def loop(self, loop: ir.For, scope: _Scope, uniform: bool) -> None:
         """A loop and its body."""
-        self.need(loop.kind in ("serial", "do", "unroll", "vector"), f"a loop of kind {loop.kind!r}")
+        self.need(loop.kind in ("serial", "do", "unroll", "vector", "threads"), f"a loop of kind {loop.kind!r}")
         self.need(loop.kind != "vector" or "vectorize" not in self.done, "a vector loop after vectorize")
         self.need(
             loop.kind != "do" or (interval(loop.extent)[0] or 0) > 0, "a loop that may have no round tests behind the first"
         )
         self.need(loop.kind != "unroll" or "unroll" not in self.done, "an unroll loop after unroll")
+        self.need(loop.kind != "threads" or self.threads == 1, "a loop over the threads of a block that has some")
         self.need(
             loop.kind in ("serial", "do") or isinstance(loop.extent, Const), f"a loop of kind {loop.kind} of unknown extent"
         )

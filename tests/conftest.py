@@ -1,12 +1,16 @@
 """Settings of every test: how many random cases Hypothesis draws, chosen by HYPOTHESIS_PROFILE (dev, ci, large)."""
 
+import functools
 import os
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tilelang.errors import DeviceError
 from tilelang.instruction import Instruction, known
+from tilelang.lowering.drivers import opencl
+from tilelang.lowering.drivers.interface import Device
 
 # Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -36,6 +40,35 @@ def pytest_configure(config: pytest.Config) -> None:
         made, real = Driver(dialect), interface.load
         setattr(interface, "load", lambda name: made if name == dialect else real(name))
         os.environ["TILELANG_TARGET"] = dialect
+
+
+@functools.cache
+def _opencl() -> Device | str:
+    """The best OpenCL device here, or the driver's reason why there is none."""
+    try:
+        return opencl.choose()
+    except DeviceError as error:
+        return error.message
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("needs_opencl") is not None and isinstance(why := _opencl(), str):
+        pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def opencl_device() -> Device:
+    """The best OpenCL device here; tests of OpenCL itself are skipped, with the driver's reason, where there is none."""
+    found = _opencl()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture
+def on_opencl(opencl_device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs on "the best device here" runs on that of OpenCL."""
+    monkeypatch.setenv("TILELANG_TARGET", opencl_device.driver)
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from tests.lowering.device_array_stubs import Exported, Interfaced
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.drivers.device_arrays import ROCM
+from tilelang.lowering.drivers.interface import Device
 
 ROOT = Path(__file__).resolve().parent.parent
-
-pytestmark = pytest.mark.skipif(not tl.devices(), reason="no OpenCL device here")
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +139,10 @@ def test_arguments_that_do_not_fit(product: tl.Kernel, arrays: Any, named: Any, 
         (small(5, 7, dtype=np.float64), None, "has type float64, the input is float32"),
         (small(5, 7, dtype=np.int32), None, "has type int32"),
         (None, None, "is no array: it is a NoneType"),
-        (Exported(small(5, 7)), None, "lives on a device of cuda, the kernel's is opencl"),
-        (Interfaced(small(5, 7)), None, "lives on a device of cuda, the kernel's is opencl"),
-        (Exported(small(5, 7), (ROCM, 0)), None, "lives on a device of hip, the kernel's is opencl"),
-        (small(5, 7), Exported(small(5, 6)), "lives on a device of cuda, the kernel's is opencl"),
+        (Exported(small(5, 7)), None, "lives on a device of cuda, the kernel's is cpu"),
+        (Interfaced(small(5, 7)), None, "lives on a device of cuda, the kernel's is cpu"),
+        (Exported(small(5, 7), (ROCM, 0)), None, "lives on a device of hip, the kernel's is cpu"),
+        (small(5, 7), Exported(small(5, 6)), "lives on a device of cuda, the kernel's is cpu"),
         (small(5, 7), small(6, 5), "has shape (6, 5), the output is (5, 6)"),
         (small(5, 7), small(5, 6, dtype=np.float64), "has type float64, the output is float32"),
         (small(5, 7), np.broadcast_to(np.float32(0), (5, 6)), "cannot be written"),
@@ -251,8 +250,13 @@ def test_bytes_are_no_floats_of_8_bits() -> None:
 
 
 @pytest.fixture
-def queue() -> Any:
-    return driver.connect(tl.devices()[0]).queue
+def queue(opencl_device: Device) -> Any:
+    return driver.connect(opencl_device).queue
+
+
+@pytest.fixture(scope="module")
+def opencl_product(opencl_device: Device) -> tl.Kernel:
+    return tl.compile(matmul(5, 6, 7), tl.target("opencl", device=opencl_device))
 
 
 def on_device(queue: Any, array: Any) -> Any:
@@ -261,54 +265,58 @@ def on_device(queue: Any, array: Any) -> Any:
     return pyopencl.array.to_device(queue, array)
 
 
-def test_device_arrays_in_and_out(product: tl.Kernel, queue: Any) -> None:
+def test_device_arrays_in_and_out(opencl_product: tl.Kernel, queue: Any) -> None:
     a, b = small(5, 7), small(7, 6)
-    result = product(on_device(queue, a), on_device(queue, b))
+    result = opencl_product(on_device(queue, a), on_device(queue, b))
     assert driver.is_device_array(result)
     np.testing.assert_array_equal(result.get(), a @ b)
 
 
-def test_device_out_and_host_inputs(product: tl.Kernel, queue: Any) -> None:
+def test_device_out_and_host_inputs(opencl_product: tl.Kernel, queue: Any) -> None:
     a, b = small(5, 7), small(7, 6)
     out = on_device(queue, np.zeros((5, 6), np.float32))
-    assert product(a, b, out=out) is out
+    assert opencl_product(a, b, out=out) is out
     np.testing.assert_array_equal(out.get(), a @ b)
     host = np.empty((5, 6), np.float32)
-    assert product(on_device(queue, a), b, out=host) is host
+    assert opencl_product(on_device(queue, a), b, out=host) is host
     np.testing.assert_array_equal(host, a @ b)
 
 
-def test_device_arrays_are_checked_too(product: tl.Kernel, queue: Any) -> None:
+def test_device_arrays_are_checked_too(opencl_product: tl.Kernel, queue: Any) -> None:
     a, b = small(5, 7), small(7, 6)
     with pytest.raises(ComputationError, match="has shape"):
-        product(on_device(queue, b), b)
+        opencl_product(on_device(queue, b), b)
     with pytest.raises(ComputationError, match="has type"):
-        product(on_device(queue, a.astype(np.int32)), b)
+        opencl_product(on_device(queue, a.astype(np.int32)), b)
     with pytest.raises(ComputationError, match="contiguous"):
-        product(on_device(queue, small(7, 5)).T, b)
+        opencl_product(on_device(queue, small(7, 5)).T, b)
     with pytest.raises(ComputationError, match="contiguous"):
-        product(a, b, out=on_device(queue, np.zeros((6, 5), np.float32)).T)
+        opencl_product(a, b, out=on_device(queue, np.zeros((6, 5), np.float32)).T)
 
 
 def test_a_device_output_may_not_be_an_input(queue: Any) -> None:
     x = on_device(queue, small(4, 8))
     with pytest.raises(ComputationError, match="shares memory with the input X"):
-        tl.compile(copy(4, 8))(x, out=x)
+        tl.compile(copy(4, 8), "cpu")(x, out=x)
 
 
-def test_arrays_made_with_the_kernel_s_queue_are_taken(product: tl.Kernel) -> None:
+def test_arrays_made_with_the_kernel_s_queue_are_taken(opencl_product: tl.Kernel) -> None:
     import pyopencl as cl
     import pyopencl.array as device_array
 
     a, b = small(5, 7), small(7, 6)
-    found = product(device_array.to_device(product.queue, a), device_array.to_device(product.queue, b), queue=product.queue)
+    found = opencl_product(
+        device_array.to_device(opencl_product.queue, a),
+        device_array.to_device(opencl_product.queue, b),
+        queue=opencl_product.queue,
+    )
     np.testing.assert_array_equal(found.get(), a @ b)
-    other = cl.CommandQueue(cl.Context([product.target.device.handle]))  # type: ignore[union-attr]
+    other = cl.CommandQueue(cl.Context([opencl_product.target.device.handle]))  # type: ignore[union-attr]
     with pytest.raises(DeviceError, match="kernel.queue") as caught:
-        product(device_array.to_device(other, a), b)
+        opencl_product(device_array.to_device(other, a), b)
     assert caught.value.code == "other-context"
     with pytest.raises(DeviceError) as caught:
-        product(a, b, queue=other)
+        opencl_product(a, b, queue=other)
     assert caught.value.code == "launch-failed"
 
 

@@ -113,8 +113,9 @@ def portable(text: str) -> str:
 def schedules_for(name: str, sizes: tuple[int, ...], profile: Profile, small: bool = True) -> dict[str, tl.Schedule]:
     """The schedules of an example for a device, tiny ones unless said: with tiles for its warps, where the example asks for that."""
     make = load(name).schedules
-    warp = {"warp": profile.warp_size} if "warp" in inspect.signature(make).parameters else {}
-    found: dict[str, tl.Schedule] = make(*sizes, small=small, **warp)
+    facts = {"warp": profile.warp_size, "lanes": max(profile.vector_bytes) // 4}
+    asked = {name: fact for name, fact in facts.items() if name in inspect.signature(make).parameters}
+    found: dict[str, tl.Schedule] = make(*sizes, small=small, **asked)
     return found
 
 
@@ -125,7 +126,7 @@ def for_threads(schedule: tl.Schedule) -> bool:
 
 def golden_texts() -> dict[str, str]:
     """What each golden file should hold: sources, those in C++ without their headers and of schedules for threads only."""
-    target = tl.target(profile="pocl")
+    target = tl.target(profile="sapphire_rapids")
     texts = {}
     for dialect, profile_name, ending in (("cuda", "ampere", "cu"), ("hip", "cdna2", "hip")):
         device = tl.target(dialect, profile=profile_name)
@@ -137,7 +138,9 @@ def golden_texts() -> dict[str, str]:
                     texts[f"{name}.{schedule_name}.{ending}"] = portable(emit(program, bare))
     for name in NAMES:
         for schedule_name, schedule in load(name).schedules(*SIZES[name][1], small=True).items():
-            texts[f"{name}.{schedule_name}.cl"] = portable(tl.compile(schedule, target=target).source)
+            for dialect, ending in (("cpu", "c"), ("opencl", "cl")):
+                kernel = tl.compile(schedule, tl.target(dialect, profile=target.profile))
+                texts[f"{name}.{schedule_name}.{ending}"] = portable(kernel.source)
     for schedule_name, text in load("01_matmul").refusals(target).items():
         texts[f"01_matmul.{schedule_name}.txt"] = portable(text) + "\n"
     return texts

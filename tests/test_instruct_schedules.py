@@ -102,8 +102,8 @@ def test_their_specs_print(plan: Schedule, last: str) -> None:
 
 @pytest.mark.usefixtures("only_shipped_instructions")
 def test_ampere_is_refused_where_nothing_copies_by_itself() -> None:
-    assert refusal(AMPERE, "pocl") == (
-        "error[instruction-not-here]: `do cp_async_16`: profile pocl does not have cp_async\n"
+    assert refusal(AMPERE, "sapphire_rapids") == (
+        "error[instruction-not-here]: `do cp_async_16`: profile sapphire_rapids does not have cp_async\n"
         "  = help: without the `do`, plain loops do the same"
     )
 
@@ -113,7 +113,7 @@ def test_ampere_is_lowered_for_its_own_device() -> None:
 
 
 def test_hopper_is_refused_for_its_roles_where_no_barrier_has_phases() -> None:
-    assert refusal(HOPPER, "pocl") == (
+    assert refusal(HOPPER, "sapphire_rapids") == (
         "error[not-lowered-yet]: `units block = 1 warpgroup as producer (40 registers) + 2 warpgroup as consumer (232 registers)`:"
         " roles and register budgets are accepted by the language, not lowered yet for this target\n"
         "  = help: units block = N warp"

@@ -19,6 +19,7 @@ from tilelang.machine import (
     load_profile,
     parse_profile,
     profile_for,
+    profiles_for,
     shipped_profiles,
 )
 
@@ -35,12 +36,18 @@ DOCUMENTED = {
     "cdna3": "gfx942",
     "rdna3": "gfx1100",
 }
-PROCESSORS = ("avx2", "avx512", "pocl")
+PROCESSORS = ("avx2", "avx512", "neon", "sapphire_rapids", "zen4")
 OTHERS = ("adreno640", "mali_g76", "opencl_gpu")  # which have no name that a compiler knows
 ELSEWHERE = ("datasheet", "artifact", "measured by others", "queried by others")
 UNSOURCED = {"schema", "name", "description", "architecture", "dialects", "owner", "cache", "x", "y"}
 SHIPPED = {name: (ROOT / f"tilelang/profiles/{name}.toml").read_text(encoding="utf-8") for name in shipped_profiles()}
-POCL = re.sub(r'\{ value = (.*), source = ".*" \}', r"\1", SHIPPED["pocl"].split("[rates]")[0])  # without sources
+XEON = re.sub(r'\{ value = (.*), source = ".*" \}', r"\1", SHIPPED["sapphire_rapids"].split("[rates]")[0])  # without sources
+
+
+def test_profiles_of_a_dialect_are_all_that_list_it() -> None:
+    every = [load_profile(name) for name in shipped_profiles()]
+    for dialect in {d for p in every for d in p.dialects}:
+        assert list(profiles_for(dialect)) == [p for p in every if dialect in p.dialects]
 
 
 def test_shipped_profiles() -> None:
@@ -71,7 +78,7 @@ def test_waves_and_dialects_of_documented_profiles() -> None:
     assert {name for name, wave in waves.items() if wave == 64} == {"cdna2", "cdna3"}
     for name, architecture in DOCUMENTED.items():
         assert load_profile(name).dialects == ("hip" if architecture.startswith("gfx") else "cuda", "opencl")
-    assert load_profile("pocl").architecture is None
+    assert all(load_profile(name).architecture for name in PROCESSORS)
 
 
 def values_of(facts: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -113,22 +120,22 @@ def test_general_profiles_are_the_least_of_the_others() -> None:
         other = load_profile(name)
         assert general.max_block_threads <= other.max_block_threads and general.registers_per_thread <= other.registers_per_thread
         assert (general.memory("shared").capacity_bytes or 0) <= (other.memory("shared").capacity_bytes or 0)
-    assert [load_profile(name).vector_bytes[-1] for name in PROCESSORS] == [32, 64, 64]
+    assert [load_profile(name).vector_bytes[-1] for name in PROCESSORS] == [32, 64, 16, 64, 64]
     assert not any(load_profile(name).lockstep for name in PROCESSORS)
 
 
 def test_facts() -> None:
-    pocl, simulated, hopper = load_profile("pocl"), load_profile("simulated"), load_profile("hopper")
-    assert (pocl.warp_size, pocl.async_copy, pocl.zero_copy_host) == (32, False, True)
-    assert not pocl.has_level("cluster")
-    assert pocl.vector_lanes(dt.float32) == (1, 2, 4, 8, 16)
-    assert pocl.vector_lanes(dt.float64) == (1, 2, 4, 8)
+    xeon, simulated, hopper = load_profile("sapphire_rapids"), load_profile("simulated"), load_profile("hopper")
+    assert (xeon.warp_size, xeon.async_copy, xeon.zero_copy_host) == (32, False, True)
+    assert not xeon.has_level("cluster")
+    assert xeon.vector_lanes(dt.float32) == (1, 2, 4, 8, 16)
+    assert xeon.vector_lanes(dt.float64) == (1, 2, 4, 8)
     assert simulated.level_names == ("kernel", "cluster", "block", "warpgroup", "warp", "thread")
     assert simulated.memory("shared").capacity_bytes == 48 * 1024 and simulated.async_copy and simulated.can("async_copy")
     assert simulated.registers_per_thread == 255
     assert simulated.vector_lanes(dt.float16) == (1, 2, 4, 8)
     assert hopper.memory("shared").capacity_bytes == 227 * 1024
-    assert hopper.can("bulk_tensor_copy") and not pocl.can("bulk_tensor_copy")
+    assert hopper.can("bulk_tensor_copy") and not xeon.can("bulk_tensor_copy")
 
 
 def test_levels_and_memories_are_values() -> None:
@@ -139,37 +146,39 @@ def test_levels_and_memories_are_values() -> None:
 
 
 def test_unknown_level_and_memory() -> None:
-    pocl = load_profile("pocl")
+    xeon = load_profile("sapphire_rapids")
     with pytest.raises(Refusal) as caught:
-        pocl.level("wrap")
-    assert caught.value.message == "the profile `pocl` has no level `wrap`"
+        xeon.level("wrap")
+    assert caught.value.message == "the profile `sapphire_rapids` has no level `wrap`"
     assert (caught.value.code, caught.value.mend) == ("unknown-level", "did you mean `warp`?")
     with pytest.raises(Refusal) as caught:
-        pocl.memory(Memory("scratch"))
+        xeon.memory(Memory("scratch"))
     assert caught.value.code == "unknown-memory"
 
 
 def test_queried_limits_replace_the_file_s() -> None:
-    pocl = load_profile("pocl")
-    found = pocl.with_queried(max_block_threads=256, shared_bytes=65536, compute_units=7, source="queried: CL_DEVICE")
+    xeon = load_profile("sapphire_rapids")
+    found = xeon.with_queried(max_block_threads=256, shared_bytes=65536, compute_units=7, source="queried: CL_DEVICE")
     assert (found.max_block_threads, found.memory("shared").capacity_bytes, found.compute_units) == (256, 65536, 7)
     assert found.source("memories.shared.capacity_bytes") == "queried: CL_DEVICE"
-    assert found.memory("global") == pocl.memory("global")
-    assert pocl.max_block_threads == 4096
+    assert found.memory("global") == xeon.memory("global")
+    assert xeon.max_block_threads == 4096
 
 
 def test_rates_of_all_units_follow_their_number() -> None:
     """Arithmetic follows it; memory of another device is assumed, so that it bounds nothing. What is of one unit stays."""
-    pocl = load_profile("pocl")
-    same, many = (pocl.with_queried(compute_units=units) for units in (pocl.compute_units, 64))
-    assert (same.rates, same.curves) == (pocl.rates, pocl.curves)
-    assert {name: y / dict(pocl.rates)[name] for name, y in many.rates if y != dict(pocl.rates)[name]} == {
+    xeon = load_profile("sapphire_rapids")
+    same, many = (xeon.with_queried(compute_units=units) for units in (xeon.compute_units, 64))
+    assert (same.rates, same.curves) == (xeon.rates, xeon.curves)
+    assert {name: y / dict(xeon.rates)[name] for name, y in many.rates if y != dict(xeon.rates)[name]} == {
         "float32_gflops": 32, "sustained_gflops": 32, "global_gb_per_s": 32, "distant_gb_per_s": 32}  # fmt: skip
-    assert (many.source("rates.float32_gflops") or "").startswith("derived: 32 times what PoCL, a CPU with AVX-512 has: measured")
+    assert (many.source("rates.float32_gflops") or "").startswith(
+        "derived: 32 times what Intel Xeon (Sapphire Rapids) has: measured"
+    )
     assert not many.assumed("rates.float32_gflops") and many.assumed("rates.global_gb_per_s")
-    before, after = (p.curve("read_bandwidth") for p in (pocl, many))
+    before, after = (p.curve("read_bandwidth") for p in (xeon, many))
     assert before is not None and after is not None and after.at(1e6) == 32 * before.at(1e6)
-    assert many.assumed("curves.read_bandwidth.points") and many.curve("latency") == pocl.curve("latency")
+    assert many.assumed("curves.read_bandwidth.points") and many.curve("latency") == xeon.curve("latency")
 
 
 def test_rates_of_an_older_architecture_are_assumed_of_a_newer_one() -> None:
@@ -187,21 +196,23 @@ def refused(text: str) -> DeviceError:
 
 
 def test_wrong_files_are_refused() -> None:
-    assert str(refused(POCL.replace("compute_units =", "compute_unit ="))) == (
+    assert str(refused(XEON.replace("compute_units =", "compute_unit ="))) == (
         "error[profile-key]: mine.toml: unknown key `compute_unit`\n  = help: did you mean `compute_units`?"
     )
-    assert refused(POCL.replace("transaction_bytes = 64", "transactionbytes = 64")).mend == "did you mean `transaction_bytes`?"
-    assert str(refused(POCL.replace("schema = 1", "schema = 2"))) == (
+    assert refused(XEON.replace("transaction_bytes = 64", "transactionbytes = 64")).mend == "did you mean `transaction_bytes`?"
+    assert str(refused(XEON.replace("schema = 1", "schema = 2"))) == (
         "error[profile-schema]: mine.toml has schema = 2; this version reads schema = 1\n  = help: schema = 1"
     )
-    assert refused(POCL.replace("schema = 1", "")).code == "profile-schema"
+    assert refused(XEON.replace("schema = 1", "")).code == "profile-schema"
     assert refused("schema = 1\nname = [").code == "profile-syntax"
-    assert refused(POCL.replace('description = "PoCL, a CPU with AVX-512"', "")).message == "mine.toml: `description` is missing"
-    assert refused(POCL.replace("threads = 32", 'threads = "32"')).code == "profile-value"
-    assert refused(POCL.replace("threads = 32", "threads = -32")).code == "profile-value"
-    assert refused(POCL.replace('owner = "block"', 'owner = "blok"')).mend == "did you mean `block`?"
-    assert "not in order" in refused(POCL.replace('"warp"', '"cluster"')).message
-    assert "no level `block`" in refused(POCL.replace('name = "block"', 'name = "core"')).message
+    assert (
+        refused(XEON.replace('description = "Intel Xeon (Sapphire Rapids)"', "")).message == "mine.toml: `description` is missing"
+    )
+    assert refused(XEON.replace("threads = 32", 'threads = "32"')).code == "profile-value"
+    assert refused(XEON.replace("threads = 32", "threads = -32")).code == "profile-value"
+    assert refused(XEON.replace('owner = "block"', 'owner = "blok"')).mend == "did you mean `block`?"
+    assert "not in order" in refused(XEON.replace('"warp"', '"cluster"')).message
+    assert "no level `block`" in refused(XEON.replace('name = "block"', 'name = "core"')).message
 
 
 @pytest.mark.parametrize(
@@ -216,7 +227,7 @@ def test_wrong_files_are_refused() -> None:
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(before: str, after: str) -> None:
-    assert before in POCL and refused(POCL.replace(before, after)).code == "profile-value"
+    assert before in XEON and refused(XEON.replace(before, after)).code == "profile-value"
 
 
 def test_wrong_shapes_of_a_file_are_refused() -> None:
@@ -259,7 +270,9 @@ def test_missing_profiles() -> None:
 
 def test_a_profile_from_a_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(POCL.replace('name = "pocl"', 'name = "mine"') + "\n[rates]\nglobal_gb_per_s = 21\n", encoding="utf-8")
+    path.write_text(
+        XEON.replace('name = "sapphire_rapids"', 'name = "mine"') + "\n[rates]\nglobal_gb_per_s = 21\n", encoding="utf-8"
+    )
     found: Profile = load_profile(path)
     assert found.name == "mine" and found.rates == (("global_gb_per_s", 21.0),)
 
@@ -267,7 +280,7 @@ def test_a_profile_from_a_path(tmp_path: Path) -> None:
 def test_a_name_like_no_other_gets_the_list() -> None:
     with pytest.raises(DeviceError) as caught:
         load_profile("nope")
-    assert "did you mean" not in str(caught.value) and "`pocl`" in str(caught.value)
+    assert "did you mean" not in str(caught.value) and "`sapphire_rapids`" in str(caught.value)
     with pytest.raises(DeviceError, match="did you mean `hopper`"):
         load_profile("hoper")
 
@@ -286,12 +299,12 @@ points = { value = [[1024, 100], [4096, 50]], source = "measured: sums" }
 
 @pytest.mark.parametrize("value", ['"x"', "nan", "inf", "true", "[1]", f"1{'0' * 400}"])
 def test_a_rate_that_is_no_number_is_named(value: str) -> None:
-    text = f"{POCL}\n[rates]\nlaunch_us = 3\ncycle_ns = {value}\nblock_us = 4\n"
+    text = f"{XEON}\n[rates]\nlaunch_us = 3\ncycle_ns = {value}\nblock_us = 4\n"
     assert re.fullmatch("mine.toml: the rate `cycle_ns` is [^`]+", refused(text).message)
 
 
 def test_rates_and_curves_are_read_with_their_sources() -> None:
-    profile = parse_profile(POCL + CURVE)
+    profile = parse_profile(XEON + CURVE)
     curve = profile.curve("read_bandwidth")
     assert curve is not None and (curve.x, curve.y, curve.points) == ("footprint_bytes", "gb_per_s", ((1024, 100), (4096, 50)))
     assert profile.rate("launch_us") == 50 and profile.rate("land_us") is None and profile.curve("writes") is None
@@ -309,8 +322,8 @@ def test_rates_and_curves_are_read_with_their_sources() -> None:
     ],
 )  # fmt: skip
 def test_wrong_curves_are_refused(before: str, after: str) -> None:
-    assert refused(POCL + CURVE.replace(before, after)).code == "profile-value"
+    assert refused(XEON + CURVE.replace(before, after)).code == "profile-value"
 
 
 def test_two_curves_of_one_name_are_refused() -> None:
-    assert "two curves" in refused(POCL + CURVE + CURVE[CURVE.index("[[curves]]") :]).message
+    assert "two curves" in refused(XEON + CURVE + CURVE[CURVE.index("[[curves]]") :]).message

@@ -29,7 +29,7 @@ from tests.test_examples import SIZES, load
 from tilelang.reference import compare, random_arrays
 
 name, narrowing, old, new = sys.argv[1:]
-target = tl.target(profile="pocl", device=tl.target().device)  # the schedules for cores prefetch
+target = tl.target(profile="sapphire_rapids", device=tl.target().device)  # the schedules for cores prefetch
 ran = []
 for schedule in load(name).schedules(*SIZES[name][1], small=True).values():
     kernel = tl.compile(schedule, target)

@@ -65,7 +65,7 @@ def test_kernels_of_an_order_are_right(order: Layout) -> None:
     X = tl.input("X", tl.float32, i, j)
     plan = tl.schedule(tl.define("Y", X[i, j] * 2, i, j)).tile(i=4, j=4).to(tl.block, order=order).tile(i=1, j=1).to(tl.thread)
     given = arrays(plan.computation, "random")
-    assert check_schedule(plan, given, profile=tl.load_profile("pocl"), opencl=True) == []
+    assert check_schedule(plan, given, profile=tl.load_profile("sapphire_rapids"), opencl=True) == []
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_kernels_of_no_tiles(order: Layout, level: str) -> None:
     plan = tl.schedule(tl.define("Y", X[m, n] * 2, m, n))
     plan = plan if level == "block" else plan.tile(n=40).to(tl.block)
     plan = plan.tile(m=2, n=2).to(level, order=order)
-    assert check_schedule(plan, arrays(plan.computation, "random"), profile=tl.load_profile("pocl"), opencl=True) == []
+    assert check_schedule(plan, arrays(plan.computation, "random"), profile=tl.load_profile("sapphire_rapids"), opencl=True) == []

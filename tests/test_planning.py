@@ -41,7 +41,7 @@ def test_what_is_constructed_is_a_schedule_of_the_language() -> None:
     assert again.schedule is kernel.schedule and again.source == kernel.source
 
 
-@pytest.mark.parametrize("profile", ["pocl", "volta"])
+@pytest.mark.parametrize("profile", ["sapphire_rapids", "volta"])
 def test_the_estimate_adds_up(profile: str) -> None:
     found = tl.compile(PRODUCT, tl.target("opencl", profile=profile)).estimate
     assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
@@ -56,7 +56,7 @@ def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     assert tl.compile(PRODUCT).schedule is good
 
 
-@pytest.mark.parametrize("profile", ["simulated", "pocl"])
+@pytest.mark.parametrize("profile", ["simulated", "sapphire_rapids"])
 def test_nothing_to_compute(profile: str) -> None:
     i, j = tl.axes(i=0, j=3)
     none = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
@@ -97,14 +97,16 @@ def test_a_plain_schedule_that_stands_in_is_said(
     trials: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     planning._said.cache_clear()
-    target, options = dataclasses.replace(tl.target("opencl"), origin="given"), Options(database="")
+    target, options = dataclasses.replace(tl.target("cpu"), origin="given"), Options(database="")
     computation = tl.schedule(PRODUCT).computation
     *others, plain = planning.constructed(computation, target.profile, options)
 
-    def refusing(what: Computation, steps: tuple[Step, ...], profile: Profile, options: Options) -> ir.Program:
+    def refusing(
+        what: Computation, steps: tuple[Step, ...], profile: Profile, options: Options, needed: tuple[str, ...]
+    ) -> ir.Program:
         if steps != plain.steps:
             raise Refusal("too-large", "none of these")
-        return lower(what, steps, profile, options)
+        return lower(what, steps, profile, options, needed)
 
     for module in (planning, measure_programs):
         monkeypatch.setattr(module, "lower", refusing)
@@ -113,7 +115,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
             assert tl.compile(computation, target, trials=trials, options=options).schedule.steps == plain.steps
     (message,) = caplog.messages
     assert others and message.startswith(
-        "C: none of the constructed schedules can be taken for `pocl`, and a plain one stands in"
+        f"C: none of the constructed schedules can be taken for `{target.profile.name}`, and a plain one stands in"
     )
     assert "none of these" in message
 
@@ -134,7 +136,7 @@ def test_threads_say_it_once_together(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_schedule_that_is_given_constructs_nothing() -> None:
     program = (
         "import sys, tilelang as tl; i = tl.axes(i=64); y = tl.define('Y', tl.input('X', tl.float32, i)[i] * 2, i);"
-        "tl.compile(tl.schedule(y).tile(i=8).to(tl.block), tl.target('opencl', profile='pocl'));"
+        "tl.compile(tl.schedule(y).tile(i=8).to(tl.block), tl.target('opencl', profile='sapphire_rapids'));"
         "print([m for m in sys.modules if m.startswith('tilelang.autoschedule')])"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -264,4 +266,4 @@ def test_a_schedule_of_a_near_shape_that_cannot_be_is_passed_over(tmp_path: Path
 
 def test_trials_need_a_device() -> None:
     with pytest.raises(DeviceError):
-        tl.compile(PRODUCT, tl.target("opencl", profile="pocl"), trials=1)
+        tl.compile(PRODUCT, tl.target("opencl", profile="sapphire_rapids"), trials=1)

@@ -20,12 +20,11 @@ import tilelang as tl
 from tests.errors._computations import copy, linear, matmul, row_sum, softmax
 from tilelang.autoschedule.database import Database
 from tilelang.errors import ComputationError, DeviceError, Refusal
-from tilelang.lowering.drivers import opencl as driver
+from tilelang.lowering.drivers import interface as drivers
+from tilelang.lowering.drivers import opencl
 from tilelang.lowering.drivers.cache import BinaryCache, key
 
 ROOT = Path(__file__).resolve().parent.parent
-
-pytestmark = pytest.mark.skipif(not tl.devices(), reason="no OpenCL device here")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def small(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Any:
 
 
 def test_what_a_kernel_says_of_itself(product: tl.Kernel) -> None:
-    assert "__kernel" in product.source or "kernel void" in product.source
+    assert "EXPORT void C(" in product.source
     assert product.schedule.computation.hash == tl.schedule(matmul(5, 6, 7)).computation.hash
     (used,) = product.resources
     assert used.grid[1:] == (1, 1) and used.threads == 1
@@ -97,6 +96,7 @@ def test_a_profile_without_a_device_compiles_and_does_not_run() -> None:
 
 def test_devices_are_chosen_by_a_part_of_their_names() -> None:
     device = tl.devices()[0]
+    driver = drivers.load(device.driver)
     assert driver.choose(device.platform[:5].upper(), device.name[-5:].lower()) == device
     with pytest.raises(DeviceError) as caught:
         driver.choose(platform="no such platform")
@@ -106,7 +106,7 @@ def test_devices_are_chosen_by_a_part_of_their_names() -> None:
 
 def test_more_memory_than_there_is() -> None:
     with pytest.raises(DeviceError) as caught:
-        driver.connect(tl.devices()[0]).allocate(1 << 60)
+        drivers.load(tl.devices()[0].driver).connect(tl.devices()[0]).allocate(1 << 60)
     assert caught.value.code == "out-of-memory"
 
 
@@ -296,16 +296,17 @@ def test_an_epilogue_runs() -> None:
     np.testing.assert_array_equal(tl.compile(linear(5, 6, 7))(a, b, bias), np.maximum(a @ b + bias, 0))
 
 
+@pytest.mark.needs_opencl
 def test_a_kernel_is_finished_before_an_interrupt_leaves_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C between the launch and the wait: the arrays may be freed as soon as the caller has the exception."""
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    kernel = tl.compile(matmul(300, 300, 300))
+    kernel = tl.compile(matmul(300, 300, 300), "cpu")
     a, b, out = small(300, 300), small(300, 300), np.full((300, 300), np.nan, np.float32)
     kernel(a, b)  # compiled
-    monkeypatch.setattr(driver.HostArray, "land", interrupted)
+    monkeypatch.setattr(opencl.HostArray, "land", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernel(a, b, out=out)
     np.testing.assert_array_equal(out, a @ b)
@@ -328,8 +329,10 @@ def test_a_kernel_is_pickled_by_what_it_was_made_from(product: tl.Kernel) -> Non
     for again in (pickle.loads(pickle.dumps(product)), copy_of(product)):
         assert again.source == product.source and again.target == product.target
         np.testing.assert_array_equal(again(a, b), a @ b)
-    elsewhere = tl.Target("opencl", product.target.profile, dataclasses.replace(tl.devices()[0], name="no such device"))
-    with pytest.raises(DeviceError, match="no OpenCL device fits"):
+    elsewhere = tl.Target(
+        product.target.dialect, product.target.profile, dataclasses.replace(tl.devices()[0], name="no such device")
+    )
+    with pytest.raises(DeviceError, match="no .* fits"):
         pickle.loads(pickle.dumps(tl.Kernel(product.schedule, elsewhere, product.program, product.options)))
 
 
@@ -353,11 +356,11 @@ forked.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.parametrize(("when", "said"), [("after", "forked"), ("before", "[2. 2. 2. 2.]")])
-def test_a_forked_child_runs_kernels_or_says_why_not(when: str, said: str) -> None:
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_a_forked_child_runs_kernels(when: str) -> None:
     command = [sys.executable, "-c", FORKED, when]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
-    assert done.stdout.splitlines() == [said, said], done.stderr
+    assert done.stdout.splitlines() == ["[2. 2. 2. 2.]"] * 2, done.stderr
 
 
 def test_a_function_looks_up_its_kernel_by_what_the_arrays_say() -> None:

@@ -140,7 +140,7 @@ def test_when_chooses_by_extents() -> None:
         return start.when(tl.extent("m") >= 32, wide, narrow)
 
     assert str(steps(64).steps[0]) == "when 32 <= m { tile m=32 n=32 -> block } else { tile m=8 n=32 -> block }"
-    profile = load_profile("pocl")
+    profile = load_profile("sapphire_rapids")
     assert lower(steps(64).computation, steps(64).steps, profile).kernels[0].grid == (2, 2, 1)
     assert lower(steps(16).computation, steps(16).steps, profile).kernels[0].grid == (2, 2, 1)
     assert lower(steps(24).computation, steps(24).steps, profile).kernels[0].grid == (2, 3, 1)
@@ -149,7 +149,7 @@ def test_when_chooses_by_extents() -> None:
 def test_when_without_otherwise() -> None:
     chosen = tl.schedule(matmul(16, 16, 16)).when(tl.extent("k") > 16, tl.move().split(k=16)).tile(m=8).to(tl.block)
     assert [type(s) for s in chosen.steps] == [When, Tile]
-    assert lower(chosen.computation, chosen.steps, load_profile("pocl")).kernels[0].grid == (2, 1, 1)
+    assert lower(chosen.computation, chosen.steps, load_profile("sapphire_rapids")).kernels[0].grid == (2, 1, 1)
 
 
 def test_fuse_and_unfuse_undo_each_other() -> None:
@@ -246,4 +246,4 @@ def test_check_lowers_without_a_device() -> None:
     product().check("simulated")
     product().check(load_profile("simulated"))
     with pytest.raises(Refusal, match="level-not-here"):
-        tl.schedule(copy()).tile(i=4).to(tl.block).tile(i=1).to(tl.warpgroup).check("pocl")
+        tl.schedule(copy()).tile(i=4).to(tl.block).tile(i=1).to(tl.warpgroup).check("sapphire_rapids")

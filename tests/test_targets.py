@@ -5,15 +5,19 @@ import dataclasses
 import pytest
 
 import tilelang as tl
+from tests.errors._computations import copy
+from tilelang import targets
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.roofline import SIDES, bandwidth, bound
 from tilelang.computation import as_computation
+from tilelang.lowering.drivers import opencl
+from tilelang.lowering.drivers.interface import Device
 from tilelang.targets import measured_path, shipped_target
 
-HERE = next(device for device in tl.devices() if device.driver == "opencl" and device.kind == "cpu")
+HERE = Device("opencl", "Processor", "Platform", "cpu", "1", "OpenCL 3.0", 4, 4096, 1 << 20, 1 << 34, True, vector_bytes=64)
 
 
-@pytest.mark.parametrize(("bytes_", "name"), [(16, "avx2"), (32, "avx2"), (64, "pocl"), (0, "pocl")])
+@pytest.mark.parametrize(("bytes_", "name"), [(16, "avx2"), (32, "avx2"), (64, "zen4"), (0, "avx2")])
 def test_a_processor_gets_the_profile_of_its_vectors(bytes_: int, name: str) -> None:
     assert shipped_target(dataclasses.replace(HERE, vector_bytes=bytes_)).profile.name == name
 
@@ -55,3 +59,54 @@ def test_processors_of_one_name_are_told_apart() -> None:
     )
     paths = {measured_path(device) for device in (HERE, *others)}
     assert len(paths) == 4
+
+
+# ---------------------------------------------------------------- options
+
+
+def a_driver(monkeypatch: pytest.MonkeyPatch) -> tuple[Device, Device]:
+    """OpenCL devices of two platforms, where no other is."""
+    one = Device("opencl", "Processor", "First", "cpu", "1", "1", 4, 4096, 1 << 20, 1 << 34, True, vector_bytes=64)
+    other = dataclasses.replace(one, name="Card", platform="Second", kind="gpu", vector_bytes=0)
+    monkeypatch.setattr(opencl, "devices", lambda: (other, one))
+    monkeypatch.setattr(opencl, "unusable_devices", tuple)
+    monkeypatch.setattr(targets, "devices_of", lambda name: ((other, one) if name == "opencl" else (), None))
+    for name in ("TARGET", "PROFILE", "PLATFORM", "DEVICE"):
+        monkeypatch.delenv(f"TILELANG_{name}", raising=False)
+    return one, other
+
+
+def compiled(**options: str) -> tl.Target:
+    """What a computation is compiled for with these options."""
+    return tl.compile(copy(4, 4), options=tl.Options(**options)).target  # type: ignore[arg-type]
+
+
+def test_compile_heeds_what_the_options_say_of_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = a_driver(monkeypatch)
+    assert compiled(target="opencl", device="proc").device == one and compiled(target="opencl", platform="SECOND").device == other
+    for name, value, code in (
+        ("device", "RTX4090", "no-such-device"), ("platform", "NVIDIA", "no-such-device"), ("target", "nonsense", "unknown-dialect"),
+        ("profile", "nonesuch", "profile-not-found"),
+    ):  # fmt: skip
+        with pytest.raises(tl.DeviceError) as caught:
+            compiled(**{name: value})
+        assert caught.value.code == code
+    assert compiled(profile="ampere").profile.name == "ampere"
+    assert str(compiled(profile="cdna2", target="hip")) == "hip for cdna2"
+    both = compiled(profile="avx2", device="proc")
+    assert both.device == one and both.profile.name == "avx2"
+
+
+def test_options_win_over_the_environment_and_arguments_over_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = a_driver(monkeypatch)
+    monkeypatch.setenv("TILELANG_PROFILE", "volta")
+    monkeypatch.setenv("TILELANG_DEVICE", "card")
+    assert compiled().profile.name == "volta" and compiled(profile="ampere").profile.name == "ampere"
+    monkeypatch.delenv("TILELANG_PROFILE")
+    assert compiled(target="opencl", device="processor").device == one
+    assert compiled(target="opencl").device == other, "the environment's, where the options say nothing"
+    options = tl.Options(target="cuda", profile="ampere")
+    assert tl.compile(copy(4, 4), tl.target(profile="simulated"), options=options).target.profile.name == "simulated"
+    assert str(tl.compile(copy(4, 4), "hip", options=tl.Options(target="cuda", profile="cdna2")).target) == "hip for cdna2"
+    with pytest.raises(tl.DeviceError, match="are no options"):
+        tl.compile(copy(4, 4), options={"target": "cuda"})  # type: ignore[arg-type]

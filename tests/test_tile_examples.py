@@ -71,9 +71,9 @@ def test_layout() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_check(name: str) -> None:
-    result = tilelang("check", path(name), "--format=json", "--profile=pocl")
+    result = tilelang("check", path(name), "--format=json", "--profile=sapphire_rapids")
     found = [(e["code"], e["message"]) for e in json.loads(result.stdout)["errors"]]
-    refusals = load(name).refusals(tl.target(profile="pocl")) if name in REFUSED else {}
+    refusals = load(name).refusals(tl.target(profile="sapphire_rapids")) if name in REFUSED else {}
     assert [f"error[{code}]: {message}" for code, message in found] == [t.splitlines()[0] for t in refusals.values()]
     assert tuple(refusals) == REFUSED.get(name, ()) and result.exit_code == bool(refusals)
 
@@ -91,7 +91,9 @@ def test_is_the_python_example(name: str, sizes: tuple[int, ...], monkeypatch: p
     """Computation, name and steps: with the defaults of both where no sizes are given, else with the small tiles."""
     example, document = load(name), tl.read(path(name))
     if name == "14_own_instruction":
-        monkeypatch.setattr(example, "OWN_16", "opencl_mad16")  # the text has the shipped one in its place
+        monkeypatch.setattr(
+            example, "multiply_accumulate", lambda lanes: "opencl_mad16"
+        )  # the text has the shipped one in its place
     schedules = example.schedules(*sizes, small=bool(sizes))
     assert sorted(e.name for e in document.schedules) == sorted((*SMALL[name], *REFUSED.get(name, ())))
     assert sorted(schedules) == sorted(set(SMALL[name]) - set(ONLY_TEXT.get(name, ())))

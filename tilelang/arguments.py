@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilelang import dlpack
 from tilelang.computation import Computation, Tensor
 from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
 from tilelang.errors import ComputationError
@@ -55,7 +56,8 @@ def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, 
 
 
 def as_array(name: str, value: Any) -> Any:
-    """An argument as a NumPy array: arrays as they are, anything else by NumPy, tensors of PyTorch's types that it lacks by their bits.
+    """An argument as a NumPy array: arrays as they are, anything else by NumPy, tensors of PyTorch's types that it lacks by their bits,
+    arrays of libraries that NumPy cannot ask by DLPack.
 
     Raises ComputationError where NumPy makes no array of it, and for masked arrays, whose masks a kernel would not see.
     """
@@ -71,11 +73,13 @@ def as_array(name: str, value: Any) -> Any:
             import torch
 
             return value.detach().view(getattr(torch, by_bits[1])).numpy().view(by_bits[0].numpy)
+        if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
+            return dlpack.host_array(value)
         array = np.asarray(value)
         if array.dtype == object:
             raise TypeError(f"it is a {type(value).__name__}")
         return array
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise wrong(name, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
 
 

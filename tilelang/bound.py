@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,11 +97,22 @@ def certain(value: Any, error: Any, sure: Any) -> Any:
 
 
 class Arithmetic:
-    """The scalar operators on Approx values. errors: whether to carry errors at all; rounds: whether operations add roundings; slack:
-    how many times less exact those may be than their type."""
+    """The scalar operators on Approx values.
 
-    def __init__(self, wide: Any, errors: bool, allow: tuple[str, ...] = (), rounds: bool = True, slack: float = 1) -> None:
-        self.wide, self.errors, self.allow, self.rounds, self.slack = wide, errors, allow, rounds, slack
+    errors: whether to carry errors at all; rounds: whether operations add roundings; slack: how many times less exact those may be
+    than their type. ulps: the greatest error of each function in the result's ulps; by default the greatest that any target has.
+    """
+
+    def __init__(
+        self,
+        wide: Any,
+        errors: bool,
+        allow: tuple[str, ...] = (),
+        rounds: bool = True,
+        slack: float = 1,
+        ulps: Mapping[str, float] = ULPS,
+    ) -> None:
+        self.wide, self.errors, self.allow, self.rounds, self.slack, self.ulps = wide, errors, allow, rounds, slack, ulps
 
     def constant(self, e: Const) -> Approx:
         return Approx(numeric.constant(e.value, e.type, self.wide))
@@ -161,7 +173,7 @@ class Arithmetic:
                 moved = self._power_error(a, b, value)
         if not self.rounds:
             return certain(value, moved, sure)
-        extra = ULPS.get(op, 0.5) * 2 - 1  # roundings beyond the one that `rounded` counts
+        extra = self.ulps.get(op, 0.5) * 2 - 1  # roundings beyond the one that `rounded` counts
         total = rounded(value, moved + max(0.0, extra) * r.unit * (np.abs(value) + moved), r)
         return certain(value, np.where(self._keeps(op, a, b), moved, total), sure)
 
@@ -217,10 +229,10 @@ class Arithmetic:
             return Approx(value)
         moved = 0.0 if a.error is None else self._moved(name, a, value)
         sure = (err(a) == 0) | (np.isnan(a.value) & np.isfinite(err(a)))
-        if ULPS[name] == 0 or not self.rounds:
+        if self.ulps[name] == 0 or not self.rounds:
             return Approx(value, certain(value, moved, sure))
         r = rounding(t, self.slack)
-        units = 2 * ULPS[name]
+        units = 2 * self.ulps[name]
         if "fast_exp" in self.allow and name in ("exp", "exp2"):
             units = units + 8 + 4 * np.abs(a.value)
         total = moved + units * r.unit * (np.abs(value) + moved) + r.normal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +125,8 @@ class Placing:
             array = np.empty(tensor.shape, type)
         elif not isinstance(value, np.ndarray):
             self._check_place(tensor.name, value)
-            array = np.asarray(value)
-            if not np.shares_memory(array, np.asarray(value)):
+            array = as_array(tensor.name, value)
+            if array.size and not share_memory(array, as_array(tensor.name, value)):
                 raise wrong(tensor.name, "is not an array whose memory can be written", "pass a NumPy array as out=")
         if value is not None:
             check_array(tensor, type, array, "output")
@@ -134,6 +135,58 @@ class Placing:
         staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
         host = self.connection.host_array(staged, "output", self.queue)
         return Placed(tensor.name, array, host.buffer, None, host, array, staged)
+
+
+class Direct:
+    """Calls of one kernel over NumPy arrays that launches take where they lie: the checks of `Placing`, passed in a few steps.
+
+    function: the kernel's only launch; order: of its arguments among inputs and outputs; address: of a writable contiguous array, an
+    exception for any other. Whatever does not pass at once is left to `Placing`, which tells what is wrong with it, or copies.
+    """
+
+    __slots__ = ("_address", "_array", "_empty", "_function", "_inputs", "_order", "_outputs")
+
+    def __init__(
+        self, function: Any, order: Sequence[int], inputs: Sequence[Typed], outputs: Sequence[Typed], address: Any
+    ) -> None:
+        import numpy as np
+
+        self._function, self._order, self._address, self._array, self._empty = function, order, address, np.ndarray, np.empty
+        self._inputs, self._outputs = ([(t.shape, d, d.itemsize, math.prod(t.shape) * d.itemsize) for t, d in typed]
+                                       for typed in (inputs, outputs))  # fmt: skip
+
+    def run(self, arrays: Sequence[Any], out: Any) -> Any:
+        """The output, filled; None, with nothing launched, where an array needs a closer look. out: the output's array or None."""
+        ((shape, dtype, alignment, size),) = self._outputs
+        if out is None:
+            out = self._empty(shape, dtype)
+        elif type(out) is not self._array or out.shape != shape or out.dtype != dtype:
+            return None
+        if len(arrays) != len(self._inputs):
+            return None
+        ndarray, address = self._array, self._address
+        found = []
+        try:
+            begin = address(out)
+            end = begin + size
+            for array, (shape, dtype, each, taken) in zip(arrays, self._inputs, strict=True):
+                if type(array) is not ndarray or array.shape != shape or array.dtype != dtype:
+                    return None
+                at = address(array)
+                if at % each or (at < end and begin < at + taken):
+                    return None
+                found.append(at)
+        except (
+            TypeError,
+            ValueError,
+            BufferError,
+        ):  # read-only, with strides, of no bytes, or of a type that buffers do not know
+            return None
+        if begin % alignment:
+            return None
+        found.append(begin)
+        self._function([found[n] for n in self._order])
+        return out
 
 
 def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from tilelang import numeric
 from tilelang.access import inside_everywhere
 from tilelang.bound import (
     TF32_UNIT,
+    ULPS,
     Approx,
     Arithmetic,
     Rounding,
@@ -44,13 +45,22 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Evaluator:
-    """All tensors of a computation, from its inputs. errors: carry errors too; wide: the type in which floats are held; slack: how many
-    times less exact than their type operations may be."""
+    """All tensors of a computation, from its inputs.
+
+    errors: carry errors too; wide: the type in which floats are held; slack, ulps: how exact operations and functions are, as of
+    `Arithmetic`.
+    """
 
     def __init__(
-        self, computation: Computation, arrays: Mapping[Tensor, Any], errors: bool, wide: Any = None, slack: float = 1
+        self,
+        computation: Computation,
+        arrays: Mapping[Tensor, Any],
+        errors: bool,
+        wide: Any = None,
+        slack: float = 1,
+        ulps: Mapping[str, float] = ULPS,
     ) -> None:
-        self.computation, self.errors, self.slack = computation, errors, slack
+        self.computation, self.errors, self.slack, self.ulps = computation, errors, slack, ulps
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
         self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
         with numeric.quiet():  # signalling NaN
@@ -79,7 +89,7 @@ class Evaluator:
         return Approx(value, unknown_if_nan(error + np.where(error > 0, rounding(t.dtype).unit * np.abs(value), 0.0)))
 
     def arithmetic(self, definition: Definition) -> Arithmetic:
-        return Arithmetic(self.wide, self.errors, definition.allow, slack=self.slack)
+        return Arithmetic(self.wide, self.errors, definition.allow, slack=self.slack, ulps=self.ulps)
 
     def pointwise(self, definition: Definition) -> tuple[Approx, ...]:
         tensor, shape = definition.tensors[0], tuple(a.extent for a in definition.axes)

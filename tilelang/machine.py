@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang.dtype import DType
 from tilelang.errors import DeviceError, Refusal, TileLangError
@@ -25,6 +26,7 @@ MOST_CHARACTERS = 1 << 20  # of a profile's file
 SCHEMA = 1
 SHIPPED = "shipped: "  # how the source of a number begins that a measured profile has from a shipped one
 QUERIED = "queried from the device"
+RENAMED = {"pocl": "sapphire_rapids"}  # profiles by their former names
 
 
 @node
@@ -130,9 +132,10 @@ class Profile:
     by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
     step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
     grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
-    are limited). capabilities, instructions: names. rates: measured numbers, their unit in the name. curves: measured relations.
-    unmeasured: aspects that `tilelang profile` has not measured yet, in a file that it writes. sources: where a number comes from, by
-    its path in the file.
+    are limited). capabilities, instructions: names. processors: whose numbers these are, each as vendor,
+    family (`*`: any) and model. rates: measured numbers, their unit in the name. curves: measured relations. unmeasured: aspects
+    that `tilelang profile` has not measured yet, in a file that it writes. sources: where a number comes from, by its path in the
+    file.
     """
 
     name: str
@@ -154,6 +157,7 @@ class Profile:
     grid_threads_max: int | None = None
     capabilities: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
+    processors: tuple[str, ...] = ()
     rates: tuple[tuple[str, float], ...] = ()
     curves: tuple[Curve, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -180,25 +184,13 @@ class Profile:
 
     def level(self, level: Level | str) -> LevelFacts:
         """The facts of a level; raises Refusal `unknown-level` where the device has none of that name."""
-        for found in self.levels:
-            if found.name == _name(level):
-                return found
-        raise Refusal(
-            "unknown-level",
-            f"the profile `{self.name}` has no level `{_name(level)}`",
-            mend=near(_name(level), self.level_names),
-        )
+        found = next((facts for facts in self.levels if facts.name == _name(level)), None)
+        return found or _unknown(self, "level", _name(level), self.level_names)
 
     def memory(self, memory: Memory | str) -> MemoryFacts:
         """The facts of a memory; raises Refusal `unknown-memory` where the device has none of that name."""
-        for found in self.memories:
-            if found.name == _name(memory):
-                return found
-        raise Refusal(
-            "unknown-memory",
-            f"the profile `{self.name}` has no memory `{_name(memory)}`",
-            mend=near(_name(memory), self.memory_names),
-        )
+        found = next((facts for facts in self.memories if facts.name == _name(memory)), None)
+        return found or _unknown(self, "memory", _name(memory), self.memory_names)
 
     @property
     def warp_size(self) -> int:
@@ -260,10 +252,12 @@ class Profile:
         compute_units: int | None = None,
         zero_copy_host: bool | None = None,
         architecture: str | None = None,
+        memories: Mapping[str, Mapping[str, int]] | None = None,
+        rates: Mapping[str, float] | None = None,
         source: str = "queried",
     ) -> Profile:
         """The profile with what the driver said in place of what the file says; None leaves a number as it is. Rates that all compute
-        units have together follow their number."""
+        units have together follow their number. memories: fields of memories, by name; rates: in place of the profile's."""
         changed: list[str] = []
 
         def put(path: str, facts: Any, **values: Any) -> Any:
@@ -272,16 +266,25 @@ class Profile:
             return dataclasses.replace(facts, **known)
 
         levels = tuple(put("levels.block.", f, max_threads=max_block_threads) if f.name == "block" else f for f in self.levels)
-        wanted = {
+        wanted: dict[str, dict[str, int | None]] = {
             "shared": {"capacity_bytes": shared_bytes},
             "global": {"capacity_bytes": global_bytes, "line_bytes": line_bytes},
         }
-        memories = tuple(put(f"memories.{f.name}.", f, **wanted.get(f.name, {})) for f in self.memories)
+        for memory, fields in (memories or {}).items():
+            wanted.setdefault(memory, {}).update(fields)
+        held = tuple(put(f"memories.{f.name}.", f, **wanted.get(f.name, {})) for f in self.memories)
+        changed.extend(f"rates.{rate}" for rate in rates or {})
         top: Profile = put(
             "", self, name=name, compute_units=compute_units, zero_copy_host=zero_copy_host, architecture=architecture
         )
         sources = tuple(sorted({**dict(self.sources), **dict.fromkeys(changed, source)}.items()))
-        merged: Profile = dataclasses.replace(top, levels=levels, memories=memories, sources=sources)
+        merged: Profile = dataclasses.replace(
+            top,
+            levels=levels,
+            memories=held,
+            sources=sources,
+            rates=tuple(sorted((dict(self.rates) | dict(rates or {})).items())),
+        )
         newer = self.architecture not in (None, merged.architecture)
         same = merged.compute_units == self.compute_units and not newer
         return merged if same else merged._of_another(self, newer)
@@ -312,12 +315,28 @@ def _name(value: Level | Memory | str) -> str:
     return value if isinstance(value, str) else value.name
 
 
+def _unknown(profile: Profile, what: str, name: str, known: Sequence[str]) -> NoReturn:
+    raise Refusal(f"unknown-{what}", f"the profile `{profile.name}` has no {what} `{name}`", mend=near(name, known))
+
+
 # ---------------------------------------------------------------- loading
 
 
 def shipped_profiles() -> tuple[str, ...]:
     """The names of the profiles that come with the package."""
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in _profiles().iterdir() if entry.name.endswith(".toml")))
+
+
+def profiles_for(dialect: str) -> tuple[Profile, ...]:
+    """The profiles that come with the package for a dialect; the others are not read further than the line that lists theirs.
+
+    >>> [p.name for p in profiles_for("cpu")][:2]
+    ['avx2', 'avx512']
+    """
+    heads = {name: _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in shipped_profiles()}
+    listed = {name: re.search(r"^dialects = \[(.*)\]", text, re.MULTILINE) for name, text in heads.items()}
+    likely = [load_profile(name) for name, found in listed.items() if found is None or f'"{dialect}"' in found[1]]
+    return tuple(p for p in likely if dialect in p.dialects)
 
 
 def _profiles() -> Traversable:
@@ -329,12 +348,18 @@ def _profiles() -> Traversable:
 def load_profile(name_or_path: str | Path) -> Profile:
     """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or has a `/`).
 
-    Raises DeviceError: `profile-not-found`, `profile-syntax`, `profile-schema`, `profile-key`, `profile-value`.
+    A profile's former name still works, with a DeprecationWarning. Raises DeviceError: `profile-not-found`, `profile-syntax`,
+    `profile-schema`, `profile-key`, `profile-value`.
 
-    >>> load_profile("pocl").warp_size
+    >>> load_profile("sapphire_rapids").warp_size
     32
     """
-    return _load(str(name_or_path))
+    name = str(name_or_path)
+    if name in RENAMED:
+        import warnings
+
+        warnings.warn(f"the profile `{name}` is now called `{RENAMED[name]}`", DeprecationWarning, stacklevel=2)
+    return _load(RENAMED.get(name, name))
 
 
 @functools.cache
@@ -475,6 +500,10 @@ def _validate(profile: Profile, origin: str) -> None:
         raise refuse(
             f"level sizes {sizes} do not divide each other", "each level's `threads` is a multiple of the next narrower one's"
         )
+    for text in profile.processors:
+        *vendor, family, model = ["", "", *text.split()][-3:]
+        if not any(vendor) or not (family.isdecimal() or family == "*") or not model.isdecimal():
+            raise refuse(f"`{text}` does not name a processor", 'vendor, family and model, as in "AuthenticAMD 25 17"')
     if len(profile.grid_max) != 3:
         raise refuse(f"grid_max is {list(profile.grid_max)}", "the most blocks along each of three dimensions")
     if list(profile.vector_bytes) != sorted(set(profile.vector_bytes)) or not profile.vector_bytes:

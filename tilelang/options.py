@@ -11,10 +11,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from tilelang.errors import DeviceError, TileLangError
+from tilelang.errors import TileLangError
 
 PREFIX = "TILELANG_"
-ROOM_BYTES = 16 << 20  # what must be free where compiled kernels are kept; one takes some hundred KiB
 
 
 def _truth(text: str) -> bool:
@@ -26,8 +25,23 @@ def _text(text: str) -> str | None:
     return text or None
 
 
+def _count(text: str) -> int | None:
+    count = int(text) if text.strip() else None
+    if count is not None and count < 1:
+        raise ValueError(text)
+    return count
+
+
 def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
     return dataclasses.field(default=default, metadata={"environment": PREFIX + name, "read": read})
+
+
+_VALUES = {  # of what a knob may be, by how it is read: a type, and in words how it is set in Python and in the environment
+    _truth: (bool, "True or False", "1 or 0"),
+    _count: (int, "a whole number, one or more, or None", "a whole number, one or more"),
+    _text: (str, "a text, or None", "a text"),
+    str: (str, "a text, or None", "a text"),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +55,8 @@ class Options:
     of NumPy arrays that may index keep the range that their input states. database: the file of the best schedules that were found
     (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped, with commas between their
     names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next launch for a short while before
-    they sleep; from the environment alone.
+    they sleep; from the environment alone. clang: the compiler of kernels for the processor (None: the wheel's), and threads: how many
+    threads such a kernel uses (None: one for each core that the process may use); both from the environment alone.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -56,16 +71,15 @@ class Options:
     database: str | None = _knob("DATABASE", None, str)
     without_rules: str | None = _knob("WITHOUT_RULES", None, _text)
     active_wait: bool = _knob("ACTIVE_WAIT", True, _truth)
+    clang: str | None = _knob("CLANG", None, _text)
+    threads: int | None = _knob("THREADS", None, _count)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value, truth = getattr(self, field.name), isinstance(field.default, bool)
-            if not isinstance(value, bool if truth else str) and value is not field.default:
-                raise TileLangError(
-                    "option-value",
-                    f"{field.name}={value!r} is no value of that option",
-                    mend="True or False" if truth else "a text, or None",
-                )
+            value, (kind, words, _) = getattr(self, field.name), _VALUES[field.metadata["read"]]
+            number = kind is int and isinstance(value, int) and (isinstance(value, bool) or value < 1)
+            if number or (not isinstance(value, kind) and value is not field.default):
+                raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
         if self.debug and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"
             raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll')
@@ -92,10 +106,9 @@ class Options:
             field = by_name[name]
             try:
                 found[field.name] = field.metadata["read"](source[name])
-            except KeyError:
-                raise TileLangError(
-                    "option-value", f"{name}={source[name]!r} is neither 1 nor 0", mend=f"{name}=1 or {name}=0"
-                ) from None
+            except (KeyError, ValueError):
+                words = _VALUES[field.metadata["read"]][2]
+                raise TileLangError("option-value", f"{name}={source[name]!r} is not {words}", mend=f"{name}={words}") from None
         return cls(**found)
 
     def replace(self, **changes: Any) -> Self:
@@ -119,62 +132,13 @@ def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
 
 
 def prepare_opencl() -> None:
-    """Sets, before pyopencl is imported, where PoCL and pyopencl keep what they compile, unless the user's environment says so.
+    """Sets, before pyopencl is imported, what is kept of compilations, unless the user's environment says so.
 
-    PoCL finds no device where it cannot write, and the process aborts where its disk is full. So the first of these that can be written
-    and has room is taken: TILELANG_CACHE_DIR, the user's cache directory, a temporary one that goes with the process.
+    pyopencl keeps nothing: its caches are pickles, which run code when they are read. PoCL's own cache goes where cache_dir says.
     """
-    users, own = user_directory("cache", name=None), Options.from_environment().cache_dir
+    os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+    own = Options.from_environment().cache_dir
     if own == "":
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
-    if why_unusable(users) is not None:  # where pyopencl keeps the functions by which it sets arguments
-        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
-    if "POCL_CACHE_DIR" in os.environ:
-        return
-    places = [*([os.path.join(own, "pocl")] if own else []), os.path.join(users, "pocl", "kcache")]
-    found = next((p for p in places if why_unusable(p) is None), None)
-    os.environ["POCL_CACHE_DIR"] = found or _temporary_directory() or places[-1]
-
-
-def _temporary_directory() -> str | None:
-    import atexit
-    import shutil
-    import tempfile
-
-    try:
-        made = tempfile.mkdtemp(prefix="tilelang-pocl-")
-    except OSError:
-        return None
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
-
-
-def why_unusable(directory: str) -> str | None:
-    """Why nothing can be kept in a directory, which is made where it is not there; None where something can."""
-    import shutil
-    import tempfile
-
-    try:
-        os.makedirs(directory, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            free = shutil.disk_usage(directory).free
-    except OSError as error:
-        return f"{directory}: {error.strerror}"
-    if free < ROOM_BYTES:
-        return f"{directory}: {free >> 10} KiB are free"
-    try:
-        import resource
-    except ImportError:  # not on this system, and neither is such a limit
-        return None
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    return f"{directory}: files may have {limit >> 10} KiB (ulimit -f)" if 0 <= limit < ROOM_BYTES else None
-
-
-def check_pocl_cache() -> str:
-    """Where PoCL keeps what it compiles. Raises DeviceError where it has no place: it would abort the process."""
-    directory = os.environ["POCL_CACHE_DIR"]
-    fault = why_unusable(directory)
-    if fault is not None:
-        mend = f"free some space, or POCL_CACHE_DIR=a directory that can be written, with {ROOM_BYTES >> 20} MiB free"
-        raise DeviceError("no-room", f"PoCL keeps compiled kernels on disk, and cannot: {fault}", mend=mend)
-    return directory
+    elif own is not None:
+        os.environ.setdefault("POCL_CACHE_DIR", os.path.join(own, "sapphire_rapids"))

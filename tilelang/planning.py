@@ -21,7 +21,7 @@ from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
-from tilelang.lowering.compilers.interface import COMPILERS
+from tilelang.lowering.compilers.interface import REPORTING
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.options import Options
@@ -74,7 +74,7 @@ def planned(
     """
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
     if isinstance(given, Schedule) and not has_holes(given.steps):
-        return given, lower(given.computation, given.steps, here, options)
+        return given, lower(given.computation, given.steps, here, options, target.needs)
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.origin in UNMEASURED:
@@ -90,12 +90,12 @@ def planned(
     else:
         known, near = _remembered(given, target, options)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
-    taken = acceptable(plans, here, options, isinstance(given, Schedule))
-    compiled = known is None and target.device is not None and target.dialect in COMPILERS
+    taken = acceptable(plans, here, options, isinstance(given, Schedule), target.needs)
+    compiled = known is None and target.device is not None and target.dialect in REPORTING
     plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
-    return (plan, program) if near is None else _or_neighbour(near, plan, program, here, options)
+    return (plan, program) if near is None else _or_neighbour(near, plan, program, here, options, target.needs)
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -110,7 +110,7 @@ def accepted(plans: Iterator[Schedule], profile: Profile, options: Options) -> t
 
 
 def acceptable(
-    plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool
+    plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool, needs: tuple[str, ...] = ()
 ) -> Iterator[tuple[Schedule, ir.Program]]:
     """Those of several schedules that can be lowered, each with its program. filling: they are one whose holes were filled.
 
@@ -119,7 +119,7 @@ def acceptable(
     refused, any_taken = list[Refusal](), False
     for plan in plans:
         try:
-            program = lower(plan.computation, plan.steps, profile, options)
+            program = lower(plan.computation, plan.steps, profile, options, needs)
         except Refusal as refusal:
             refused.append(refusal)
             continue
@@ -163,14 +163,14 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
 
 
 def _or_neighbour(
-    near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options
+    near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options, needs: tuple[str, ...]
 ) -> tuple[Schedule, ir.Program]:
     """The schedule that was the fastest for a near shape, unless the model has it clearly behind the one that was constructed."""
     from tilelang.autoschedule.best import nearly_as_fast
 
     if nearly_as_fast(near, plan, profile):
         with contextlib.suppress(Refusal):
-            return near, lower(near.computation, near.steps, profile, options)
+            return near, lower(near.computation, near.steps, profile, options, needs)
     return plan, program
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.arguments import inputs
-from tilelang.bound import rounding
+from tilelang.bound import ULPS, rounding
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError, not_too_deep
 from tilelang.evaluator import Evaluator
@@ -50,9 +50,15 @@ def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
 
 
 @not_too_deep
-def evaluate_and_bound(computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0) -> tuple[Arrays, Arrays]:
-    """`evaluate` and `bound` in one run. error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units)."""
-    evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps)
+def evaluate_and_bound(
+    computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0, ulps: Mapping[str, float] = ULPS
+) -> tuple[Arrays, Arrays]:
+    """`evaluate` and `bound` in one run.
+
+    error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units). ulps: the greatest error of each function,
+    by default the greatest that any target has.
+    """
+    evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps, ulps=ulps)
     values = evaluator.run()
     expected, bounds = {}, {}
     for t in computation.outputs:
@@ -180,13 +186,14 @@ def compare(
     exactly: bool = False,
     data: str = "given data",
     error_ulps: float = 0,
+    ulps: Mapping[str, float] = ULPS,
 ) -> Report:
     """Whether results (by output name) are right for these inputs: within the bound, or to the bit.
 
-    A NaN is right where the reference has one, an infinity where it has the same. error_ulps: see `evaluate_and_bound`. Raises
+    A NaN is right where the reference has one, an infinity where it has the same. error_ulps, ulps: see `evaluate_and_bound`. Raises
     ComputationError where a result is missing or has another shape.
     """
-    return compared(computation, evaluate_and_bound(computation, arrays, error_ulps), results, exactly, data)
+    return compared(computation, evaluate_and_bound(computation, arrays, error_ulps, ulps), results, exactly, data)
 
 
 def compared(
@@ -233,13 +240,19 @@ def _over(got: Any, expected: Any, limit: Any) -> Any:
     return np.where((difference == 0) | np.isinf(limit), 0.0, ratio)
 
 
-def check(computation: Computation, run: Callable[[Arrays], Mapping[str, Any]], seed: int = 0, error_ulps: float = 0) -> Report:
+def check(
+    computation: Computation,
+    run: Callable[[Arrays], Mapping[str, Any]],
+    seed: int = 0,
+    error_ulps: float = 0,
+    ulps: Mapping[str, float] = ULPS,
+) -> Report:
     """Run a kernel (input arrays by name -> output arrays by name) on random data, and on integers where that is exact.
 
-    error_ulps: see `evaluate_and_bound`.
+    error_ulps, ulps: see `evaluate_and_bound`.
     """
     arrays = random_arrays(computation, seed)
-    runs = compare(computation, arrays, run(arrays), data="random data", error_ulps=error_ulps).runs
+    runs = compare(computation, arrays, run(arrays), data="random data", error_ulps=error_ulps, ulps=ulps).runs
     reason = inexact(computation)
     if reason is None:
         arrays = integer_arrays(computation, seed)

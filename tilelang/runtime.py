@@ -11,26 +11,27 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang import arguments, planning
 from tilelang.arguments import array_type, as_array, bind
-from tilelang.call import Placing, given_outputs
+from tilelang.call import Direct, Placing, given_outputs
 from tilelang.computation import Computation, Tensor, computation, input
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import chains
 from tilelang.lowering.compilers import interface as compilers
-from tilelang.lowering.compilers.disassembly import disassemble
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.lowering.targets.c_family import emit, error_bounds, kernel_names
 from tilelang.machine import Profile, load_profile
 from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
@@ -57,11 +58,12 @@ def compile(
 ) -> Kernel:
     """A kernel for a computation or a schedule.
 
-    target: a Target, a dialect's name, or None for the best device here. schedule: how, if `what` is a computation: a Schedule, or a
-    Move's steps; without one it is constructed for the device. trials: how many candidates are timed on the device; 0: none, what was
-    found by timing before is taken, else the likeliest. progress: called while they are timed with a stage ("check", "time"), what is
-    done of it, and of how much. Raises Refusal for a schedule that cannot be, DeviceError where there is no device or it cannot do what
-    is asked.
+    target: a Target, a dialect's name, or None for what the options name, else the best device here. schedule: how, if `what` is a
+    computation: a Schedule, or a Move's steps; without one it is constructed for the device. trials: how many candidates are timed on
+    the device; 0: none, what was found by timing before is taken, else the likeliest. options: of these, target, profile, platform and
+    device count where no Target is given. progress: called while candidates are timed with a stage ("check", "time"), what is done of
+    it, and of how much. Raises Refusal for a schedule that cannot be, DeviceError where there is no device or it cannot do what is
+    asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -70,10 +72,10 @@ def compile(
     <kernel Y (opencl for simulated)>
     """
     _check_trials(trials)
-    chosen = target if isinstance(target, Target) else globals()["target"](target)
-    options = Options.from_environment() if options is None else options
-    if not isinstance(options, Options):
+    if options is not None and not isinstance(options, Options):
         raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
+    chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
+    options = Options.from_environment() if options is None else options
     plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
     return Kernel(plan, chosen, program, options)
 
@@ -91,7 +93,7 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
     >>> y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
     >>> check_schedule(tl.schedule(y).tile(i=8).to(tl.block), "simulated")
     """
-    planning.check(schedule, profile if isinstance(profile, Profile) else load_profile(profile or "pocl"))
+    planning.check(schedule, profile if isinstance(profile, Profile) else load_profile(profile or "sapphire_rapids"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +140,7 @@ class Kernel:
         self.schedule, self.target, self.program, self.options = schedule, target, program, options
         self.computation = schedule.computation
         self._lock = threading.Lock()
+        self._direct: Direct | None = None  # after the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
         self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
@@ -169,7 +172,7 @@ class Kernel:
     @property
     def resources(self) -> tuple[Resources, ...]:
         """What each kernel of the program uses; also what the compiler reports, where one is installed that can tell."""
-        compiled, unknown = self._compiled_or_why
+        compiled, unknown = self._reported_or_why
         kernels = self.program.kernels
         found = [Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels]
         if compiled is None:
@@ -181,8 +184,10 @@ class Kernel:
                      for r, one in zip(found, reported, strict=True))  # fmt: skip
 
     @functools.cached_property
-    def _compiled_or_why(self) -> tuple[Compiled | None, str]:
-        """The machine code, or why there is none."""
+    def _reported_or_why(self) -> tuple[Compiled | None, str]:
+        """The machine code with what its compiler reports, or why there is none."""
+        if self.target.dialect in compilers.COMPILERS and self.target.dialect not in compilers.REPORTING:
+            return None, "the compiler does not report them"
         try:
             return self.compiled, ""
         except DeviceError as error:
@@ -192,11 +197,11 @@ class Kernel:
 
     @property
     def assembly(self) -> str:
-        """The machine code as text: SASS, or AMD's assembly.
+        """The machine code as text: assembly of the processor or of AMD's GPUs, or SASS.
 
         Raises DeviceError where no compiler or no disassembler can give it, with what to install.
         """
-        return disassemble(self.compiled)
+        return compilers.load(self.target.dialect).text_of_code(self.source, self.compiled)
 
     @functools.cached_property
     def estimate(self) -> Estimate:
@@ -219,11 +224,30 @@ class Kernel:
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
-            lines += [f"  {used}"] if self.target.dialect in compilers.COMPILERS else []
+            lines += [f"  {used}"] if self.target.dialect in compilers.REPORTING else []
             lines += [f"  {note}" for note in k.notes]
             for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
                 lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]
         return "\n".join(lines)
+
+    def export(
+        self, folder: str | os.PathLike[str], name: str | None = None, architecture: str | None = None
+    ) -> tuple[Path, ...]:
+        """Writes the kernel for C programs, which need no Python: its text, a header, a launcher with and without threads, a static
+        and a shared library, a `main.c` that calls it, and a readme with the commands; the files.
+
+        folder: made where it is not there; an earlier export in it is replaced, no other file is. name: what files and functions are
+        called, by default as the computation. architecture: another processor or system, `neoverse-v2@aarch64-linux`; by default the
+        profile's. Raises DeviceError: the kernel is none of the target cpu, the name is none in C, the folder cannot be written, a
+        file is in the way, or a compiler is missing.
+        """
+        from tilelang.lowering.export.folder import export
+
+        if self.target.dialect != "cpu":
+            message = f"export needs the target cpu, this kernel is compiled for {self.target}"
+            raise DeviceError("export-target", message, mend='tl.compile(..., target="cpu")')
+        architecture = architecture or self.target.profile.architecture or "native"
+        return export(self.computation, self.program, self.source, folder, name or self.computation.name, architecture)
 
     def __repr__(self) -> str:
         return f"<kernel {self.computation.name} ({self.target})>"
@@ -276,10 +300,11 @@ class Kernel:
 
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
         """The kernels in order, each with its buffers."""
+        launches = self._launches  # compiles: what goes wrong there is not for want of buffers
         every = {**self._workspace, **buffers} if self._workspace else buffers
         found = []
         try:
-            for function, names, maps in self._launches:
+            for function, names, maps in launches:
                 given = [every[n] for n in names]
                 if maps:
                     given += [self._connection.tensor_map(m, every[n]) for n, m in maps]
@@ -301,6 +326,10 @@ class Kernel:
 
         Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
         """
+        if self._direct is not None and queue is None and not named:
+            result = self._direct.run(arrays, out)
+            if result is not None:
+                return result
         given, outs = bind(self.computation, arrays, named), given_outputs(self._outputs, out)
         connection, is_device_array = self._connection, self._driver.is_device_array
         on_device = [a for a in (*given, *outs) if is_device_array(a)]
@@ -327,7 +356,20 @@ class Kernel:
         except BaseException:  # Ctrl-C: no kernel may outlive the arrays that it works on
             connection.finish(queue)
             raise
+        if self._direct is None and connection.address is not None:
+            self._direct = self._directly(connection.address)
         return results[0].result if len(results) == 1 else self._result(*(r.result for r in results))
+
+    def _directly(self, address: Callable[[Any], int]) -> Direct | None:
+        """Calls without detours, where there is one launch, one output, and nothing to look up in the arrays."""
+        looks = self.options.check_ranges and any(t.range is not None for t, _ in self._inputs)
+        if looks or len(self._launches) != 1 or len(self._outputs) != 1 or self._workspace:
+            return None
+        ((function, names, maps),) = self._launches
+        order = [t.name for t, _ in (*self._inputs, *self._outputs)]
+        if maps or not set(names) <= set(order):
+            return None
+        return Direct(function, [order.index(n) for n in names], self._inputs, self._outputs, address)
 
     # ------------------------------------------------------------ trusting and timing it
 
@@ -335,7 +377,13 @@ class Kernel:
         """Compares with the reference: random data within the derived bound, and small integers exactly where that applies."""
         from tilelang.reference import check
 
-        return check(self.computation, lambda arrays: self._by_name(self(**arrays)), seed, self.schedule.error_ulps)
+        return check(
+            self.computation,
+            lambda arrays: self._by_name(self(**arrays)),
+            seed,
+            self.schedule.error_ulps,
+            error_bounds(DIALECTS[self.target.dialect]),
+        )
 
     def _by_name(self, result: Any) -> dict[str, Any]:
         names = [t.name for t, _ in self._outputs]
@@ -413,7 +461,10 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     @functools.wraps(function)
     def call(*arrays: Any, out: Any = None, **named: Any) -> Any:
         alike = _alike(arrays) if not named else None
-        found = called.get(alike)
+        try:
+            found = called.get(alike)
+        except TypeError:  # of a kind that has no hash
+            alike = found = None
         if found is not None:
             return found(*arrays, out=out)
         bound = _bound(taken, function.__name__, arrays, named)
@@ -480,8 +531,6 @@ def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
 def _alike(arrays: tuple[Any, ...]) -> Any:
     """What is equal for arrays of one kind, shape, type and device; None where one of them does not say."""
     try:
-        alike = tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
-        hash(alike)
-    except (AttributeError, TypeError):
+        return tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
+    except AttributeError:
         return None
-    return alike

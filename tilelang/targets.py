@@ -9,16 +9,23 @@ import dataclasses
 import functools
 import hashlib
 import logging
-import math
 import re
 from pathlib import Path
 
 from tilelang.errors import DeviceError
+from tilelang.lowering.drivers import extensions
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Device
+from tilelang.lowering.drivers.processor import Processor, processor
 from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
-from tilelang.machine import QUERIED, Profile, load_profile, profile_for, read_profile, shipped_profiles
+from tilelang.lowering.targets.dialects import needs
+from tilelang.machine import QUERIED, Profile, load_profile, profile_for, profiles_for, read_profile, shipped_profiles
+from tilelang.nearest import by_width, nearest_to, with_caches
 from tilelang.options import Options, user_directory
+
+# The drivers that are asked for a device where nothing is said, in this order. OpenCL is not among them: its library takes long to
+# load, and what it finds may be a second name of a device that these have.
+BY_DEFAULT = ("cuda", "hip", "cpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +44,14 @@ class Target:
     def __str__(self) -> str:
         return f"{self.dialect} for {self.device or self.profile.name}"
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The passes that this target needs beside those of every target: the dialect's, and workarounds for the device's compiler."""
+        return needs(self.dialect, self.device)
+
 
 def devices() -> tuple[Device, ...]:
-    """The devices here, of every driver that is installed: graphics processors first, CUDA's and HIP's before OpenCL's.
+    """The devices here, of every driver that is installed: GPUs first, those of OpenCL after the others of their kind.
 
     Empty where there is none.
 
@@ -59,19 +71,34 @@ def devices_of(name: str) -> tuple[tuple[Device, ...], DeviceError | None]:
         return (), error
 
 
-def target(dialect: str | None = None, profile: str | Profile | None = None, device: Device | None = None) -> Target:
-    """A target: "opencl", "cuda" or "hip", for a profile, a device, or the best device here.
+def no_device() -> DeviceError:
+    """The error of a machine without a device that kernels can run on, with the reason where a driver found one and cannot use it."""
+    reasons = [error.message for _, error in map(devices_of, drivers.DRIVERS) if error is not None and error.code == "no-device"]
+    message = "; ".join(["no device was found"] if not reasons else reasons)
+    return DeviceError("no-device", message, mend="`tilelang devices` says what is missing")
 
-    Without a profile: the device has the profile that fits it, with its queried limits. With a profile alone: kernels can be compiled
-    to source, simulated and read, not run. Without a dialect: the device's, else OpenCL where the profile has it. TILELANG_TARGET,
-    TILELANG_PROFILE, TILELANG_PLATFORM and TILELANG_DEVICE stand in for what is not given.
+
+def target(
+    dialect: str | None = None,
+    profile: str | Profile | None = None,
+    device: Device | None = None,
+    options: Options | None = None,
+) -> Target:
+    """A target: "cpu", "cuda", "hip" or "opencl", for a profile, a device, or the best device here.
+
+    The best device is a GPU of CUDA or HIP, else the processor. OpenCL is used where the target, platform or device asks for it.
+    Without a profile, the device has the profile that fits it, with its queried limits. With a profile alone, kernels can be compiled
+    to source, simulated and read, but not run. Without a dialect, it is the device's, else the first that the profile has. What is not
+    given is what `options` say (target, profile, platform, device), else what TILELANG_TARGET, TILELANG_PROFILE, TILELANG_PLATFORM and
+    TILELANG_DEVICE say. A platform or device that `options` name is taken with a profile, too.
 
     Raises DeviceError where there is no device, no such profile, or the profile is none for the dialect.
 
     >>> print(target("opencl", profile="simulated"))
     opencl for simulated
     """
-    options = Options.from_environment()
+    named = options is not None and (options.platform or options.device)
+    options = _with_environment(options)
     dialect = options.target if dialect is None and device is None else dialect
     _check_dialect(dialect)
     if device is not None and not isinstance(device, Device):
@@ -82,13 +109,23 @@ def target(dialect: str | None = None, profile: str | Profile | None = None, dev
         profile = options.profile
     if profile is not None:
         found = profile if isinstance(profile, Profile) else load_profile(profile)
+        if device is None and named:
+            device = _choose(dialect, options)
         known = device.driver if device is not None else dialect
         if known is not None and known not in found.dialects:
             fitting = [name for name in shipped_profiles() if known in load_profile(name).dialects]
             message = f"the profile {found.name} is for {' and '.join(found.dialects)}, not for {known}"
             raise DeviceError("profile-dialect", message, mend=f"the profiles for {known} are {', '.join(fitting)}")
-        return Target(known or ("opencl" if "opencl" in found.dialects else found.dialects[0]), found, device)
+        return Target(known or found.dialects[0], found, device)
     return _local_target(device or _choose(dialect, options))
+
+
+def _with_environment(options: Options | None) -> Options:
+    """What the environment says of target, profile, platform and device, but for what options given in Python say."""
+    found = Options.from_environment()
+    if options is None:
+        return found
+    return found.replace(target=options.target, profile=options.profile, platform=options.platform, device=options.device)
 
 
 def _check_dialect(dialect: str | None) -> None:
@@ -102,10 +139,12 @@ def _choose(dialect: str | None, options: Options) -> Device:
     """The best device for a dialect, or for any that is lowered to. Raises DeviceError where there is none."""
     if dialect is not None:
         return drivers.load(dialect).choose(options.platform, options.device)
-    every = tuple(device for device in devices() if device.driver in DIALECTS)
-    if every:
-        return drivers.fitting(every, "device", options.platform, options.device)
-    return drivers.load("opencl").choose(options.platform, options.device)  # whose error says how to get one
+    if options.platform or options.device:
+        return drivers.fitting(devices(), "device", options.platform, options.device)
+    for name in BY_DEFAULT:
+        if found := devices_of(name)[0]:
+            return found[0]
+    return drivers.load("cpu").choose()  # whose error says why there is none
 
 
 def local_target(profile: str | Profile | None = None, dialect: str | None = None) -> Target:
@@ -119,7 +158,7 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
     return target(profile=profile, device=_choose(dialect, options))
 
 
-def measured_target(dialect: str) -> Target | None:
+def measured_target(dialect: str | None) -> Target | None:
     """What `target` gives for a dialect, where that is a device here which was measured, at least partly; else None."""
     try:
         found = target(dialect)
@@ -143,21 +182,30 @@ def _local_target(device: Device) -> Target:
 
 def shipped_target(device: Device) -> Target:
     """A device with the nearest profile that comes with the package, and what its driver says."""
-    found = profile_for(device.architecture, device.name) if device.architecture else _nearest(device)
+    by_name = device.architecture and device.kind != "cpu"
+    found = profile_for(device.architecture, device.name) if by_name else _nearest(device)
     return _queried(found, device, "shipped")
 
 
 def _nearest(device: Device) -> Profile:
-    """The profile for a device that no architecture names: for a processor of those with its vectors' width the one with most rates;
-    for others the one whose description has most words of the device's name, else that of any."""
-    every = [load_profile(name) for name in shipped_profiles() if name != "simulated"]
-    fitting = [p for p in every if device.driver in p.dialects and p.architecture is None]
+    """The profile for a device that no architecture names: for a processor the one of the nearest model, or of the nearest width
+    of vectors where nothing else is known; for others the one whose description has most words of the device's name, else that of any
+    other."""
+    fitting = [p for p in profiles_for(device.driver) if p.name != "simulated"]
     if device.kind == "cpu":
-        width = device.vector_bytes or max(load_profile("pocl").vector_bytes)
-        cores = [p for p in fitting if not p.lockstep]
-        return min(cores, key=lambda p: (abs(math.log2(width / max(p.vector_bytes))), -len(p.rates)))
+        cores, seen = [p for p in fitting if not p.lockstep], _seen(device)
+        return by_width(device.vector_bytes, cores) if seen is None else nearest_to(seen, cores)
+    fitting = [p for p in fitting if p.architecture is None]
     words = _words(device.name)
     return max((load_profile("opencl_gpu"), *fitting), key=lambda p: len(words & _words(p.description)))
+
+
+def _seen(device: Device) -> Processor | None:
+    """What the system says of the processor that a device is; None where the device is none, or one of another machine."""
+    if device.driver != "cpu":
+        return None
+    found = processor()
+    return found if found.details == device.details else None
 
 
 def _words(text: str) -> set[str]:
@@ -182,4 +230,9 @@ def _queried(profile: Profile, device: Device, origin: str) -> Target:
         architecture=device.architecture or None,
         source=QUERIED,
     )
+    seen = _seen(device)
+    if seen is not None:
+        found = extensions.capabilities(seen.features, "amx_tile" in seen.features and extensions.allow_tiles())
+        named = tuple(sorted({*queried.capabilities, *found}))
+        queried = dataclasses.replace(with_caches(queried, seen), capabilities=named)
     return Target(device.driver, queried, device, origin)

@@ -22,6 +22,7 @@ _BEFORE_BRACKET = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
+WITH_ARRAYS = ("cpu",)  # dialects in which a thread's registers may as well be an array in memory, which has an address
 _PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|base|chunks|map|coordinates|words))?")
 
 
@@ -75,6 +76,12 @@ def _called(text: str) -> list[str]:
     return [name for name in _BEFORE_BRACKET.findall(_STRING_OR_COMMENT.sub('""', text)) if name not in _NO_FUNCTION]
 
 
+def in_arrays(made: Instruction) -> frozenset[str]:
+    """The operands in registers whose address some text of an instruction names: a thread keeps them in arrays."""
+    held = (o.name for o in made.operands if o.memory == "register")
+    return frozenset(name for name in held if any(f"{{{name}.address}}" in text for _, text in made.template))
+
+
 def _fills_words(operand: Operand, held: Fragment | None) -> bool:
     bits = operand.dtype.bits
     return operand.memory == "register" and held is not None and bits < 32 and held.slots * bits % 32 == 0
@@ -100,7 +107,7 @@ def fault_of_template(
         held = made.fragment(found.name)
         if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
             return f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
-        if match["part"] == "address" and found.memory == "register":
+        if match["part"] == "address" and found.memory == "register" and dialect not in WITH_ARRAYS:
             return f"its {dialect} text has {{{field}}}", "a register has no address"
         if match["part"] == "words" and not _fills_words(found, held):
             return (

@@ -11,64 +11,20 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilelang.autoschedule.profile.preludes import text_of
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.lowering import ir
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Connection, Device
+from tilelang.lowering.drivers.processor import processor
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets import cuda, hip, opencl
 from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.lowering.targets.dialects import DIALECTS, needs
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 
 if TYPE_CHECKING:
     import numpy as np
-
-DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
-
-# What the texts of probes are written in. QUAD, PAIR: four floats, and two, of one access; WIDE: the floats of one operation;
-# LOCAL_ARRAY: what a block has in shared memory, which the launch gives where it is not declared with its size.
-PRELUDES = {
-    "opencl": """
-#define KERNEL(name, threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void name
-#define GLOBAL __global
-#define RESTRICT restrict
-#define BLOCK ((int)get_group_id(0))
-#define THREAD ((int)get_local_id(0))
-#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-#define LOCAL __local
-#define ATOMIC_ADD(place, value) atomic_add(place, value)
-#define LOCAL_ARRAY(type, name, count) __local type name[count] __attribute__((aligned(16)))
-typedef float4 QUAD;
-typedef float2 PAIR;
-#define QUAD_OF(value) ((float4)(value))
-#define SUM_2(v) ((v).x + (v).y)
-#define SUM_4(v) ((v).x + (v).y + (v).z + (v).w)
-#define SPECIAL(value) native_rsqrt(value)
-typedef float16 WIDE;
-#define WIDE_OF(value) ((float16)(value))
-""",
-    "cuda": """
-#define KERNEL(name, threads) extern "C" __global__ void __launch_bounds__(threads) name
-#define GLOBAL
-#define RESTRICT __restrict__
-#define BLOCK ((int)blockIdx.x)
-#define THREAD ((int)threadIdx.x)
-#define BARRIER __syncthreads()
-#define LOCAL
-#define ATOMIC_ADD(place, value) atomicAdd(place, value)
-#define LOCAL_ARRAY(type, name, count) extern __shared__ __align__(16) type name[]
-struct alignas(16) QUAD { float x, y, z, w; };
-struct alignas(8) PAIR { float x, y; };
-#define SUM_2(v) ((v).x + (v).y)
-#define SUM_4(v) ((v).x + (v).y + (v).z + (v).w)
-#define SPECIAL(value) rsqrtf(value)
-#define QUAD_OF(value) QUAD{value, value, value, value}
-typedef float WIDE;
-#define WIDE_OF(value) (value)
-""",
-}
-PRELUDES["hip"] = PRELUDES["cuda"]
 
 
 class Bench:
@@ -97,19 +53,32 @@ class Bench:
 
     @property
     def text_lanes(self) -> int:
-        """Lanes of a text's `WIDE`: of a vector of a core; four where threads run together, whose registers are few; one where the
-        dialect has no vectors."""
+        """Lanes of a text's `WIDE`: of a vector of the processor; in OpenCL of a vector of a core, or four where threads run together,
+        whose registers are few; one where the dialect has no vectors."""
+        if self.device.driver == "cpu":
+            return self.lanes
         return (4 if self.lockstep else 16) if self.device.driver == "opencl" else 1
 
     @property
-    def prelude(self) -> str:
-        """What stands before a text."""
-        return PRELUDES[self.device.driver].replace("float16", f"float{self.text_lanes}")
+    def has_vectors(self) -> bool:
+        """Whether texts can use vectors of the dialect."""
+        return self.device.driver in ("opencl", "cpu")
 
     @property
-    def extensions(self) -> str:
-        """The names of OpenCL's extensions that the device has; none elsewhere."""
-        return str(getattr(self.device.handle, "extensions", ""))
+    def meets(self) -> bool:
+        """Whether a text's block can have several threads, which meet at barriers and share memory; a text for a processor has one."""
+        return self.device.driver != "cpu"
+
+    def text(self, body: str, arguments: int) -> str:
+        """The whole text of a probe. arguments: of its kernel."""
+        return text_of(self.device.driver, body, self.text_lanes, arguments)
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """What the device has beyond the least of its kind: OpenCL's extensions, a processor's features as the system names them."""
+        if self.device.driver == "cpu":
+            return processor().features
+        return frozenset(str(getattr(self.device.handle, "extensions", "")).split())
 
     @property
     def clock_ghz(self) -> float | None:
@@ -125,7 +94,7 @@ class Bench:
     def lowered(self, schedule: Schedule) -> tuple[ir.Program, str, Mapping[str, str]]:
         """A schedule's program, its text, and what its kernels are called there."""
         dialect = DIALECTS[self.device.driver]
-        program = lower(schedule.computation, schedule.steps, self.profile)
+        program = lower(schedule.computation, schedule.steps, self.profile, needs=needs(self.device.driver, self.device))
         return program, emit(program, dialect), kernel_names(program, dialect)
 
     def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
@@ -152,7 +121,7 @@ class Bench:
         or `image`. shared_bytes: of its LOCAL_ARRAY."""
         import numpy as np
 
-        module = self.connection.build(self.prelude + body)
+        module = self.connection.build(self.text(body, 1 + len(arrays)))
         function = module.function("probe", (blocks, 1, 1), threads, shared_bytes)
         buffers = [self._argument(a) for a in arrays]
 
@@ -180,7 +149,7 @@ class Bench:
         """The float that a text's kernel of one thread, in one round, writes to its second argument; the third is what is given."""
         import numpy as np
 
-        function = self.connection.build(self.prelude + body).function("probe", (1, 1, 1), 1, 0)
+        function = self.connection.build(self.text(body, 3)).function("probe", (1, 1, 1), 1, 0)
         value = np.zeros(1, np.float32)
         out = self.connection.host_array(value, "output", None)
         self._seconds([function.timed([self.connection.upload(np.ones(1, np.int32)), out.buffer, self._argument(given)])])

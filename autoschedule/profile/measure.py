@@ -151,7 +151,7 @@ def _key(name: str, aspect: Aspect) -> str:
 
 
 def with_findings(profile: Profile, found: Findings) -> Profile:
-    """A profile with what was found in place of what it said."""
+    """A profile with what was found in place of what it said, but for facts that the system or the driver tells exactly."""
     sources = dict(profile.sources)
     rates = dict(profile.rates) | {name: value for name, (value, _) in found.rates.items()}
     sources |= {f"rates.{name}": how for name, (_, how) in found.rates.items()}
@@ -162,6 +162,8 @@ def with_findings(profile: Profile, found: Findings) -> Profile:
     for fact in found.facts:
         changed: dict[str, Any] = {fact.field: fact.value}
         table = "levels" if profile.has_level(fact.of) else "memories"
+        if sources.get(f"{table}.{fact.of}.{fact.field}") == QUERIED:
+            continue
         memories = [dataclasses.replace(m, **changed) if m.name == fact.of else m for m in memories]
         levels = [dataclasses.replace(level, **changed) if level.name == fact.of else level for level in levels]
         sources[f"{table}.{fact.of}.{fact.field}"] = fact.source

@@ -11,13 +11,13 @@ import dataclasses
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
-from tilelang.expr import INDEX, Axis, Expr, Read, Var, index
+from tilelang.expr import INDEX, Axis, Expr, Read, Var, free, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, sources
-from tilelang.lowering.build.frame import Fixed, Frame, Residence, Share, Target
+from tilelang.lowering.build.frame import Box, Fixed, Frame, Residence, Share, Target
 from tilelang.lowering.build.leaf import Leaf
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.pieces import slots_inside
@@ -29,6 +29,7 @@ from tilelang.matching import Match
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
 from tilelang.steps import Do, Place, Step, Vectorize
+from tilelang.tensor import evaluate
 
 SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
 
@@ -276,9 +277,9 @@ class Fragments(Places, Shares, States, Leaf):
                          "name the tensor's own dimensions")  # fmt: skip
         assert share.map is not None
         run, along = runs(share.map)
-        if run == 1 or names[share.along[along]] != leaf.axis:
-            return 1
-        return min(run, leaf.lanes)
+        own = min(run, leaf.lanes) if run > 1 and names[share.along[along]] == leaf.axis else 1
+        whole = share.map.slots % leaf.lanes == 0 and share.map.lanes == 1 and leaf.lanes in (2, 4, 8, 16)
+        return leaf.lanes if whole and own < leaf.lanes and _packed(region, share, leaf.lanes) else own
 
     def _fetch_element(
         self, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
@@ -302,6 +303,24 @@ class Fragments(Places, Shares, States, Leaf):
     def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
         """A load of fragments by an instruction of its own."""
         raise NotImplementedError
+
+
+def _packed(region: Region, share: FragmentShare, count: int) -> bool:
+    """Whether a layout has put what `count` neighbouring slots hold in a row, where the tile and every walk begin at 0."""
+    import numpy as np
+
+    source = region.source
+    if not isinstance(source, Box):
+        return False
+    slot = Var("?slot", INDEX)
+    places = source.at(tuple(simplify(low + e) for low, e in zip(region.low, share.inside_tile(slot), strict=True)))
+    offset: Expr = index(0)
+    for place, stride in zip(places, source.buffer.strides, strict=True):
+        offset = offset + place * stride
+    assert share.map is not None
+    still = dict.fromkeys((v for v in free(offset) if v is not slot), np.int64(0))
+    found = np.broadcast_to(evaluate(offset, {**still, slot: np.arange(share.map.slots)}), share.map.slots)
+    return bool((np.diff(found.reshape(-1, count)) == 1).all())
 
 
 def held_as(step: Do, type: DType) -> DType:

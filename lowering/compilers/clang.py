@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import wheels
+from tilelang.lowering.compilers import disassembly, wheels
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed, kept
 from tilelang.lowering.drivers.cache import BinaryCache, key
 
@@ -50,7 +50,7 @@ def version() -> str:
 def _run(arguments: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     path = program()
     if path is None:
-        mend = f"{wheels.INSTALL}, or ziglang"
+        mend = wheels.CLANG
         raise DeviceError("no-compiler", "HIP kernels need clang with AMD's back end, which is not installed", mend=mend)
     return subprocess.run([str(path), *arguments], capture_output=True, text=True, check=False, cwd=folder)
 
@@ -69,6 +69,11 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     if cache is not None:
         cache.put(name, compiled.to_bytes())
     return compiled
+
+
+def text_of_code(source: str, compiled: Compiled) -> str:
+    """The text of compiled machine code. Raises DeviceError where no program can give it."""
+    return disassembly.disassemble(compiled)
 
 
 def _compile(source: str, architecture: str, options: Sequence[str], folder: Path) -> Compiled:

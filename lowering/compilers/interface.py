@@ -1,7 +1,7 @@
 """What the runtime and the command line ask of the compilers: which one a dialect has, and which programs are here.
 
-A compiler is a module of this package, nvrtc.py and clang.py, that has what `Compiler` says. A dialect without one is compiled by its
-driver alone.
+A compiler is a module of this package, such as native.py or nvrtc.py, that has what `Compiler` says. A dialect without one is
+compiled by its driver alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from tilelang.lowering.compilers import disassembly, wheels
 from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers.cache import BinaryCache
 
-COMPILERS = {"cuda": "nvrtc", "hip": "clang"}
+COMPILERS = {"cpu": "native", "cuda": "nvrtc", "hip": "clang"}
+
+# The dialects whose compiler reports registers and spills.
+REPORTING = ("cuda", "hip")
 
 # What is raised where a compiler cannot be asked at all, and its text may be right.
 ABSENT = ("no-compiler", "unknown-architecture")
@@ -29,6 +32,9 @@ class Compiler(Protocol):
         self, source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None
     ) -> Compiled:
         """The machine code of a text. Raises DeviceError, one of ABSENT or `compile-failed`."""
+
+    def text_of_code(self, source: str, compiled: Compiled) -> str:
+        """The text of the machine code of a compiled text. Raises DeviceError where no program can give it."""
 
     def version(self) -> str:
         """Its name and version. Raises DeviceError `no-compiler` where it is not installed."""
@@ -49,7 +55,9 @@ def load(dialect: str) -> Compiler:
         message = (
             f"{dialect} is compiled by the device's driver alone, which tells neither what a kernel uses nor its machine code"
         )
-        raise DeviceError("no-compiler", message, mend="read kernel.source; compilers are here for " + " and ".join(COMPILERS))
+        raise DeviceError(
+            "no-compiler", message, mend="read kernel.source; compilers are here for " + ", ".join(sorted(COMPILERS))
+        )
     return cast(Compiler, importlib.import_module(f"tilelang.lowering.compilers.{COMPILERS[dialect]}"))
 
 
@@ -61,7 +69,7 @@ def tools() -> tuple[Tool, ...]:
             version = load(dialect).version()
         except DeviceError:
             version = None
-        found.append(Tool(version, f"compiles {dialect}", wheels.INSTALL))
+        found.append(Tool(version, f"compiles {dialect}", wheels.INSTALL if dialect == "cuda" else wheels.CLANG))
     program = next((path.name for path in disassembly.disassemblers()), None)
     found.append(Tool(program, "shows the machine code of cuda", wheels.INSTALL))
     return tuple(found)

@@ -57,6 +57,13 @@ class Listing:
         bodies = _loops(_blocks(self))
         return tuple(Listing(self.kernel, tuple(self.instructions[i] for i in sorted(bodies[head]))) for head in sorted(bodies))
 
+    def loops_alone(self) -> tuple[Listing, ...]:
+        """As `loops`, each without the instructions of the loops inside it."""
+        bodies = _loops(_blocks(self))
+        inside = {head: set().union(*(other for other in bodies.values() if other < bodies[head])) for head in bodies}
+        own = [sorted(bodies[head] - inside[head]) for head in sorted(bodies)]
+        return tuple(Listing(self.kernel, tuple(self.instructions[i] for i in numbers)) for numbers in own)
+
     def main_loop(self, *prefixes: str) -> Listing:
         """The shortest loop among those that have the most instructions of these names. Raises ValueError where none has any."""
         having = [loop for loop in self.loops() if loop.count(*prefixes)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import wheels
+from tilelang.lowering.compilers import disassembly, wheels
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed, kept
 from tilelang.lowering.drivers.cache import BinaryCache, key
 
@@ -112,6 +112,11 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     if cache is not None:
         cache.put(name, compiled.to_bytes())
     return compiled
+
+
+def text_of_code(source: str, compiled: Compiled) -> str:
+    """The text of compiled machine code. Raises DeviceError where no program can give it."""
+    return disassembly.disassemble(compiled)
 
 
 def _compile(library: Library, source: str, architecture: str, options: Sequence[str]) -> tuple[bytes, str]:

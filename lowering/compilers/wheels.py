@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 INSTALL = "pip install 'tilelang-rtile[compilers]'"
+CLANG = "pip install 'ziglang>=0.17,<0.18'"
 
 
 def folders(package: str) -> Iterator[Path]:

@@ -1,22 +1,25 @@
 """Compiled binaries on disk, by a hash of everything that went into them.
 
 A cache only saves time: a damaged entry is as good as none, and a directory that cannot be read or written is silently no cache.
-Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum. PoCL keeps
-what it compiles itself: pocl_cache.py.
+Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum, of their
+name as well. Their bytes are executed, so nothing is read from a directory or a file that another user can write: that is logged, with
+what to do about it. PoCL keeps what it compiles itself: pocl_cache.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from tilelang.options import user_directory
 
-_MAGIC = b"tilelang binary 1\n"
+_MAGIC = b"tilelang binary 2\n"
 _MOST_ENTRIES = 4096
 
 
@@ -27,6 +30,21 @@ def key(parts: Iterable[str]) -> str:
         data = part.encode()
         digest.update(f"{len(data)}:".encode() + data)
     return digest.hexdigest()
+
+
+def why_unsafe(status: os.stat_result) -> str | None:
+    """Why others may have written a directory or a file, from what the system says of it; None where they cannot, or on Windows, where
+    a user's folders are not open to others. A sticky directory, as /tmp, is one that others write into."""
+    if os.name != "posix":
+        return None
+    if status.st_uid not in (os.geteuid(), 0):  # root writes wherever it wants
+        return f"it belongs to the user with the number {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (its mode is {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+_told: set[str] = set()  # of which directories the log has told
 
 
 class BinaryCache:
@@ -43,29 +61,54 @@ class BinaryCache:
     def get(self, name: str) -> bytes | None:
         """The entry's bytes; None where there is none that is whole."""
         path = self._path(name)
-        if path is None:
+        if path is None or not self._is_safe(path.parent):
             return None
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                if why_unsafe(os.fstat(file.fileno())) is not None:
+                    return None
+                data = file.read()
         except OSError:
             return None
         checksum, body = data[len(_MAGIC) : len(_MAGIC) + 32], data[len(_MAGIC) + 32 :]
-        if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != checksum:
+        if not data.startswith(_MAGIC) or _checksum(name, body) != checksum:
             self.drop(name)
             return None
         return body
 
+    def _is_safe(self, folder: Path) -> bool:
+        """Whether only the user writes to the cache and to one of its folders; where not, that is logged once."""
+        for one in (self.directory, folder):
+            try:
+                why = why_unsafe(os.stat(one)) if one is not None else None
+            except OSError:  # it is not there, or nobody may look
+                continue
+            if why is not None:
+                if str(one) not in _told:
+                    _told.add(str(one))
+                    message = (
+                        "compiled kernels are not kept in %s: %s, and could have others' code run; chmod go-w it, or delete it,"
+                    )
+                    message += " or set TILELANG_CACHE_DIR to a directory of your own"
+                    logging.getLogger("tilelang").warning(message, one, why)
+                return False
+        return True
+
     def put(self, name: str, body: bytes) -> bool:
         """Keeps an entry; tells whether it could."""
         path = self._path(name)
-        if path is None:
+        if path is None or self.directory is None:
             return False
         temporary = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.directory.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self.directory, path.parent):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            if not self._is_safe(path.parent):
+                return False
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
             with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                file.write(_MAGIC + _checksum(name, body) + body)
             os.replace(temporary, path)
         except OSError:
             if temporary is not None:
@@ -87,7 +130,7 @@ class BinaryCache:
         if self.directory is None:
             return
         try:
-            entries = [e for folder in os.scandir(self.directory) if folder.is_dir() for e in os.scandir(folder.path)]
+            entries = [e for folder in os.scandir(self.directory) if _is_ours(folder) for e in os.scandir(folder.path)]
             if len(entries) <= _MOST_ENTRIES:
                 return
             entries.sort(key=lambda e: e.stat().st_mtime)
@@ -96,3 +139,12 @@ class BinaryCache:
         for entry in entries[: len(entries) // 2]:
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)
+
+
+def _checksum(name: str, body: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\n" + body).digest()
+
+
+def _is_ours(folder: os.DirEntry[str]) -> bool:
+    """Whether a folder holds entries: others may keep theirs beside them."""
+    return folder.is_dir() and len(folder.name) == 2

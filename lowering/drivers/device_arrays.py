@@ -7,29 +7,16 @@ PyTorch and CuPy let their current stream wait for ours. No library is imported 
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import functools
 import sys
 from typing import Any
 
 from tilelang.arguments import wrong
-from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
+from tilelang.dlpack import element_type, tensor_of
 from tilelang.errors import DeviceError
 
-# DLPack's numbers of devices, and of kinds of element types.
-CUDA, CUDA_MANAGED, ROCM = 2, 13, 10
-_KINDS = {0: "int", 1: "uint", 2: "float"}
-_BEYOND_NUMPY = {(4, 16): bfloat16, (10, 8): float8_e4m3, (12, 8): float8_e5m2}  # by kind and bits
-_BOOL = 6
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
-    ]  # fmt: skip
+CUDA, CUDA_MANAGED, ROCM = 2, 13, 10  # DLPack's numbers of devices
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,32 +78,16 @@ def find(name: str, value: Any, stream: int) -> Found:
 
 
 def _by_dlpack(capsule: Any, kind: type) -> Found:
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = _Tensor.from_address(get(capsule, b"dltensor"))  # which the capsule frees, as nobody takes it over
-    shape = tuple(tensor.shape[d] for d in range(tensor.ndim))
-    strides = tuple(tensor.strides[d] for d in range(tensor.ndim)) if tensor.strides else None
+    tensor, read_only = tensor_of(capsule)
     return Found(
-        address=(tensor.data or 0) + tensor.byte_offset,
-        shape=shape,
-        dtype=_dtype(tensor.code, tensor.bits, tensor.lanes),
-        contiguous=_contiguous(shape, strides),
-        writeable=library(kind) != "jax",
+        address=tensor.address,
+        shape=tensor.extents,
+        dtype=element_type(tensor.code, tensor.bits, tensor.lanes),
+        contiguous=_contiguous(tensor.extents, tensor.steps),
+        writeable=not read_only and library(kind) != "jax",
         ordinal=tensor.device_id,
         stream=None,
     )
-
-
-def _dtype(code: int, bits: int, lanes: int) -> Any:
-    import numpy as np
-
-    if lanes == 1 and code == _BOOL and bits == 8:
-        return np.dtype(np.bool_)
-    if lanes == 1 and (code, bits) in _BEYOND_NUMPY:
-        return np.dtype(_BEYOND_NUMPY[code, bits].numpy)
-    if lanes != 1 or code not in _KINDS:
-        raise TypeError(f"its element type, DLPack's {code} of {bits} bits, is not known here")
-    return np.dtype(f"{_KINDS[code]}{bits}")
 
 
 def _by_interface(value: Any) -> Found:

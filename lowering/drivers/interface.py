@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tilelang.errors import DeviceError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.cache import BinaryCache
     from tilelang.lowering.drivers.tensor_maps import TensorMap
 
-DRIVERS = ("opencl", "cuda", "hip")
+DRIVERS = {"cpu": "host", "opencl": "opencl", "cuda": "cuda", "hip": "hip"}  # their modules, by the dialect that they run
 KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, the best first
 
 
@@ -47,6 +47,7 @@ class Device:
     grid_max: tuple[int, ...] = ()
     vector_bytes: int = 0
     details: str = ""
+    workarounds: tuple[str, ...] = ()  # passes of lowering/workarounds that its compiler needs
     handle: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -131,6 +132,11 @@ class Connection(Protocol):
     def queue(self) -> Any:
         """What launches are enqueued on unless the caller says otherwise."""
 
+    @property
+    def address(self) -> Callable[[Any], int] | None:
+        """Where launches take addresses of the host's arrays and are over when they return: the address of a writable contiguous NumPy
+        array, TypeError, ValueError or BufferError for any other. None elsewhere."""
+
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a text, or finds it compiled. Raises DeviceError with the compiler's words where it does not compile."""
 
@@ -191,8 +197,8 @@ class Driver(Protocol):
 
 
 def load(name: str) -> Driver:
-    """A driver's module, without its library."""
-    return cast(Driver, importlib.import_module(f"tilelang.lowering.drivers.{name}"))
+    """The driver of a dialect: its module, without its library."""
+    return cast(Driver, importlib.import_module(f"tilelang.lowering.drivers.{DRIVERS[name]}"))
 
 
 def of_array(value: Any) -> str | None:

@@ -1,37 +1,33 @@
 """OpenCL through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Knows no IR.
 
-What PoCL compiled runs as functions of this process where that can be, over NumPy arrays and device memory of ours and over
-`pyopencl.array.Array`s; other buffers, and other platforms, by their queue. Arrays of pyopencl are used in order with their queue's
-other work when that queue is the one launched on.
+A device that cannot compile an empty kernel is left out, with its compiler's reason. Launches go through a queue: a NumPy array is used
+where it lies by devices that compute in the host's memory, and copied for others. Arrays of pyopencl are used in order with their
+queue's other work when that queue is the one launched on.
 """
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import functools
-import logging
-import platform as machine
-import sys
+import textwrap
 import threading
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.host_threads import HostFunction, cores
+from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
-from tilelang.lowering.drivers.opencl_memory import POCL as POCL
-from tilelang.lowering.drivers.opencl_memory import ArrayPlaces, HostMemory, address_of, device_buffer
 from tilelang.lowering.drivers.opencl_memory import HostArray as HostArray
-from tilelang.lowering.drivers.pocl_cache import drop_damaged
-from tilelang.lowering.drivers.pocl_functions import Hosting
+from tilelang.lowering.drivers.opencl_memory import device_buffer, failed
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.options import Options, check_pocl_cache, prepare_opencl
+from tilelang.options import prepare_opencl
 
-GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; for a graphics processor install its vendor's OpenCL driver"
+POCL = "Portable Computing Language"
+# PoCL 3 miscompiles barriers in loops and under conditions, or compiles for ever; of later ones nobody has tried to do without.
+POCL_NEEDS = ("unconditional_barriers", "barrier_at_loop_end", "diverge_tail_conditions")
+GET = "pip install 'tilelang-rtile[pocl]' brings a device for x86-64 Linux; a GPU needs its vendor's OpenCL driver"
 
 _opened = OpenedBy("OpenCL")
 
@@ -58,22 +54,45 @@ def _describe(handle: Any) -> Device:
         kind=_TYPES.get(handle.type & 30, "custom"),
         driver_version=handle.driver_version,
         platform_version=handle.platform.version,
-        compute_units=max(1, min(units, int(cores()))) if platform == POCL else units,
+        compute_units=min(units, usable_cores()) if platform == POCL else units,
         max_threads=handle.max_work_group_size,
         shared_bytes=handle.local_mem_size,
         global_bytes=handle.global_mem_size,
         host_memory=bool(handle.host_unified_memory) and bool(handle.type & 2),
         vector_bytes=4 * handle.native_vector_width_float if handle.type & 2 else 0,
+        workarounds=POCL_NEEDS if platform == POCL else (),
         details=f"{handle.version.strip()}, cache of {handle.global_mem_cache_size} bytes",
         handle=handle,
     )
 
 
-@functools.cache
-def devices() -> tuple[Device, ...]:
-    """Every OpenCL device here, the best first: graphics processors, then accelerators, then the most compute units.
+EMPTY_KERNEL = "__kernel void nothing(void) {}\n"
 
-    Empty where there is none. Raises DeviceError where pyopencl is missing.
+
+def devices() -> tuple[Device, ...]:
+    """Every OpenCL device here that compiles kernels, the best first: GPUs, then accelerators, then the most compute units.
+
+    Empty where there is no device. Raises DeviceError where pyopencl is missing, or where none of the devices compiles an empty kernel.
+    """
+    found, unusable = _probed()
+    if unusable and not found:
+        raise _cannot_compile(unusable)
+    return found
+
+
+def unusable_devices() -> tuple[tuple[Device, str], ...]:
+    """The devices here that do not compile an empty kernel, each with the first lines of what its compiler says.
+
+    Raises DeviceError where pyopencl is missing.
+    """
+    return _probed()[1]
+
+
+@functools.cache
+def _probed() -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
+    """The devices here that compile an empty kernel, the best first; and the others, each with the reason.
+
+    Each process asks anew (30 ms, since drivers keep what they compiled): a verdict on disk would outlive the update of a driver.
     """
     cl = _cl()
     _opened.here()
@@ -81,28 +100,104 @@ def devices() -> tuple[Device, ...]:
     try:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader knows no platform
-        return ()
+        return (), ()
     for one in platforms:
         try:
             found += [_describe(handle) for handle in one.get_devices()]
         except cl.Error:  # a platform without its hardware
             continue
-    return tuple(sorted(found, key=lambda d: (KINDS.index(d.kind), -d.compute_units)))
+    found.sort(key=lambda d: (KINDS.index(d.kind), -d.compute_units))
+    reasons = [_why_unusable(device) for device in found]
+    usable = tuple(device for device, why in zip(found, reasons, strict=True) if why is None)
+    return usable, tuple((device, why) for device, why in zip(found, reasons, strict=True) if why is not None)
+
+
+def _why_unusable(device: Device) -> str | None:
+    """Why a device does not compile an empty kernel, in one line of its compiler's own words; None where it does."""
+    cl = _cl()
+    try:
+        compile_program(cl.Context([device.handle]), device.handle, EMPTY_KERNEL, ())
+    except cl.Error as error:  # of the context
+        return _first_lines(str(error))
+    except DeviceError as error:
+        return _first_lines(error.message.partition("\n")[2] or error.message)
+    return None
+
+
+def _first_lines(text: str, count: int = 3, most: int = 300) -> str:
+    """The first lines of a text that say anything, as one line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return textwrap.shorten("; ".join(lines[:count]), most, placeholder=" ...")
+
+
+def _cannot_compile(unusable: Sequence[tuple[Device, str]]) -> DeviceError:
+    said = "; ".join(f"{device} cannot compile an empty kernel: {why}" for device, why in unusable)
+    return DeviceError(
+        "no-device", f"no OpenCL device can be used: {said}", mend="another OpenCL driver for the device, or a newer one"
+    )
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
     """The best device whose platform's and own name contain the given parts, whatever their case.
 
-    Raises DeviceError where there is none, with what there is.
+    Raises DeviceError where there is none, with what there is; `no-device` where one fits that cannot compile, with the reason.
     """
     found = devices()
-    if not found:
-        check_pocl_cache()  # without which PoCL gives no device
-    return fitting(found, "OpenCL device", platform, device, mend=GET)
+    try:
+        return fitting(found, "OpenCL device", platform, device, mend=GET)
+    except DeviceError:
+        asked = [(d, why) for d, why in unusable_devices() if _fits(d, platform, device)] if found else []
+        if asked:
+            raise _cannot_compile(asked) from None
+        raise
+
+
+def _fits(one: Device, platform: str | None, device: str | None) -> bool:
+    """Whether a device's platform's and own name contain the given parts, whatever their case."""
+    return (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold()
+
+
+def compile_program(context: Any, handle: Any, source: str, options: Sequence[str]) -> Any:
+    """The program that a device's compiler makes of a text. Raises DeviceError with the compiler's words where it does not compile.
+
+    pyopencl keeps nothing of it: its own cache on disk holds pickles, which run code when they are read.
+    """
+    cl = _cl()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
+        program = cl.Program(context, source)
+        try:
+            program.get_info(cl.program_info.NUM_DEVICES)  # makes it now: only what is made by `build` goes through the cache
+            program.build(list(options), [handle])
+            names = program.get_info(cl.program_info.KERNEL_NAMES)
+        except cl.Error as error:
+            raise _not_built(program, handle, error) from None
+    if names or "__kernel" not in source:
+        return program
+    message = f"{handle.name.strip()} gives a program without kernels, as PoCL does of a file in its cache that it cannot read"
+    raise DeviceError("build-failed", message, mend="POCL_KERNEL_CACHE=0, or an empty directory as POCL_CACHE_DIR")
+
+
+def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
+    """What went wrong in a build: in the compiler's words where it says something, else by OpenCL's name of the status."""
+    cl = _cl()
+    device, code, said = handle.name.strip(), cl.status_code, str(error).splitlines()[0]
+    of_text = error.code in (code.BUILD_PROGRAM_FAILURE, code.COMPILE_PROGRAM_FAILURE, code.LINK_PROGRAM_FAILURE)
+    if of_text or error.code == code.INVALID_BUILD_OPTIONS:
+        with contextlib.suppress(cl.Error):
+            said = program.get_build_info(handle, cl.program_build_info.LOG).strip() or said
+    if of_text:
+        return DeviceError("compile-failed", f"{device} does not compile the kernel\n{said}", mend="report it: the text is ours")
+    if error.code == code.INVALID_BUILD_OPTIONS:
+        mend = "look at PYOPENCL_BUILD_OPTIONS and the driver's own variables"
+        return DeviceError("build-options", f"{device} refuses an option of the build\n{said}", mend=mend)
+    return DeviceError("build-failed", f"{device} cannot build the kernel\n{said}", mend="free memory, or another OpenCL driver")
 
 
 class Connection:
     """A device with a context and a queue that takes times."""
+
+    address: Callable[[Any], int] | None = None  # launches take buffers of the device
 
     def __init__(self, device: Device) -> None:
         _opened.check()
@@ -112,9 +207,6 @@ class Connection:
         self.queue = cl.CommandQueue(self.context, device.handle, cl.command_queue_properties.PROFILING_ENABLE)
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
-        self.hosting = self._hosting()
-        self._beside = cl.CommandQueue(self.context, device.handle)  # on which nothing waits
-        self.places = ArrayPlaces(self._beside)
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
         """Compiles a source text, or finds it compiled: in this process, then in the cache given.
@@ -127,23 +219,9 @@ class Connection:
         with self._lock:
             module = self._modules.get(name)
             if module is None:
-                functions = self.hosting.functions(source, options) if self.hosting is not None else {}
-
-                def program() -> Any:
-                    return self._from_cache(name, options, cache) or self._from_source(name, source, options, cache)
-
-                module = self._modules[name] = Module(self, functions, program)
+                program = self._from_cache(name, options, cache) or self._from_source(name, source, options, cache)
+                module = self._modules[name] = Module(self, program)
         return module
-
-    def _hosting(self) -> Hosting | None:
-        """What runs kernels as functions of this process; None where the device does not compute in it, or that cannot be had."""
-        if not can_host(self.device):
-            return None
-        try:
-            return Hosting(self.queue, self._from_pocl, self.device.compute_units, Options.from_environment().active_wait)
-        except (DeviceError, OSError) as error:
-            logging.getLogger("tilelang").warning("kernels are launched by OpenCL's queue, which takes longer: %s", error)
-            return None
 
     def _from_cache(self, name: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         binary = cache.get(name) if cache is not None else None
@@ -159,36 +237,10 @@ class Connection:
             return None
 
     def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
-        cl = _cl()
-        if self.device.platform == POCL:  # which keeps what it compiles; a binary from it would cost another compilation
-            return self._from_pocl(source, options)
-        program = self._compiled(source, options)
-        if cache is not None:
-            cache.put(name, program.get_info(cl.program_info.BINARIES)[0])
+        program = compile_program(self.context, self.device.handle, source, options)
+        if cache is not None and self.device.platform != POCL:  # which has a cache, and compiles once more for a binary
+            cache.put(name, program.get_info(_cl().program_info.BINARIES)[0])
         return program
-
-    def _from_pocl(self, source: str, options: Sequence[str]) -> Any:
-        """Built by PoCL, which may have kept it; what it keeps and is damaged is made anew."""
-        directory, start = check_pocl_cache(), time.time()
-        program = self._compiled(source, options)
-        lost = not program.get_info(_cl().program_info.KERNEL_NAMES)
-        drop_damaged(directory, start, bitcode=lost)
-        if not lost:
-            return program
-        # What was read of damaged bitcode stays in PoCL's context, and it aborts where such a context ends: this one never does.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
-        return self._compiled(source, options)
-
-    def _compiled(self, source: str, options: Sequence[str]) -> Any:
-        cl = _cl()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
-                return cl.Program(self.context, source).build(list(options))
-        except cl.Error as error:
-            raise DeviceError(
-                "compile-failed", f"{self.device} does not compile the kernel\n{error}", mend="report it: the text is ours"
-            ) from None
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
         raise DeviceError("tensor-map", "OpenCL has no copies of boxes", mend="loads without them")
@@ -197,7 +249,7 @@ class Connection:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""
         cl = _cl()
         try:
-            return self._placed(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes)))
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
         except cl.Error as error:
             raise _out_of_memory(size_bytes, self.device, error) from None
 
@@ -208,13 +260,9 @@ class Connection:
             return self.allocate(1)
         try:
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-            return self._placed(cl.Buffer(self.context, flags, hostbuf=as_bytes(array)))
+            return cl.Buffer(self.context, flags, hostbuf=as_bytes(array))
         except cl.Error as error:
             raise _out_of_memory(array.nbytes, self.device, error) from None
-
-    def _placed(self, buffer: Any) -> Any:
-        """A buffer as launches take it: with its address, where kernels are functions of this process."""
-        return buffer if self.hosting is None else HostMemory(address_of(self._beside, buffer), buffer)
 
     def image(self, pixels: Any) -> Any:
         """An image with what a NumPy array of (rows, columns, 4) floats holds. Raises DeviceError where there is not enough memory."""
@@ -236,8 +284,6 @@ class Connection:
         """A pyopencl array as an argument. Its own queue orders what fills it; another one is the caller's to order."""
         contiguous, base, offset = array.flags.c_contiguous, array.base_data, array.offset
         buffer = device_buffer(self, base, offset, array.nbytes) if contiguous else None
-        if buffer is not None and self.hosting is not None and array.nbytes:
-            buffer = HostMemory(self.places.of(array, buffer), buffer)
         return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, base, offset, array.nbytes)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
@@ -253,22 +299,11 @@ class Connection:
         try:
             (queue or self.queue).finish()
         except _cl().Error as error:
-            raise _failed(error) from None
-
-
-def _failed(error: Exception) -> DeviceError:
-    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="smaller blocks, or another schedule")
+            raise failed(error) from None
 
 
 def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceError:
     return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="smaller tensors")
-
-
-def can_host(device: Device) -> bool:
-    """Whether kernels for a device can be functions of this process: PoCL's, on the system that our threads are written for."""
-    if device.platform != POCL or not device.host_memory or (sys.platform, machine.machine()) != ("linux", "x86_64"):
-        return False
-    return "rdtscp" in Path("/proc/cpuinfo").read_text().split()  # by which threads know their cores
 
 
 @functools.cache
@@ -278,19 +313,10 @@ def connect(device: Device) -> Connection:
 
 
 class Module:
-    """A compiled source text. functions: where its kernels are that are functions of this process; program: gives PoCL's, or another
-    platform's, program."""
+    """A compiled source text. program: pyopencl's."""
 
-    def __init__(self, connection: Connection, functions: Mapping[str, tuple[int, int]], program: Callable[[], Any]) -> None:
-        self.connection, self.functions, self._program, self._lock = connection, functions, program, threading.Lock()
-        if not functions:
-            _ = self.program
-
-    @functools.cached_property
-    def program(self) -> Any:
-        """What OpenCL has compiled."""
-        with self._lock:
-            return self._program()
+    def __init__(self, connection: Connection, program: Any) -> None:
+        self.connection, self.program = connection, program
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
         """A kernel of the module, ready to launch.
@@ -299,20 +325,14 @@ class Module:
         refuse but crash on).
         """
         check_limits(self.connection.device, name, grid, threads, shared_bytes)
-        hosting, hosted = self.connection.hosting, None
-        if hosting is not None and name in self.functions and hosting.can_run(grid, threads, shared_bytes):
-            hosted = hosting.threads.function(*self.functions[name], grid)
-        return Function(self, name, tuple(grid), threads, hosted)
+        return Function(self, name, tuple(grid), threads)
 
 
 class Function:
-    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks).
+    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks)."""
 
-    hosted: what runs it in this process, at once, where all its arguments are in the host's memory.
-    """
-
-    def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int, hosted: HostFunction | None) -> None:
-        self.name, self.queue, self._module, self._hosted = name, module.connection.queue, module, hosted
+    def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
+        self.name, self.queue, self._module = name, module.connection.queue, module
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
         self.local_size = (threads, *(1 for _ in grid[1:]))
@@ -328,54 +348,26 @@ class Function:
         _opened.check()
         if self.empty:
             return None
-        if self._hosted is not None:
-            addresses = [b.address for b in buffers if isinstance(b, HostMemory)]
-            if len(addresses) == len(buffers):  # OpenCL's buffers do not say where they are
-                return self._here(self._hosted, addresses, queue or self.queue)
+        cl = _cl()
         with self._lock:
             try:
-                self.kernel.set_args(*[b.opencl if isinstance(b, HostMemory) else b for b in buffers])
-                return _cl().enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
-            except (_cl().Error, TypeError) as error:
-                raise self._refused(str(error).splitlines()[0].split(" - ")[0]) from None
-
-    def _here(self, hosted: HostFunction, addresses: list[int], queue: Any) -> Ran:
-        """Runs all blocks in this process, after what was enqueued."""
-        if queue is not self.queue and queue.context != self.queue.context:
-            raise self._refused("the queue is of another context")
-        queue.finish()
-        start = time.perf_counter()
-        hosted(addresses)
-        return Ran(time.perf_counter() - start)
-
-    def _refused(self, why: str) -> DeviceError:
-        mend = "device buffers, and a queue, of kernel.queue's context"
-        return DeviceError("launch-failed", f"{self.name} could not be launched: {why}", mend=mend)
+                self.kernel.set_args(*buffers)
+                return cl.enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
+            except (cl.Error, TypeError) as error:
+                said = str(error).splitlines()[0].split(" - ")[0]
+                mend = "device buffers, and a queue, of kernel.queue's context"
+                raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", mend=mend) from None
 
     timed = __call__  # every launch has an event
 
 
-class Ran:
-    """The event of a launch that is over. seconds: how long it took."""
-
-    __slots__ = ("seconds",)
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def wait(self) -> None:
-        """Returns at once, as with events of OpenCL."""
-
-
 def seconds(event: Any) -> float:
     """How long a launch ran on the device; waits for it."""
-    if isinstance(event, Ran):
-        return event.seconds
     try:
         event.wait()
         return float(event.profile.end - event.profile.start) * 1e-9
     except _cl().Error as error:
-        raise _failed(error) from None
+        raise failed(error) from None
 
 
 # ---------------------------------------------------------------- arguments

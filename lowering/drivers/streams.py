@@ -11,7 +11,7 @@ import atexit
 import math
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +25,8 @@ ARGUMENT_ALIGNMENT = 16  # bytes: kernels of both dialects load and store as man
 
 class Connection(abc.ABC):
     """A device, ready for work. `queue` is the default stream, None."""
+
+    address: Callable[[Any], int] | None = None  # launches take buffers of the device
 
     opened: OpenedBy
     errors: type[Exception] = Exception  # what the library raises

@@ -1,7 +1,7 @@
 """Register buffers that are addressed by constants become named variables.
 
 Needs: unrolled loops. Guarantees: a register buffer has `vector` = W > 0 where every access has constant indices and stays within one
-group of W lanes of the last dimension; the others stay private arrays (W = 0).
+group of W lanes of the last dimension; the others, and those whose address an instruction takes, stay private arrays (W = 0).
 
     acc: float32[8, 48], accessed 16 lanes at a time    ->    acc.vector = 16
 """
@@ -14,6 +14,7 @@ from tilelang.expr import Const, Expr
 from tilelang.lowering import ir
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.simplify import simplify
+from tilelang.template import in_arrays
 
 
 def promote(kernel: ir.Kernel) -> ir.Kernel:
@@ -26,6 +27,8 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
             accesses[s.buffer, s.indices, ir.lanes(s.value)] = None
         if isinstance(s, ir.Instruction):
             accesses.update(dict.fromkeys(_operands(s)))
+            kept = in_arrays(s.semantics)
+            widths.update({b.name: 0 for name, b, _ in s.operands if name in kept})
         for e in ir.expressions(s):
             loads.update(dict.fromkeys(ir.loads(e)))
     accesses.update(dict.fromkeys((load.buffer, load.indices, load.lanes) for load in loads))

@@ -41,7 +41,7 @@ class _Unrolling:
                     n = int(end.value)
                     if n <= 1 and kind != "vector":
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
-                    if kind == "unroll" or var in self.register_variables(body):
+                    if kind == "unroll" or (kind != "threads" and var in self.register_variables(body)):
                         if factor * n <= self.limit:
                             return ir.joined(*[self.statement(body, factor * n, {**values, var: index(j)}) for j in range(n)])
                         if span is not None and kind == "serial":

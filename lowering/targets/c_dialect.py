@@ -8,9 +8,13 @@ its header (cpp.py), and says in `Vectors` how its values are made, taken apart 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tilelang.dtype import DType
+
+if TYPE_CHECKING:
+    from tilelang.lowering.targets.c_functions import Function
 
 # Types of values while they are computed with. Floats of 8 and 16 bits are computed in float and kept in memory as their bits.
 _VALUES = {
@@ -70,9 +74,12 @@ class Vectors:
     splat: one {item} in every lane of a {type}; pack: a {type} of {items}. lane, part: one lane, or {count} lanes from the {first}
     on, of a {vector}, their numbers as hexadecimal {digits}; set_part: the statement that writes {value} there. choice: by a {mask}.
     word: the 32-bit register of that {number} that narrower lanes fill.
-    unaligned: the definition of the type {name} of {lanes} {scalar}s that are aligned to {bytes} only. native: the compiler knows the
-    types, so that operators and functions of scalars take them and accesses may be unaligned; else functions go lane by lane, and an
-    access is as wide as the alignment that is certain.
+    unaligned: the definition of the type {name} of {lanes} {scalar}s that are aligned to {bytes} only. native: the compiler knows
+    the types, so that operators and functions of scalars take them and accesses may be unaligned; else functions go lane by lane,
+    and an access is as wide as the alignment that is certain. joins: `pack` takes vectors beside scalars; join: where it does
+    not, two vectors, {first} and {second}, as one of {lanes} lanes (empty: it is made of single lanes). shuffle: one of {lanes}
+    of {first} and {second}, by number, those of the second behind those of the first (empty: of single lanes). widest: the lanes
+    of the widest vector type.
     """
 
     splat: str = "({type})({item})"
@@ -84,70 +91,98 @@ class Vectors:
     word: str = ""
     unaligned: str = "typedef {scalar} {name} __attribute__((ext_vector_type({lanes}), aligned({bytes})));\n"
     native: bool = True
+    joins: bool = True
+    join: str = ""
+    shuffle: str = ""
+    widest: int = VECTOR_LANES[-1]
+
+    def joined(self, vectors: Sequence[str], lanes: int) -> str:
+        """Vectors of alike widths, a power of two of them, as one of so many lanes."""
+        if len(vectors) == 1:
+            return vectors[0]
+        half = len(vectors) // 2
+        first, second = (self.joined(part, lanes // 2) for part in (vectors[:half], vectors[half:]))
+        return self.join.format(lanes=lanes, first=first, second=second)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dialect:
-    """One language of the C family.
-
-    spaces: qualifier of pointers into each memory; shared: of shared arrays. kernel: head of a kernel function, with {threads},
-    {name} and {cluster}: the text cluster, with {blocks}, where that many make one. block_number, thread_number: expressions.
-    fences: flag of a barrier per memory; barrier: the statement, with {flags}; shared_barrier: one that orders shared memory alone,
-    where that is less (empty: it is not). prefetch: the statement, with {pointer}.
-    no_contraction: a line that forbids a*b+c in one rounding, or rounded_product: a function whose products are never contracted.
-    reserved: names that a kernel must not use, besides C's. functions: builtin, or function of a header, in place of a function or
-    helper of that name; fast_functions: those under licence. own: functions of 32-bit floats that c_functions.py defines because
-    the builtin is slow, loose or missing. ulps: stated error of the builtins
-    of 32-bit floats. headers: texts that stand first in a source in which a pattern occurs, once for each text that its groups $1,
-    $2 give. closing: what stands last. inline: what a helper function begins with. masked_access: whether the builtins of x86 may
-    be there. argument_alignment: bytes to which every kernel argument is aligned. static_shared_bytes: beyond it shared memory is
-    one array whose size the launch gives, declared by dynamic_shared with {name} (None: no limit). around_barriers: what stands
-    before a loop with barriers. copy, copy_first, commit, wait: the statements of asynchronous copies of {bytes} bytes, with
-    {target}, {source}, the {existing} bytes of a copy whose rest is zero, and the {pending} groups (no copy: they are made at
-    once). offsets_apart: whether in blocks of one thread, the tasks of a processor, the terms of an offset are added to the pointer
-    one by one: compilers then keep what does not change out of loops, where a sum in 32 bits that may overflow for all they know
-    stays. alike: an index of one {value} in all threads that run in lockstep. roles: how it writes roles of units (None: it has
-    none). tensor_map: the declaration of a kernel argument {name} that is one; prefetch_map: the statement that brings one near, with
-    a pointer to it, {map}.
-    """
+    """One language of the C family. Texts are format strings; the fields in braces are named beside each."""
 
     name: str
+    # The qualifier of a pointer into each memory, and of the declaration of a shared array.
     spaces: Mapping[str, str]
     shared: str
+    # The head of a kernel function: {threads}, {name}, and {cluster}, which is `cluster` with {blocks} for clusters of blocks.
     kernel: str
+    # Expressions for the block's number along each grid dimension and for the thread's number.
     block_number: tuple[str, str, str]
     thread_number: str
+    # The flag of a barrier for each memory; the barrier itself, with {flags}.
     fences: Mapping[str, str]
     barrier: str
+    # A prefetch of {pointer}.
     prefetch: str
+    # A line that forbids a*b+c in one rounding. `rounded_product` is a function to the same end.
     no_contraction: str
+    # Names that a kernel must not use, besides C's keywords.
     reserved: frozenset[str]
+    # The builtin, or function of a header, that stands for a function or helper of the language.
     functions: Mapping[str, str]
-    own: frozenset[str]
+    # For each C scalar type, the functions whose text is part of the source because a builtin is slow, inexact or missing; `fast` has
+    # their less exact forms, for which a computation needs a licence.
+    own: Mapping[str, Mapping[str, Function]]
+    # What the texts of `own` are filled with for a value type, besides the names of the type and of its integers.
+    function_fields: Callable[[str], Mapping[str, str]]
+    # The stated error of the builtins for 32-bit floats.
     ulps: Mapping[str, float]
-    headers: tuple[tuple[str, str], ...] = ()
-    restrict: str = "restrict"
-    roles: RoleTexts | None = None
-    tensor_map: str = ""
-    cluster: str = ""
-    vectors: Vectors = Vectors()
-    inline: str = "static inline"
-    closing: str = ""
-    rounded_product: str = ""
+    fast: Mapping[str, Mapping[str, Function]] = dataclasses.field(default_factory=dict)
     fast_functions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Texts that stand first in a source in which a pattern occurs, once for each way in which the pattern's groups $1, $2 match.
+    headers: tuple[tuple[str, str], ...] = ()
+    # The last text of a source.
+    closing: str = ""
+    restrict: str = "restrict"
+    # What a helper function begins with.
+    inline: str = "static inline"
+    vectors: Vectors = Vectors()
+    # How roles of units are written; None: they cannot be.
+    roles: RoleTexts | None = None
+    # The declaration of a kernel argument {name} that describes a tensor, and a prefetch of it by a pointer {map}.
+    tensor_map: str = ""
+    prefetch_map: str = ""
+    cluster: str = ""
+    rounded_product: str = ""
+    # Whether the masked loads and stores of x86 may be used, behind a test of the compiler's.
     masked_access: bool = False
+    # The bytes to which every kernel argument is aligned.
     argument_alignment: int = 1
+    # With more shared memory than this, it is one array whose size the launch gives, declared by `dynamic_shared` with {name}.
     static_shared_bytes: int | None = None
     dynamic_shared: str = ""
+    # The line before a loop with barriers; a barrier that orders shared memory alone (empty: there is none cheaper).
     around_barriers: str = ""
     shared_barrier: str = ""
+    # Asynchronous copies of {bytes} bytes from {source} to {target}; copy_first copies {existing} bytes and fills the rest with zero;
+    # `wait` leaves {pending} groups unfinished. Without `copy`, copies are made at once.
     copy: str = ""
     copy_first: str = ""
     commit: str = ""
     wait: str = ""
+    # Whether blocks of one thread add the terms of an offset to the pointer one by one. Compilers then hoist what a loop does not
+    # change; a 32-bit sum, which might overflow for all they know, stays in the loop.
     offsets_apart: bool = False
+    # An index {value} that is the same in all threads that run in lockstep.
     alike: str = "{value}"
-    prefetch_map: str = ""
+    # What follows a literal of the type `long`.
+    long_suffix: str = "L"
+    # A dialect whose kernels are functions over one block: the parameters behind the buffers, and the function {name} that runs a
+    # range of blocks by calling {name}_block with {arguments}. The grid is {x} wide and {y} high, with {xy} blocks in a layer. Shared
+    # arrays are parameters, too, in the memory `scratch` of the caller.
+    block_arguments: str = ""
+    blocks: str = ""
+    # Passes of the kernel IR that this dialect needs beside those of every dialect (pipeline.NEEDED).
+    passes: tuple[str, ...] = ()
 
     def vector_of(self, type: str, items: Sequence[str]) -> str:
         """A vector of one item for every lane, or of an item in each; a primary expression but for the cast that it may begin with."""

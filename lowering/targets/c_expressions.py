@@ -43,7 +43,10 @@ class Expressions(Places):
         scalar = memory_type(buffer.dtype)
         if buffer.vector:
             pieces = self.pieces(buffer, load.indices, n)
-            if len(pieces) > 1 and not self.dialect.vectors.native:  # no vectors are put together from vectors
+            alike = {(lane, k) for _, lane, k in pieces} == {(0, buffer.vector)} and buffer.vector > 1
+            if len(pieces) > 1 and alike and self.dialect.vectors.join:
+                return self.dialect.vectors.joined([name for name, _, _ in pieces], n)
+            if len(pieces) > 1 and not self.dialect.vectors.joins:  # no vectors are put together from vectors
                 pieces = [(name, lane + i, 1) for name, lane, k in pieces for i in range(k)]
             parts = [self.part(name, buffer.vector, lane, k) for name, lane, k in pieces]
             text = parts[0] if len(parts) == 1 else self.dialect.vector_of(vector(scalar, n), parts)
@@ -58,6 +61,9 @@ class Expressions(Places):
             return f"{helper}({self.pointer(buffer, load.indices)}, {self.index(load.count)}, {fill})"
         return self.element(buffer, load.indices) if n == 1 else self.vector_place(buffer, load.indices, n, True)
 
+    def _literal(self, e: Const, bits: bool = False) -> str:
+        return literal(e, bits, self.dialect.long_suffix)
+
     def stored(self, e: Expr, dtype: DType, n: int) -> str:
         """A value as memory of the given type takes it, n lanes."""
         if isinstance(e, Pack) and len(set(e.items)) == 1:
@@ -66,7 +72,7 @@ class Expressions(Places):
             type = memory_type(dtype)
             match e:
                 case Const():
-                    return self._spread(literal(e, bits=True), type, 1, n)
+                    return self._spread(self._literal(e, bits=True), type, 1, n)
                 case Load() if e.buffer.dtype == dtype and lanes(e) == n:
                     return self.raw(e)
                 case Pack(items) if n > 1 and _is_moved(e, dtype):
@@ -106,7 +112,7 @@ class Expressions(Places):
             return self.condition(e, level) if n == 1 else self.mask(e, n, self._mask_bits(e), level)
         match e:
             case Const():
-                text = literal(e)
+                text = self._literal(e)
                 return bracket(text, UNARY if text[0] in "-(" else POSTFIX, level)
             case Var(type=t):
                 same = self._variable_type(e) == value_type(t)
@@ -127,6 +133,8 @@ class Expressions(Places):
                 unique = dict.fromkeys(items)
                 if n == 1:
                     return self.value(items[0], level)
+                if (shuffled := self._shuffled(items, level)) is not None:
+                    return shuffled
                 texts = [self.value(items[0])] if len(unique) == 1 else [self.value(i, TERNARY) for i in items]
                 return bracket(self.dialect.vector_of(value_type(e.dtype, n), texts), UNARY, level)
             case Binary():
@@ -193,13 +201,17 @@ class Expressions(Places):
 
     def _power(self, base: Expr, exponent: Expr, n: int, level: int) -> str:
         t = base.dtype
-        if n > 1 and value_type(t) != "float":  # no vectors of integers; and PoCL's of doubles are wrong beside certain lanes
+        if n > 1 and "pow" not in self.dialect.own.get(value_type(t), ("pow",) if value_type(t) == "float" else ()):
+            # no vectors of integers; and PoCL's of doubles are wrong beside certain lanes
             return self.value(Pack(tuple(lane(Binary("pow", base, exponent), i) for i in range(n))), level)
         if not t.is_float:
             return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
         if isinstance(exponent, Const) and exponent.value == 2 and isinstance(base, (Var, Load)):
             return bracket(f"{self.value(base, 11)} * {self.value(base, 12)}", 11, level)
-        return self._apply(self.dialect.functions.get("pow", "pow"), t, n, self.broadcast(base, n), self.broadcast(exponent, n))
+        arguments = self.broadcast(base, n), self.broadcast(exponent, n)
+        if "pow" in self.dialect.own.get(value_type(t), ()):
+            return f"{self.library.function('pow', value_type(t, n))}({', '.join(arguments)})"
+        return self._apply(self.dialect.functions.get("pow", "pow"), t, n, *arguments)
 
     def _call(self, e: Call, n: int, level: int) -> str:
         argument, t = e.args[0], e.args[0].dtype
@@ -208,7 +220,7 @@ class Expressions(Places):
             if t.kind == "uint":
                 return self.value(argument, level)
             return self.value(Select(Binary("<", argument, Const(0, t)), Unary("-", argument), argument), level)
-        if e.name in self.dialect.own and value_type(t) == "float":
+        if e.name in self.dialect.own.get(value_type(t), ()):
             return f"{self.library.function(e.name, type, e.name in self.fast_math)}({self.value(argument)})"
         if e.name == "sigmoid":
             one, small = Const(1.0, t), Call("exp", (Unary("-", Call("abs", (argument,))),))
@@ -352,13 +364,29 @@ class Expressions(Places):
             case Cast(operand, _):
                 if operand.dtype.kind == "bool":
                     return self.mask(operand, n, bits, level)
-                zero = self._spread(literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)
+                zero = self._spread(self._literal(Const(0, operand.dtype)), value_type(operand.dtype), 1, n)
                 return bracket(f"{self.value(operand, 8)} != {zero}", 7, level)
             case Load():
                 return bracket(f"{self.raw(e)} != {self.dialect.vector_of(f'uchar{n}', ['0'])}", 7, level)
             case Pack(items):
                 return bracket(self.dialect.vector_of(type, [f"-({self.condition(i)})" for i in items]), UNARY, level)
         raise AssertionError(f"no condition: {e!r}")
+
+    def _shuffled(self, items: tuple[Expr, ...], level: int) -> str | None:
+        """A vector whose lanes come from two vectors of as many, where the dialect has a word for it."""
+        n, taken = len(items), [item for item in items if isinstance(item, Load) and item.lanes == 1 and item.buffer.vector]
+        if not self.dialect.vectors.shuffle or len(taken) < n or {item.buffer.vector for item in taken} != {n}:
+            return None
+        lasts = [int(item.indices[-1].value) for item in taken if isinstance(item.indices[-1], Const)]
+        if len(lasts) < n:
+            return None
+        wholes = [Load(x.buffer, (*x.indices[:-1], index(last - last % n)), n) for x, last in zip(taken, lasts, strict=True)]
+        different = list(dict.fromkeys(wholes))
+        if len(different) != 2:
+            return None
+        numbers = ", ".join(str(last % n + n * different.index(w)) for w, last in zip(wholes, lasts, strict=True))
+        first, second = (self.value(w) for w in different)
+        return bracket(self.dialect.vectors.shuffle.format(first=first, second=second, lanes=numbers), POSTFIX, level)
 
     def _compared(self, side: Expr, comparison: Binary, n: int, level: int) -> str:
         """One side of a comparison of several lanes."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tilelang.bound import ULPS
 from tilelang.errors import DeviceError, Span, not_too_deep
 from tilelang.expr import Expr, Var, free
 from tilelang.lowering import ir
@@ -42,7 +43,6 @@ from tilelang.lowering.targets.c_dialect import (
     vector,
 )
 from tilelang.lowering.targets.c_expressions import Expressions
-from tilelang.lowering.targets.c_functions import ULPS as OWN_ULPS
 from tilelang.lowering.targets.c_instructions import Instructions
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_names import Names
@@ -51,7 +51,7 @@ from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
 from tilelang.lowering.targets.c_stores import INDENT, Stores, copied_by_instruction
 from tilelang.template import functions_defined
 
-__all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
+__all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps", "with_headers"]
 
 ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
 
@@ -76,13 +76,19 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
     emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in program.kernels]
     bodies = [emitter.text() for emitter in emitters]
     text = "\n".join(part for part in (library.text, *bodies) if part)
-    for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
-        text = "".join(_filled(header, match) for match in _matches(pattern, text)) + text
+    text = with_headers(text, dialect)
     places, end = [], len(text)
     for emitter, body in zip(reversed(emitters), reversed(bodies), strict=True):
         places.append(emitter.places_in_text(text.count("\n", 0, end - len(body))))
         end -= len(body) + 1
     return text + dialect.closing, tuple(reversed(places))
+
+
+def with_headers(text: str, dialect: Dialect) -> str:
+    """A text behind the dialect's headers that it needs."""
+    for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
+        text = "".join(_filled(header, match) for match in _matches(pattern, text)) + text
+    return text
 
 
 def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:
@@ -144,9 +150,17 @@ def dynamic_shared_bytes(kernel: Kernel, dialect: Dialect) -> int:
     return kernel.shared_bytes if most is not None and kernel.shared_bytes > most else 0
 
 
-def ulps(dialect: Dialect) -> dict[str, float]:
-    """The greatest error of each function of 32-bit floats on a dialect, in ulps: our own where it is used, else the builtin's."""
-    return {**dialect.ulps, **{name: OWN_ULPS[name] for name in dialect.own}}
+def ulps(dialect: Dialect, type: str = "float") -> dict[str, float]:
+    """The greatest error of each function of a C float type on a dialect, in ulps: what the dialect's own text states, else its
+    builtin; for doubles, whose builtins state none, else the greatest that any target has."""
+    builtins = dialect.ulps if type == "float" else ULPS
+    return {**builtins, **{name: function.ulps for name, function in dialect.own.get(type, {}).items()}}
+
+
+def error_bounds(dialect: Dialect) -> dict[str, float]:
+    """The greatest error of each function on a dialect in any float type, in ulps."""
+    tables = [ulps(dialect, type) for type in ("float", "double")]
+    return {name: max(table.get(name, most) for table in tables) for name, most in ULPS.items()}
 
 
 class _KernelEmitter(Stores, Instructions):
@@ -185,10 +199,13 @@ class _KernelEmitter(Stores, Instructions):
                 case Instruction():
                     written |= {b for name, b, _ in s.operands if name == s.semantics.writes}
         declared = [*(self._argument(b, b in written) for b in kernel.arguments), *self.map_arguments()]
+        if self.dialect.blocks:
+            declared += [*map(self._shared_argument, kernel.shared), self.dialect.block_arguments]
         arguments = ",\n".join(INDENT + argument for argument in declared)
         if not kernel.contract and self.dialect.no_contraction:
             self.put(self.dialect.no_contraction)
-        self._shared_arrays()
+        if not self.dialect.blocks:
+            self._shared_arrays()
         self._grid_variables()
         self.prefetch_maps()
         self.places = declaration_places(kernel.body, self.expressions)
@@ -198,7 +215,8 @@ class _KernelEmitter(Stores, Instructions):
         grid += f" blocks in clusters of {kernel.cluster}, each" if kernel.cluster > 1 else " blocks"
         about = f"// {grid} of {kernel.threads} thread{'s' * (kernel.threads > 1)}, {kernel.shared_bytes} bytes of shared memory"
         self.head = f"{about}\n{head}(\n{arguments})\n{{\n"
-        return "\n".join([self.head + "\n".join(self.lines), "}\n"]) if self.lines else self.head + "}\n"
+        body = "\n".join([self.head + "\n".join(self.lines), "}\n"]) if self.lines else self.head + "}\n"
+        return f"{body}\n{self._over_blocks()}" if self.dialect.blocks else body
 
     def places_in_text(self, first: int) -> tuple[range, ...]:
         """The lines of each statement in a text where the kernel's begins at line `first`; `text` has been called."""
@@ -241,7 +259,25 @@ class _KernelEmitter(Stores, Instructions):
         for b in shared:
             type = f"{self.dialect.spaces['shared']} {memory_type(b.dtype)}*".lstrip()
             self.put(f"{type} const {name[b]} = ({type})({arena} + {b.offset});")
-            self.expressions.alignment[b] = ARRAY_ALIGNMENT if not b.offset else min(ARRAY_ALIGNMENT, b.offset & -b.offset)
+            self.expressions.alignment[b] = _alignment_at(b.offset or 0)
+
+    def _shared_argument(self, buffer: Buffer) -> str:
+        """A shared array as a parameter; those that share bytes with others at other times may alias them."""
+        end = (buffer.offset or 0) + buffer.bytes
+        apart = all((b.offset or 0) >= end or (b.offset or 0) + b.bytes <= (buffer.offset or 0)
+                    for b in self.kernel.shared if b is not buffer)  # fmt: skip
+        self.expressions.alignment[buffer] = _alignment_at(buffer.offset or 0)
+        return f"{memory_type(buffer.dtype)}* {self.dialect.restrict if apart else ''} {self.expressions.names[buffer]}".replace(
+            "  ", " "
+        )
+
+    def _over_blocks(self) -> str:
+        """The function that runs the kernel over a range of blocks."""
+        kernel, (x, y, _) = self.kernel, self.kernel.grid
+        given = [f"arguments[{number}]" for number, _ in enumerate(kernel.arguments)]
+        given += [f"(void*)(scratch + {b.offset or 0})" for b in kernel.shared]
+        arguments = ", ".join([*given, "block"])
+        return self.dialect.blocks.format(name=self.name, arguments=arguments, x=max(1, x), y=max(1, y), xy=max(1, x * y))
 
     def _grid_variables(self) -> None:
         """The block's and the thread's number, where the kernel uses them."""
@@ -387,7 +423,7 @@ class _KernelEmitter(Stores, Instructions):
 
     def _loop(self, loop: For) -> None:
         x = self.expressions
-        assert loop.kind in ("serial", "do", "unroll"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
+        assert loop.kind in ("serial", "do", "unroll", "threads"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
         meets = any(isinstance(s, Barrier) for s in ir.statements(loop.body))
         pragma = "#pragma unroll" if loop.kind == "unroll" else self.dialect.around_barriers if meets else ""
         extent = x.index(loop.extent, 9)
@@ -428,6 +464,11 @@ class _KernelEmitter(Stores, Instructions):
             texts = texts_of(self.dialect.roles, self.dialect.name)
             self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self._unbraced, self.braces, self.bind)
         return self.role_writer
+
+
+def _alignment_at(offset: int) -> int:
+    """The bytes to which an array is certainly aligned that begins so far into an aligned one."""
+    return min(ARRAY_ALIGNMENT, offset & -offset) if offset else ARRAY_ALIGNMENT
 
 
 def type_name(stmt: Stmt) -> str:

@@ -11,7 +11,7 @@ from tilelang.instruction import Queue
 from tilelang.lowering import ir
 from tilelang.lowering.descriptors import BoxMap, box_map, box_maps
 from tilelang.lowering.ir import Buffer, Load
-from tilelang.lowering.targets.c_dialect import VECTOR_LANES, Dialect, memory_bytes
+from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_names import Names
 from tilelang.simplify import simplify
@@ -95,7 +95,8 @@ class Instructions:
             slots = tuple(x.part(v, buffer.vector, at + i, 1) for v, at, n in pieces for i in range(n))
             return OperandText(whole, slots, words=self._words(buffer, pieces))
         each = tuple((*indices[:-1], Binary("+", indices[-1], index(i))) for i in range(count)) if indices else (indices,)
-        whole = x.vector_place(buffer, indices, count, False) if count in VECTOR_LANES else x.element(buffer, indices)
+        is_vector = count > 1 and count & (count - 1) == 0 and count <= self.dialect.vectors.widest
+        whole = x.vector_place(buffer, indices, count, False) if is_vector else x.element(buffer, indices)
         pointer = x.pointer(buffer, indices)
         words = self._words(buffer, [(pointer, 0, count)]) if buffer.memory == "register" else ()
         return OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({pointer})", words=words)

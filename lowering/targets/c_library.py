@@ -20,7 +20,7 @@ from tilelang.lowering.targets.c_dialect import (
     vector,
 )
 from tilelang.lowering.targets.c_float8 import NAMES, conversion
-from tilelang.lowering.targets.c_functions import FAST, FUNCTIONS, fields
+from tilelang.lowering.targets.c_functions import FUNCTIONS
 
 BITS = {
     "char": 8,
@@ -217,16 +217,21 @@ class Library:
         return None if scalar == type or self.dialect.vectors.native else (scalar, int(type.removeprefix(scalar)))
 
     def function(self, name: str, type: str, fast: bool = False) -> str:
-        """One of c_functions.FUNCTIONS over a value type; fast: its less exact form, where there is one."""
+        """One of the dialect's own functions over a value type; fast: its less exact form, where there is one."""
         apart = self._of_scalars(type)
         if apart is not None:
             return self.lanewise(self.function(name, apart[0], fast), *apart, 1)
-        if fast and name in FAST:
-            return self._add(f"fast_{name}_{type}", FAST[name].text, T=type, I=type.replace("float", "int"), **fields(type))
-        definition = FUNCTIONS[name]
+        scalar = type.rstrip("0123456789")
+        quick = self.dialect.fast.get(scalar, {}).get(name) if fast else None
+        definition = quick or self.dialect.own[scalar].get(name) or FUNCTIONS[name]  # the last: one that another one needs
         for needed in definition.needs:
             self.function(needed, type)
-        return self._add(f"{name}_{type}", definition.text, T=type, I=type.replace("float", "int"), **fields(type))
+        integer = type.replace(scalar, SIGNED_OF_BITS[BITS[scalar]])
+        fields = {"T": type, "I": integer, "U": f"u{integer}", **self.dialect.function_fields(type)}
+        text = (
+            definition.text if type != scalar else definition.text.replace("any(", "any_of_one(")
+        )  # of masks, which vectors are
+        return self._add(f"fast_{name}_{type}" if quick else f"{name}_{type}", text, **fields)
 
     def extreme(self, op: str, type: str) -> str:
         """min or max of floats that hands on NaN."""
@@ -251,6 +256,8 @@ class Library:
             return self.lanewise(self.floored(op, scalar, 1), scalar, lanes, 2)
         each = ", ".join(f"fmod(a.s{d}, b.s{d})" for d in LANE_DIGITS[:lanes])  # PoCL's fmod of a vector of doubles is wrong
         fmod = f"({type})({each})" if scalar == "double" and lanes > 1 else "fmod(a, b)"
+        if "fmod" in self.dialect.own.get(scalar, ()):
+            fmod = f"{self.function('fmod', type)}(a, b)"
         return self._add(f"{word}_{type}", table[op, kind], T=type, fmod=fmod)
 
     def integer_power(self, scalar: str) -> str:

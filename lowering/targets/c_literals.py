@@ -11,8 +11,8 @@ from tilelang.expr import Const
 from tilelang.lowering.targets.c_dialect import memory_type, value_type
 
 
-def literal(const: Const, bits: bool = False) -> str:
-    """A literal in the C type of its values; `bits`: a float of 8 or 16 bits as these."""
+def literal(const: Const, bits: bool = False, long: str = "L") -> str:
+    """A literal in the C type of its values; `bits`: a float of 8 or 16 bits as these; `long`: what follows a number of 64 bits."""
     t, v = const.type, const.value
     if t.kind == "bool":
         return "1" if v else "0"
@@ -27,7 +27,7 @@ def literal(const: Const, bits: bool = False) -> str:
     number = int(v) & (2**t.bits - 1)
     if t.kind == "int" and number >= 2 ** (t.bits - 1):
         number -= 2**t.bits
-    suffix = {"uint32": "u", "uint64": "ul", "int64": "L"}.get(t.name, "")
+    suffix = {"uint32": "u", "uint64": f"u{long.lower()}", "int64": long}.get(t.name, "")
     if t.kind == "int" and number == -(2 ** (t.bits - 1)) and t.bits >= 32:
         return f"({number + 1}{suffix} - 1)"  # C reads the minus and the number apart
     return f"{number}{suffix}" if t.bits >= 32 else f"({value_type(t)}){number}"

@@ -7,7 +7,7 @@ as early as it may.
 
 from __future__ import annotations
 
-from tilelang.expr import Binary, Expr, Select, const, index
+from tilelang.expr import Binary, Select, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Copy, Load, Ramp, Store
 from tilelang.lowering.targets.c_dialect import STREAMED_BYTES, Dialect, memory_bytes, memory_type, vector
@@ -79,7 +79,7 @@ class Stores:
             self._copy_by_instruction(copy)
             return
         if not self.dialect.copy or any(x.known_alignment(buffer, indices) % bytes for buffer, indices in ends):
-            self.store(at_once(copy), declared)
+            self.store(ir.at_once(copy), declared)
             return
         source, target = (x.pointer(buffer, indices) for buffer, indices in ends)
         if copy.count is None:
@@ -123,14 +123,3 @@ class Stores:
 def copied_by_instruction(copy: Copy, dialect: Dialect) -> bool:
     """Whether a copy is written as the instruction that a schedule names: in a dialect that has no copies of its own."""
     return not dialect.copy and copy.by is not None and dialect.name in copy.by.dialects
-
-
-def at_once(copy: Copy) -> Store:
-    """An asynchronous copy as a store: what does not exist becomes 0, as in the copy."""
-    type = copy.source.dtype
-    if copy.count is None or copy.lanes > 1:
-        fill = None if copy.count is None else const(0, type)
-        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
-    else:
-        value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
-    return Store(copy.target, copy.target_indices, value, span=copy.span)

@@ -25,6 +25,7 @@ VECTORS = Vectors(
     word="word<{number}>({vector})",
     unaligned="typedef vec<{scalar}, {lanes}, {bytes}> {name};\n",
     native=False,
+    joins=False,
 )
 
 INLINE = "__device__ __forceinline__"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tilelang.lowering.targets import cpp
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c_functions import fields
 from tilelang.lowering.targets.cuda_roles import ROLES
 
 _ULPS = {
@@ -243,7 +244,8 @@ DIALECT = Dialect(
     reserved=cpp.RESERVED | _RESERVED,
     functions=cpp.SHARED_FUNCTIONS,
     fast_functions={"exp": "fast_exp"},
-    own=frozenset(),
+    own={},
+    function_fields=fields,
     ulps=_ULPS,
     headers=(_UNUSED, cpp.OPEN, *cpp.headers(cpp.LANES_AS_BYTES, cpp.CAST_OF_BYTES), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,

@@ -1,5 +1,17 @@
-"""The dialects that kernels are emitted in, by name."""
+"""The dialects that kernels are emitted in, by name, and the passes that a target needs beside those of every target."""
 
-from tilelang.lowering.targets import cuda, hip, opencl
+from __future__ import annotations
 
-DIALECTS = {dialect.name: dialect for dialect in (opencl.DIALECT, cuda.DIALECT, hip.DIALECT)}
+from typing import TYPE_CHECKING
+
+from tilelang.lowering.targets import cpu, cuda, hip, opencl
+
+if TYPE_CHECKING:
+    from tilelang.lowering.drivers.interface import Device
+
+DIALECTS = {dialect.name: dialect for dialect in (cpu.DIALECT, cuda.DIALECT, hip.DIALECT, opencl.DIALECT)}
+
+
+def needs(dialect: str, device: Device | None) -> tuple[str, ...]:
+    """The passes that kernels of a dialect need, and those that work around faults of a device's compiler."""
+    return (*DIALECTS[dialect].passes, *(() if device is None else device.workarounds))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tilelang.lowering.targets import c_float8, cpp, hip_functions
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c_functions import FUNCTIONS, fields
 
 _INCLUDE = ("__global__", "#include <hip/hip_runtime.h>\n")
 
@@ -126,7 +127,8 @@ DIALECT = Dialect(
     ),
     functions=cpp.SHARED_FUNCTIONS,
     fast_functions={"exp": "fast_exp"},
-    own=frozenset({"sin", "cos", "tanh", "erf", "sigmoid"}),
+    function_fields=fields,
+    own={"float": {name: FUNCTIONS[name] for name in ("sin", "cos", "tanh", "erf", "sigmoid")}},
     ulps=hip_functions.ULPS,
     headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,

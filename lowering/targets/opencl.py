@@ -7,6 +7,7 @@ builtin `prefetch` does nothing there). a*b+c needs no build option: clang contr
 from __future__ import annotations
 
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c_functions import FAST, FUNCTIONS, fields
 
 # Greatest errors of the builtins for 32-bit floats in ulps: OpenCL 1.2 specification, section 7.4.
 _BUILTIN_ULPS = {
@@ -52,7 +53,9 @@ DIALECT = Dialect(
     functions={"round": "rint", "abs": "fabs"},
     masked_access=True,
     offsets_apart=True,
-    own=frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "sigmoid"}),
+    function_fields=fields,
+    own={"float": FUNCTIONS},
+    fast={"float": FAST},
     ulps=_BUILTIN_ULPS,
     headers=(
         ("__has_builtin", "#ifndef __has_builtin\n#define __has_builtin(x) 0\n#endif\n"),

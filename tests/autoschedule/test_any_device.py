@@ -162,10 +162,10 @@ NO_WARPS = ("kernel", "block", "thread")
         (ROWS, device("hopper")),  # nothing to compute, on lanes
         (NOTHING, device("avx2")),  # nothing to add up, and no time of a launch
         (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
-        (SOFTMAX, device("pocl", vector_bytes=(1, 2))),  # no vector of a float
-        (SOFTMAX, device("pocl", registers_per_thread=16)),  # one vector register
-        (PRODUCT, device("pocl", registers_per_thread=32)),
-        (SOFTMAX, device("pocl", unknown=("cycle_ns",))),  # bounds, but no time of work
+        (SOFTMAX, device("sapphire_rapids", vector_bytes=(1, 2))),  # no vector of a float
+        (SOFTMAX, device("sapphire_rapids", registers_per_thread=16)),  # one vector register
+        (PRODUCT, device("sapphire_rapids", registers_per_thread=32)),
+        (SOFTMAX, device("sapphire_rapids", unknown=("cycle_ns",))),  # bounds, but no time of work
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
         (BAG, device("blackwell_rtx", warp_threads=4, max_threads=32)),  # rows of a table are no box

@@ -37,7 +37,7 @@ def options(tmp_path: Path) -> Options:
 
 
 def test_what_was_measured_is_remembered(options: Options) -> None:
-    target, asked = tl.target("opencl"), list[int]()
+    target, asked = tl.target("cpu"), list[int]()
     first = best(sums(40), candidates(sums(40), asked), target, 2, bound_s=1e-9, options=options)
     assert asked == [4, 8] and first.recalled is None and first.measured is not None
     assert first.measured.best is not None and first.schedule is first.measured.best.schedule
@@ -54,7 +54,7 @@ def test_what_was_measured_is_remembered(options: Options) -> None:
 
 
 def test_another_shape_is_tried_first(options: Options) -> None:
-    target = tl.target("opencl")
+    target = tl.target("cpu")
     first = best(sums(40), candidates(sums(40), []), target, 1, options=options)
     near = recall(sums(80), target, options=options)
     assert near is not None and near.distance == 1 and near.schedule.computation.hash == sums(80).hash
@@ -66,7 +66,7 @@ def test_another_shape_is_tried_first(options: Options) -> None:
 
 
 def test_given_steps_are_part_of_the_key(options: Options) -> None:
-    target = tl.target("opencl")
+    target = tl.target("cpu")
     given = tl.schedule(sums(40)).tile(i=4).to(tl.block).steps
     best(sums(40), candidates(sums(40), []), target, 1, given=given, options=options)
     assert recall(sums(40), target, options=options) is None
@@ -74,14 +74,14 @@ def test_given_steps_are_part_of_the_key(options: Options) -> None:
 
 
 def test_without_a_database_or_a_device_nothing_is_recalled(options: Options) -> None:
-    assert recall(sums(40), tl.target("opencl"), options=Options(database="")) is None
+    assert recall(sums(40), tl.target("cpu"), options=Options(database="")) is None
     assert recall(sums(40), tl.target("opencl", profile="simulated"), options=options) is None
-    assert best(sums(40), candidates(sums(40), []), tl.target("opencl"), 1, options=Options(database="")).measured is not None
+    assert best(sums(40), candidates(sums(40), []), tl.target("cpu"), 1, options=Options(database="")).measured is not None
 
 
 def test_what_the_target_does_not_take_is_followed_by_the_next(options: Options) -> None:
     wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
-    found = best(sums(40), [wrong, wrong, *candidates(sums(40), [])], tl.target("opencl"), 1, options=options)
+    found = best(sums(40), [wrong, wrong, *candidates(sums(40), [])], tl.target("cpu"), 1, options=options)
     assert found.measured is not None and [bool(t.code) for t in found.measured.trials] == [True, False]
 
 
@@ -94,23 +94,23 @@ def test_each_candidate_is_lowered_once(options: Options, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(measure_programs, "lower", lower)
     several = [*candidates(sums(40), []), *candidates(sums(40), [])]
-    best(sums(40), several, tl.target("opencl"), 3, options=options)
+    best(sums(40), several, tl.target("cpu"), 3, options=options)
     assert lowered == [f"tile i={size} -> block" for size in (4, 8, 16)]
 
 
 def test_where_no_candidate_is_right_each_says_why(options: Options) -> None:
     wrong = tl.schedule(sums(40)).tile(i=1).to(tl.warpgroup)
     with pytest.raises(DeviceError) as caught:
-        best(sums(40), [wrong], tl.target("opencl"), 1, options=options)
+        best(sums(40), [wrong], tl.target("cpu"), 1, options=options)
     assert caught.value.code == "no-candidate" and "1: " in caught.value.message
     with pytest.raises(DeviceError, match="there is none"):
-        best(sums(40), [], tl.target("opencl"), 1, options=options)
+        best(sums(40), [], tl.target("cpu"), 1, options=options)
 
 
 def test_another_profile_or_compiler_has_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tl.target("opencl")
+    target = tl.target("cpu")
     key = key_of(sums(40), target)
-    assert key == key_of(sums(40), tl.target("opencl")) and key.hash == key_of(sums(40), tl.target("opencl")).hash
+    assert key == key_of(sums(40), tl.target("cpu")) and key.hash == key_of(sums(40), tl.target("cpu")).hash
     changed = tl.Target("opencl", target.profile.with_queried(compute_units=99), target.device)
     assert key_of(sums(40), changed).family != key.family
     monkeypatch.setattr(module, "_version", lambda: "2")

@@ -9,7 +9,7 @@ from tilelang.autoschedule.calibrate import calibrate, with_scales
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import SCALES, estimate_schedule
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 TRUE = (1.4, 0.7, 1.2, 0.8)
 
 

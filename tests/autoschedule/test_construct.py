@@ -20,7 +20,7 @@ from tilelang.steps import Split, Tile
 from tilelang.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 COMPUTATIONS = {
     "product": "computation C(M = 37, N = 53, K = 29) { input A: float32[m: M, k: K] input B: float32[k: K, n: N]"
     " output C[m, n] = sum[k] A[m, k] * B[k, n] }",
@@ -62,7 +62,7 @@ def test_rows_without_a_large_divisor_fill_the_registers_and_the_rest_is_a_piece
     assert min(n for n in cut if isinstance(n, int) and n > 1) in (4, 6, 8) and tl.compile(first).check()
 
 
-@pytest.mark.parametrize("profile", ["pocl", "avx2", "avx512"])
+@pytest.mark.parametrize("profile", ["sapphire_rapids", "avx2", "avx512"])
 def test_a_processor_known_from_documents_has_times_that_differ(profile: str) -> None:
     text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", "M = 256, N = 512, K = 300")
     device = cores_of(tl.load_profile(profile))
@@ -86,7 +86,7 @@ def test_every_estimate_adds_up_and_is_above_its_bound() -> None:
             assert found.seconds == pytest.approx(sum(s for _, s in found.parts)) and found.seconds >= found.bound > 0
 
 
-@pytest.mark.parametrize("profile", ["pocl", "ampere"])
+@pytest.mark.parametrize("profile", ["sapphire_rapids", "ampere"])
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_no_candidate_is_another_one_again(name: str, profile: str) -> None:
     found = [c.schedule.text for c in construct(tl.parse(COMPUTATIONS[name]).computation(), tl.load_profile(profile))]

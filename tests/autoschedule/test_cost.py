@@ -20,7 +20,7 @@ from tilelang.machine import Profile
 from tilelang.task import plan
 from tilelang.testing import Recipe, recipes
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 
 
 def test_a_breakdown_lists_the_longest_part_first() -> None:
@@ -70,7 +70,7 @@ def test_a_rate_that_is_not_known_takes_no_time() -> None:
     assert only.seconds == pytest.approx(50e-6) and only.bottleneck == "launch" and only.bound == 0
 
 
-@pytest.mark.parametrize("device", ["pocl", "volta"])
+@pytest.mark.parametrize("device", ["sapphire_rapids", "volta"])
 @given(recipe=recipes("softmax", "normalised"))
 def test_candidates_of_several_tasks_are_estimated_as_their_schedules(device: str, recipe: Recipe) -> None:
     computation, profile = recipe.build(), tl.load_profile(device)
@@ -82,7 +82,7 @@ def test_candidates_of_several_tasks_are_estimated_as_their_schedules(device: st
         assert dict(again.parts) == pytest.approx(dict(candidate.estimate.parts))
 
 
-@pytest.mark.parametrize("device", ["pocl", "volta"])
+@pytest.mark.parametrize("device", ["sapphire_rapids", "volta"])
 def test_every_kernel_of_a_schedule_takes_its_time(device: str) -> None:
     i, j = tl.axes(i=4096, j=1024)
     X, profile = tl.input("X", tl.float32, i, j), tl.load_profile(device)

@@ -23,7 +23,7 @@ from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.options import Options
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 
 
 def doubled(rows: int, columns: int = 24) -> Computation:

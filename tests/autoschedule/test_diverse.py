@@ -43,7 +43,7 @@ def test_distances_count_extents_and_places() -> None:
 
 
 def test_trials_are_of_diverse_candidates_and_no_trials_of_the_likeliest() -> None:
-    profile = tl.load_profile("pocl")
+    profile = tl.load_profile("sapphire_rapids")
     ranked = [c.schedule.text for c in candidates(START.computation, profile)]
     plain, tried = (
         [s.text for s in planning.constructed(START.computation, profile, Options(), n)][:8] for n in (0, 8)

@@ -23,7 +23,7 @@ from tilelang.schedule import Schedule
 from tilelang.steps import Open, Place, Split, Step, Tile, Vectorize, has_holes, hole
 from tilelang.testing import Source
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 PANELS = tl.layout(lambda k, n: (n // 16, k, n % 16))
 START = tl.schedule(matmul(70, 90, 50))
 CASES = {
@@ -195,7 +195,7 @@ def test_what_is_wholly_left_open_is_constructed_with_matrix_instructions_too(de
     assert fill(given.rest(), profile)[0].text == best.schedule.text and " do " in best.schedule.text
 
 
-@pytest.mark.parametrize("device", ["volta", "ampere", "h200", "cdna3", "opencl_gpu", "pocl"])
+@pytest.mark.parametrize("device", ["volta", "ampere", "h200", "cdna3", "opencl_gpu", "sapphire_rapids"])
 @pytest.mark.parametrize("block", [(64, 64), (128, 128)])
 def test_what_is_open_below_a_block_is_near_what_is_constructed(device: str, block: tuple[int, int]) -> None:
     """With the same instructions; blocks that are larger than a tile can be walk over tiles."""

@@ -45,7 +45,7 @@ def test_results_leave_in_vectors(sizes: tuple[int, int, int]) -> None:
     expected = Expected(computation, testing.arrays(computation))
     for schedule in turned:
         assert not testing.check_schedule(schedule, expected.arrays, profile=VOLTA), schedule
-    programs = [(lower(computation, s.steps, VOLTA), expected) for s in turned]
+    programs = [(testing.lowered_here(s, VOLTA), expected) for s in turned]
     assert not any(check_device(programs))
 
 

@@ -91,7 +91,7 @@ def test_what_a_block_keeps_is_what_the_lowering_takes(type: str) -> None:
 }
 schedule threads""",
     )
-    pocl = tl.load_profile("pocl")
+    pocl = tl.load_profile("sapphire_rapids")
     for name in ("cpu", "padded"):
         schedule = tl.parse(text).schedule(name)
         (kernel,) = lowered(schedule, pocl).kernels

@@ -23,7 +23,7 @@ needs_nvrtc = pytest.mark.skipif(not nvrtc.libraries(), reason="NVRTC is not ins
 
 
 def target_with(**rates: float) -> tl.Target:
-    here = tl.target("opencl")
+    here = tl.target("cpu")
     return dataclasses.replace(here, profile=dataclasses.replace(here.profile, rates=tuple(rates.items())))
 
 
@@ -72,17 +72,17 @@ def test_where_nothing_is_timed_a_few_are_compiled_until_one_fits(
     monkeypatch: pytest.MonkeyPatch, registers: tuple[int, ...], spilled: tuple[int, ...], without: str, number: int, asked: int
 ) -> None:
     left = report(monkeypatch, registers, spilled)
-    programs = (program_of(s, tl.target("opencl"), tl.Options()) for s in (PLAIN,) * len(registers))
+    programs = (program_of(s, tl.target("cpu"), tl.Options()) for s in (PLAIN,) * len(registers))
     options = tl.Options(without_rules=without or None)
     assert chosen(programs, target_with(core_registers=100.0), options) == number
     assert len(registers) - len(left) == asked
 
 
 def test_what_has_no_text_is_passed_over() -> None:
-    program = program_of(FITTING, tl.target("opencl"), tl.Options())
+    program = program_of(FITTING, tl.target("cpu"), tl.Options())
     none = DeviceError("no-instruction", "the dialect has no text for it")
-    assert chosen(iter((none, program)), tl.target("opencl"), tl.Options(without_rules="reported-spills")) == 1
-    assert chosen(iter((none,)), tl.target("opencl"), tl.Options()) == 0
+    assert chosen(iter((none, program)), tl.target("cpu"), tl.Options(without_rules="reported-spills")) == 1
+    assert chosen(iter((none,)), tl.target("cpu"), tl.Options()) == 0
 
 
 @needs_nvrtc

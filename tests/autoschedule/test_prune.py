@@ -14,7 +14,8 @@ from tilelang.errors import TileLangError
 LARGE = "computation C(M = 640, N = 640, K = 5000) { input A: float32[m: M, k: K] input B: float32[k: K, n: N] output C[m, n] ="
 PRODUCT = LARGE + " sum[k] A[m, k] * B[k, n] }"
 DROPPED = {  # where a rule drops something: before anything is compiled
-    ("registers", "pocl"): PRODUCT, ("shared", "pocl"): PRODUCT, ("tails", "pocl"): COMPUTATIONS["convolution"],
+    ("registers", "sapphire_rapids"): PRODUCT, ("shared", "sapphire_rapids"): PRODUCT,
+    ("tails", "sapphire_rapids"): COMPUTATIONS["convolution"],
     ("registers", "mali_g76"): PRODUCT, ("slow-shared", "mali_g76"): PRODUCT, ("threads", "mali_g76"): PRODUCT,
     ("shared", "ada"): PRODUCT, ("grid", "cdna3"): LARGE.replace("640", "1048576") + " sum[k] A[m, k] * B[k, n] }",
 }  # fmt: skip
@@ -58,9 +59,9 @@ def test_shares_are_of_all_that_was_generated() -> None:
 
 def test_fillings_are_counted_by_the_same_rules() -> None:
     half = tl.schedule(parsed(PRODUCT)).tile(m=tl.hole, n=tl.hole).to(tl.block).load("A", tl.shared).rest()
-    found = search(half, tl.load_profile("pocl"))
+    found = search(half, tl.load_profile("sapphire_rapids"))
     assert found.schedules and found.pruning.dropped["shared"] > 0 and found.pruning.kept > 0
-    assert not search(half, tl.load_profile("pocl"), Pruning.without("shared")).pruning.dropped["shared"]
+    assert not search(half, tl.load_profile("sapphire_rapids"), Pruning.without("shared")).pruning.dropped["shared"]
 
 
 def test_an_unknown_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tilelang.dtype import DType
 from tilelang.instruction import Instruction, known
 from tilelang.machine import Curve, Profile, shipped_profiles
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 RESULTS = Path(operators_cases.__file__).parent / "results" / "operators.jsonl"
 
 

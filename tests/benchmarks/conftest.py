@@ -31,7 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> tl.Target:
     monkeypatch.setattr(operators_ours, "SAMPLE_S", 1e-5)
     monkeypatch.setattr(operators_ours, "WARM_S", 0)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    return tl.target("opencl")
+    return tl.target("cpu")
 
 
 @pytest.fixture

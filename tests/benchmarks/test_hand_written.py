@@ -9,14 +9,14 @@ import pytest
 
 from benchmarks import hand_written as hw
 from benchmarks.hand_written_matmul import MatmulTiles, best_tiles, leaf_source, matmul_source
-from benchmarks.harness import Contestant, FloatArray, OpenCLBench, aligned_array, compare, table
+from benchmarks.harness import Contestant, FloatArray, HostBench, aligned_array, compare, table
 
 ROWS, COLUMNS = 32, 128
 
 
 @pytest.fixture(scope="module")
-def bench() -> OpenCLBench:
-    return OpenCLBench()
+def bench() -> HostBench:
+    return HostBench()
 
 
 def filled(shape: tuple[int, ...], seed: int = 0) -> FloatArray:
@@ -25,7 +25,7 @@ def filled(shape: tuple[int, ...], seed: int = 0) -> FloatArray:
     return array
 
 
-def run(bench: OpenCLBench, source: str, grid: tuple[int, ...], inputs: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+def run(bench: HostBench, source: str, grid: tuple[int, ...], inputs: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
     out = aligned_array(shape)
     out[...] = np.nan
     bench.launch(source, grid, [*inputs, out])()
@@ -35,7 +35,7 @@ def run(bench: OpenCLBench, source: str, grid: tuple[int, ...], inputs: list[Flo
 @pytest.mark.parametrize(
     ("m", "n", "k", "packed"), [(16, 96, 8, False), (21, 103, 13, False), (21, 103, 13, True), (9, 64, 5, True), (7, 7, 3, False)]
 )
-def test_matmul_with_tails(bench: OpenCLBench, m: int, n: int, k: int, packed: bool) -> None:
+def test_matmul_with_tails(bench: HostBench, m: int, n: int, k: int, packed: bool) -> None:
     tiles = MatmulTiles(16, 96, 4, pack_a=packed, rows_outer=not packed)
     a, b = filled((m, k)), filled((k, n), 1)
     c = run(bench, matmul_source(m, n, k, tiles), tiles.grid(m, n), [a, b], (m, n))
@@ -49,14 +49,14 @@ def test_blocks_of_a_product_are_shared_evenly_by_two_cores(size: tuple[int, int
     assert rows == 1 and columns % 2 == 0 and tiles.kc <= 512 and columns * tiles.nt < size[1] + 2 * tiles.nt
 
 
-def test_the_innermost_loop_alone(bench: OpenCLBench) -> None:
+def test_the_innermost_loop_alone(bench: HostBench) -> None:
     tiles, a, b = best_tiles(64, 64, 64), filled((5, 6)), filled((5, 64), 1)
     c = run(bench, leaf_source(5, 3, tiles), (2,), [a, b], (2, 6, 64))
     np.testing.assert_allclose(c, [a.T.astype("d") @ b.astype("d")] * 2, atol=1e-5)
 
 
 @pytest.mark.parametrize("source", [hw.softmax_source(COLUMNS), hw.softmax_overlapped_source(COLUMNS, rows=8)])
-def test_softmax(bench: OpenCLBench, source: str) -> None:
+def test_softmax(bench: HostBench, source: str) -> None:
     x = filled((ROWS, COLUMNS))
     x[3, 5] = -np.inf
     grid = (ROWS // 8,) if "i < 8" in source else (ROWS,)
@@ -64,7 +64,7 @@ def test_softmax(bench: OpenCLBench, source: str) -> None:
     np.testing.assert_allclose(run(bench, source, grid, [x], x.shape), e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_layer_normalization(bench: OpenCLBench) -> None:
+def test_layer_normalization(bench: HostBench) -> None:
     x, gamma, beta = filled((ROWS, COLUMNS)), filled((COLUMNS,), 1), filled((COLUMNS,), 2)
     wide = x.astype("d")
     expected = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * gamma + beta
@@ -72,7 +72,7 @@ def test_layer_normalization(bench: OpenCLBench) -> None:
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-def test_row_sum_gelu_transpose_and_copy(bench: OpenCLBench) -> None:
+def test_row_sum_gelu_transpose_and_copy(bench: HostBench) -> None:
     x = filled((ROWS, COLUMNS))
     wide = x.astype("d")
     np.testing.assert_allclose(run(bench, hw.row_sum_source(COLUMNS), (ROWS,), [x], (ROWS,)), wide.sum(1), atol=1e-4)
@@ -85,9 +85,9 @@ def test_row_sum_gelu_transpose_and_copy(bench: OpenCLBench) -> None:
     np.testing.assert_array_equal(peaks, x.reshape(ROWS // 8, -1).max(1))
 
 
-def test_exponential_is_within_a_unit_in_the_last_place(bench: OpenCLBench) -> None:
-    body = "KERNEL(__global const float* X, __global float* Y)"
-    body += " { size_t i = get_group_id(0) * 16; STORE(Y + i, exponential(LOAD(X + i))); }"
+def test_exponential_is_within_a_unit_in_the_last_place(bench: HostBench) -> None:
+    body = "KERNEL(const float* X, float* Y, BLOCK)"
+    body += " { size_t i = block[0] * 16; STORE(Y + i, exponential(LOAD(X + i))); }"
     x = aligned_array((1 << 16,))
     x[...] = np.linspace(-87.2, 88.7, x.size)
     exact = np.exp(x.astype("d"))

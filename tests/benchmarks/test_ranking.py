@@ -6,13 +6,13 @@ from benchmarks.ranking import Ranking, mean, rank
 from tilelang.autoschedule.cores import cores_of
 from tilelang.machine import load_profile
 
-POCL = load_profile("pocl")
+PROFILE = load_profile("sapphire_rapids")
 OPERATORS = {o.id: o for o in operators_cases.read()}
 
 
 def test_a_schedule_is_read_as_it_was_written() -> None:
     for name in ("M0", "P10", "E1"):
-        first = candidates(OPERATORS[name], POCL)[0][0].schedule
+        first = candidates(OPERATORS[name], PROFILE)[0][0].schedule
         assert ranking_candidates.schedule_of(OPERATORS[name], ranking_candidates.text_of(first)).steps == first.steps
 
 
@@ -23,7 +23,7 @@ def test_a_perfect_model_has_tau_one() -> None:
 
 
 def test_what_is_drawn_is_drawn_again_and_can_be_written() -> None:
-    device = cores_of(POCL)
+    device = cores_of(PROFILE)
     drawn = ranking_sweep.drawn(OPERATORS["R2"], device, 12)
     assert drawn == ranking_sweep.drawn(OPERATORS["R2"], device, 12) and len(set(drawn)) == 12
     for text in drawn:

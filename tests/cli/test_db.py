@@ -95,7 +95,7 @@ def test_prune(database: Database) -> None:
 
 
 def test_prune_what_is_stale(database: Database) -> None:
-    device, profile, compiler = place_of(tl.target("opencl"))
+    device, profile, compiler = place_of(tl.target("cpu"))
     here = key(device=device, profile=profile)
     database.record([entry(dataclasses.replace(here, compiler=c)) for c in (compiler, "an older one")])
     for made in (constructed_by(compiler), f"{compiler}, scheduler before"):

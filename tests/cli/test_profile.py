@@ -83,43 +83,45 @@ def test_a_profile_of_another_device_is_left_alone(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "error[other-device]" in result.stderr and path.read_text(encoding="utf-8") == text
 
 
+@pytest.mark.needs_opencl
 def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
     targets._local_target.cache_clear()
     try:
-        device, origin = local_target(dialect="opencl").device, local_target(dialect="opencl").origin
+        device, origin = local_target(dialect="cpu").device, local_target(dialect="cpu").origin
         assert device is not None and measured_path(device).parent == tmp_path / "profiles" and origin == "shipped"
         assert "the shipped profile" in tilelang("devices").stdout
-        assert tilelang("profile", "-a", "clock", "--target", "opencl").exit_code == 0
+        assert tilelang("profile", "-a", "clock", "--target", "cpu").exit_code == 0
         targets._local_target.cache_clear()
         assert f"partly measured: {measured_path(device)}" in tilelang("devices").stdout
         measured = read_profile(measured_path(device))
-        assert local_target(dialect="opencl").origin == "partly measured"
-        here = local_target(dialect="opencl").profile
+        assert local_target(dialect="cpu").origin == "partly measured"
+        here = local_target(dialect="cpu").profile
         assert here.rate("cycle_ns") == measured.rate("cycle_ns") and here.max_block_threads == device.max_threads
         for name in ASPECTS:
             monkeypatch.setitem(ASPECTS, name, dataclasses.replace(ASPECTS[name], ask=lambda bench, found: None))
-        assert tilelang("profile", "--target", "opencl").exit_code == 0
+        assert tilelang("profile", "--target", "cpu").exit_code == 0
         targets._local_target.cache_clear()
-        assert local_target(dialect="opencl").origin == "measured" and measured_target("opencl") is not None
+        assert local_target(dialect="cpu").origin == "measured" and measured_target("cpu") is not None
     finally:
         targets._local_target.cache_clear()
 
 
+@pytest.mark.needs_opencl
 def test_what_was_measured_and_is_damaged_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
     targets._local_target.cache_clear()
     try:
-        device = local_target(dialect="opencl").device
+        device = local_target(dialect="cpu").device
         assert device is not None
         path = measured_path(device)
         path.parent.mkdir(parents=True)
         path.write_bytes(b"\xff\xfe")
         targets._local_target.cache_clear()
-        assert local_target(dialect="opencl").origin == "shipped" and "it is no text; `tilelang profile`" in caplog.text
-        result = tilelang("profile", "-a", "clock", "--target", "opencl")
+        assert local_target(dialect="cpu").origin == "shipped" and "it is no text; `tilelang profile`" in caplog.text
+        result = tilelang("profile", "-a", "clock", "--target", "cpu")
         assert result.exit_code == 0 and f"{path} is no profile" in result.stderr and load_profile(path).rate("cycle_ns")
         assert path.with_name(path.name + ".damaged").read_bytes() == b"\xff\xfe"
     finally:
@@ -133,10 +135,11 @@ def test_a_file_that_is_no_profile_is_left_alone(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "error[profile-not-found]" in result.stderr and path.read_bytes() == b"\xff\xfe"
 
 
+@pytest.mark.needs_opencl
 def test_a_device_that_no_profile_describes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = local_target(dialect="opencl").device
+    device = local_target(dialect="cpu").device
     assert device is not None
-    strange = dataclasses.replace(device, architecture="gfx1200")
+    strange = dataclasses.replace(device, architecture="gfx1200", kind="gpu")
     monkeypatch.setattr(runtime, "devices", lambda: (strange,))
     result = tilelang("devices")
     assert result.exit_code == 0 and "no shipped profile describes gfx1200" in result.stdout

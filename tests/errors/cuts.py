@@ -109,4 +109,4 @@ def warp_not_filled() -> None:
 
 
 def level_that_the_device_has_not() -> None:
-    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=16).to(tl.warpgroup).check("pocl")
+    tl.schedule(matmul()).tile(m=32, n=32).to(tl.block).tile(m=16, n=16).to(tl.warpgroup).check("sapphire_rapids")

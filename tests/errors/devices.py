@@ -32,11 +32,11 @@ def assembly() -> None:
 
 
 def instruction_of_another_device() -> None:
-    tl.schedule(matmul()).tile(m=16, n=8).to(tl.block).do("mma_m16n8k16").check("pocl")
+    tl.schedule(matmul()).tile(m=16, n=8).to(tl.block).do("mma_m16n8k16").check("sapphire_rapids")
 
 
 def instruction_unknown() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).do("opencl_mad").check("pocl")
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).do("opencl_mad").check("sapphire_rapids")
 
 
 def instruction_without_a_text() -> None:
@@ -54,4 +54,4 @@ def trials() -> None:
 
 
 def trials_without_a_device() -> None:
-    tl.compile(copy(4, 4), target=tl.target(profile="pocl"), trials=2)
+    tl.compile(copy(4, 4), target=tl.target(profile="sapphire_rapids"), trials=2)

@@ -15,7 +15,7 @@ def cannot_be_guarded() -> None:
     n, k = tl.axes(n=16, k=10)
     X = tl.input("X", tl.float32, k, n)
     start = tl.schedule(tl.define("Y", tl.sum(tl.exp(X[k, n]), over=k), n)).tile(n=16).to(tl.block)
-    start.accumulate(tl.register).split(k=8).load("X", tl.register).do("exponentials").check("pocl")
+    start.accumulate(tl.register).split(k=8).load("X", tl.register).do("exponentials").check("sapphire_rapids")
 
 
 def cannot_be_guarded_and_nothing_is_filled() -> None:
@@ -28,7 +28,7 @@ def cannot_be_guarded_and_nothing_is_filled() -> None:
     i, j = tl.axes(i=3, j=14)
     X, Y = tl.input("X", tl.float32, i, j), tl.input("Y", tl.float32, i, j)
     start = tl.schedule(tl.define("Z", tl.sum(X[i, j] * Y[i, j], over=j), i)).tile(i=1).to(tl.block)
-    start.do("dot_of_global").check("pocl")
+    start.do("dot_of_global").check("sapphire_rapids")
 
 
 def _relu(pieces: int) -> tl.Schedule:
@@ -43,31 +43,31 @@ def _relu(pieces: int) -> tl.Schedule:
 
 def stores_what_does_not_exist() -> None:
     """A row of 36 values in pieces of 8: the last one would be stored beyond the row."""
-    _relu(pieces=16).do("relu8").check("pocl")
+    _relu(pieces=16).do("relu8").check("sapphire_rapids")
 
 
 def stores_by_itself_and_streams() -> None:
-    _relu(pieces=12).via(tl.register, stream=True).split(j=8).do("relu8").check("pocl")
+    _relu(pieces=12).via(tl.register, stream=True).split(j=8).do("relu8").check("sapphire_rapids")
 
 
 def computes_it_from_elsewhere() -> None:
     """The meaning fits, up to names; the shape and the memory do not."""
-    _relu(pieces=12).load("X", tl.shared).do("relu8", n="j").check("pocl")
+    _relu(pieces=12).load("X", tl.shared).do("relu8", n="j").check("sapphire_rapids")
 
 
 def computes_something_else() -> None:
     _relu(pieces=8)
     i = tl.axes(i=16)
     X = tl.input("X", tl.float32, i)
-    tl.schedule(tl.define("Y", tl.maximum(X[i], 1), i)).tile(i=16).to(tl.block).do("relu8").check("pocl")
+    tl.schedule(tl.define("Y", tl.maximum(X[i], 1), i)).tile(i=16).to(tl.block).do("relu8").check("sapphire_rapids")
 
 
 def does_something_else() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_dot4").check("pocl")
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_dot4").check("sapphire_rapids")
 
 
 def binding_of_unknown_axes() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_mad4", q="n").check("pocl")
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).accumulate(tl.register).do("opencl_mad4", q="n").check("sapphire_rapids")
 
 
 def extent_that_it_has_not() -> None:

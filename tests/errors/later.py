@@ -6,7 +6,7 @@ from tests.errors._computations import copy, linear, matmul, row_sum
 
 def roles() -> None:
     producer, consumer = tl.warps(1).as_role("producer", 40), tl.warps(4).as_role("consumer", 232)
-    tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("pocl")
+    tl.schedule(matmul()).units(block=(producer, consumer)).tile(m=16, n=16).to(tl.block).check("sapphire_rapids")
 
 
 def clusters_of_warps() -> None:

@@ -44,4 +44,4 @@ def via_of_a_reduction() -> None:
 def store_of_an_instruction_by_other_tiles() -> None:
     start = tl.schedule(matmul(8, 8, 8)).tile(m=8, n=8).to(tl.block)
     state = start.accumulate(tl.register, steps=tl.move().tile(n=8).to(tl.thread)).split(m=1, k=1)
-    state.load("A", tl.register).load("B", tl.register).do("opencl_mad4").check("pocl")
+    state.load("A", tl.register).load("B", tl.register).do("opencl_mad4").check("sapphire_rapids")

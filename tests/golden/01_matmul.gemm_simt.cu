@@ -153,7 +153,7 @@ C(
             }
         }
         async_commit();
-        __syncthreads();  // write of B_shared[0, k_round * 4 + thread // 8, thread % 8 * 4 + piece_1] at examples/01_matmul.py:62, then read of B_shared[k, k_1, B_r * 16 + thread % 4 * 4 + lane_4] at examples/01_matmul.py:66
+        __syncthreads();  // write of B_shared[0, k_round * 4 + thread // 8, thread % 8 * 4 + piece_1] at examples/01_matmul.py:67, then read of B_shared[k, k_1, B_r * 16 + thread % 4 * 4 + lane_4] at examples/01_matmul.py:71
         for (int k_1 = 0; k_1 < 8; ++k_1) {
             float4 A_register_0 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
             float4 A_register_1 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);

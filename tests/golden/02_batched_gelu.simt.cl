@@ -16,14 +16,14 @@ void C(
     float C_state_1_0 = 0.0f;
     float C_state_1_1 = 0.0f;
     for (int k = 0; k < 2; ++k) {
-        barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:59, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:55
         for (int b_round = 0; b_round < 2; ++b_round) {
             X_shared[thread % 4 * 9 + b_round * 4 + thread / 4] = block_y * 8 + b_round * 4 + thread / 4 < 11 && k * 4 + thread % 4 < 7 ? X[block_z * 77 + block_y * 56 + b_round * 28 + thread / 4 * 7 + k * 4 + thread % 4] : 0.0f;
         }
         for (int b_round_1 = 0; b_round_1 < 2; ++b_round_1) {
             W_shared[b_round_1 * 16 + thread] = k * 4 + b_round_1 * 2 + thread / 8 < 7 && block_x * 8 + thread % 8 < 19 ? W[block_z * 133 + k * 76 + b_round_1 * 38 + thread / 8 * 19 + block_x * 8 + thread % 8] : 0.0f;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:52, then read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:56
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:55, then read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:59
         for (int k_1 = 0; k_1 < 4; ++k_1) {
             float X_register_0 = X_shared[k_1 * 9 + thread / 4 * 2];
             float X_register_1 = X_shared[k_1 * 9 + thread / 4 * 2 + 1];
@@ -34,7 +34,6 @@ void C(
             C_state_1_0 = C_state_1_0 + X_register_1 * W_register_0;
             C_state_1_1 = C_state_1_1 + X_register_1 * W_register_1;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
         C[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = C_state_0_0;

@@ -45,7 +45,6 @@ void Y(
             Y_state_2 = Y_state_2 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 2];
             Y_state_3 = Y_state_3 + table_shared[thread / 4 * 32 + t_1 * 16 + thread % 4 * 4 + 3];
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
     }
     if (block_y * 2 + thread / 4 < 5 && block_x * 16 + thread % 4 * 4 < 19) {
         Y[block_y * 38 + thread / 4 * 19 + block_x * 16 + thread % 4 * 4] = Y_state_0;

@@ -10,22 +10,20 @@ void O(
     const int block_x = (int)get_group_id(0);
     const int block_y = (int)get_group_id(1);
     const int thread = (int)get_local_id(0);
-    const int block_y_apart = block_y + thread / 16;
     float O_state_0_0 = 0.0f;
     float O_state_0_1 = 0.0f;
     float O_state_1_0 = 0.0f;
     float O_state_1_1 = 0.0f;
-    int j = 0;
-    do {
-        barrier(CLK_LOCAL_MEM_FENCE);  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:51, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:48
+    for (int j = 0; j < block_y * 2 + 2; ++j) {
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51
         for (int i_round = 0; i_round < 2; ++i_round) {
             P_shared[i_round * 16 + thread] = block_y * 8 + i_round * 4 + thread / 4 < 13 && j * 4 + thread % 4 < 13 ? P[block_y * 104 + i_round * 52 + thread / 4 * 13 + j * 4 + thread % 4] : 0.0f;
         }
         for (int j_round = 0; j_round < 2; ++j_round) {
             V_shared[j_round * 16 + thread] = j * 4 + j_round * 2 + thread / 8 < 13 && block_x * 8 + thread % 8 < 19 ? V[j * 76 + j_round * 38 + thread / 8 * 19 + block_x * 8 + thread % 8] : 0.0f;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:48, then read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:51
-        if (j * 4 + 3 <= block_y_apart * 8) {
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51, then read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54
+        if (j * 4 + 3 <= block_y * 8) {
             for (int j_1 = 0; j_1 < 4; ++j_1) {
                 O_state_0_0 = O_state_0_0 + P_shared[thread / 4 * 8 + j_1] * V_shared[j_1 * 8 + thread % 4 * 2];
                 O_state_0_1 = O_state_0_1 + P_shared[thread / 4 * 8 + j_1] * V_shared[j_1 * 8 + thread % 4 * 2 + 1];
@@ -33,7 +31,7 @@ void O(
                 O_state_1_1 = O_state_1_1 + P_shared[thread / 4 * 8 + j_1 + 4] * V_shared[j_1 * 8 + thread % 4 * 2 + 1];
             }
         } else {
-            for (int j_2 = 0; j_2 < min(min(4, 13 - j * 4), block_y_apart * 8 - j * 4 + 8); ++j_2) {
+            for (int j_2 = 0; j_2 < min(min(4, 13 - j * 4), block_y * 8 - j * 4 + 8); ++j_2) {
                 if (j * 4 + j_2 <= block_y * 8 + thread / 4 * 2) {
                     O_state_0_0 = O_state_0_0 + P_shared[thread / 4 * 8 + j_2] * V_shared[j_2 * 8 + thread % 4 * 2];
                     O_state_0_1 = O_state_0_1 + P_shared[thread / 4 * 8 + j_2] * V_shared[j_2 * 8 + thread % 4 * 2 + 1];
@@ -44,8 +42,7 @@ void O(
                 }
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // end of a loop with barriers: this compiler joins its last part with the next round otherwise
-    } while (++j < block_y * 2 + 2);
+    }
     if (block_y * 8 + thread / 4 * 2 < 13 && block_x * 8 + thread % 4 * 2 < 19) {
         O[block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = O_state_0_0;
     }

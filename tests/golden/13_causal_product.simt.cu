@@ -15,14 +15,14 @@ O(
     float O_state_1_0 = 0.0f;
     float O_state_1_1 = 0.0f;
     for (int j = 0; j < block_y * 2 + 2; ++j) {
-        __syncthreads();  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:51, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:48
+        __syncthreads();  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51
         for (int i_round = 0; i_round < 2; ++i_round) {
             P_shared[i_round * 16 + thread] = block_y * 8 + i_round * 4 + thread / 4 < 13 && j * 4 + thread % 4 < 13 ? P[block_y * 104 + i_round * 52 + thread / 4 * 13 + j * 4 + thread % 4] : 0.0f;
         }
         for (int j_round = 0; j_round < 2; ++j_round) {
             V_shared[j_round * 16 + thread] = j * 4 + j_round * 2 + thread / 8 < 13 && block_x * 8 + thread % 8 < 19 ? V[j * 76 + j_round * 38 + thread / 8 * 19 + block_x * 8 + thread % 8] : 0.0f;
         }
-        __syncthreads();  // write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:48, then read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:51
+        __syncthreads();  // write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51, then read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54
         if (j * 4 + 3 <= block_y * 8) {
             for (int j_1 = 0; j_1 < 4; ++j_1) {
                 O_state_0_0 = O_state_0_0 + P_shared[thread / 4 * 8 + j_1] * V_shared[j_1 * 8 + thread % 4 * 2];

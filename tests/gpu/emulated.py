@@ -61,7 +61,7 @@ class Driver:
 class Connection:
     """The emulated device. Memory is an array of bytes."""
 
-    queue = None
+    queue = address = None
 
     def __init__(self, device: Device, warp: int) -> None:
         self.device, self.warp = device, warp

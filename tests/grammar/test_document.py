@@ -71,7 +71,7 @@ def test_conditions_choose_steps_and_schedules() -> None:
     """
     )
     assert [str(s) for s in parse(text).schedule("wide", M=64, N=8, profile=tl.load_profile("simulated")).steps] == ["split k=2"]
-    steps = parse(text).schedule("wide", M=64, N=8, profile=tl.load_profile("pocl")).steps
+    steps = parse(text).schedule("wide", M=64, N=8, profile=tl.load_profile("sapphire_rapids")).steps
     assert [str(s) for s in steps[1:]] == ["when m < 8 { split k=1 } else { split k=4 }", "load A in shared"]
     assert tl.compile(parse(text).schedule("wide", M=16, N=8)).check()
 
@@ -130,7 +130,7 @@ def test_what_a_device_can_do_is_asked_when_it_is_known() -> None:
     steps = "tile m=4 -> block split k=4 when can(async_copy) { load A in shared ahead 2 } else { load A in shared }"
     text = f"{MATMUL} schedule s for matmul {{ {steps} }}"
     made = parse(text).schedule("s", M=16, N=16, K=16)
-    for profile, ring in (("simulated", 3), ("pocl", 0)):
+    for profile, ring in (("simulated", 3), ("sapphire_rapids", 0)):
         program = tl.compile(made, tl.target("opencl", profile=profile)).program
         (shared,) = [b for b in program.kernels[0].buffers if b.name == "A_shared"]
         assert shared.ring == ring
@@ -445,7 +445,7 @@ def test_chains_of_definitions_are_an_error_of_ours(number: int) -> None:
     chain = "".join(f"a{n + 1}[i] = a{n}[i] + 1.0\n" for n in range(number))
     text = body(f"a0[i] = X[i, 0]\n{chain}output Y[i] = a{number}[i]")
     try:
-        assert "Y" in tl.compile(parse(text).schedule(), tl.target("opencl", profile="pocl")).source
+        assert "Y" in tl.compile(parse(text).schedule(), tl.target("opencl", profile="sapphire_rapids")).source
     except TileLangError as error:
         assert error.code == "too-deep"
 

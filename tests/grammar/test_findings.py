@@ -15,7 +15,7 @@ HEAD = "computation f(N = 64) {\n  input X: float32[i: N, j: 64]\n  output Y[i] 
 
 def told(text: str) -> list[tuple[str, int]]:
     """The codes and lines of all findings."""
-    found = parse(text, "f.tile", faulty=True).findings({}, tl.load_profile("pocl"))
+    found = parse(text, "f.tile", faulty=True).findings({}, tl.load_profile("sapphire_rapids"))
     return sorted(((e.code, e.span.line if e.span else 0) for e in found), key=lambda f: f[1])
 
 
@@ -147,7 +147,7 @@ def test_conditions_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     computation, schedule = "computation f(M) { input X: float32[i: M] output Y[i] = X[i] }", "schedule s for f { }"
     document = parse("".join(f"when M == {k} {{ {computation} {schedule} }}\n" for k in range(1, n)), "f.tile")
     monkeypatch.setattr(Values, "value", counted)
-    assert document.findings({"M": 7}, tl.load_profile("pocl")) == []
+    assert document.findings({"M": 7}, tl.load_profile("sapphire_rapids")) == []
     assert count < 100 * n
 
 

@@ -33,6 +33,15 @@ AMD: dict[str, tuple[str, str | None, str]] = {
     "dp4a": ("gfx90a", None, "v_dot4"),
     "direct_to_lds": ("gfx942", "gfx1100", "global_load_lds_dword"),  # gfx90a has it too, spelled as a load with a suffix
 }
+# For each need of a processor's: one that has it, one of its kind that does not, and how its machine instruction is named.
+PROCESSORS: dict[str, tuple[str, str | None, str]] = {
+    "avx512_bf16": ("znver4", "x86-64-v4", "vdpbf16ps"),
+    "avx512_vnni": ("znver4", "x86-64-v4", "vpdpbusd"),
+    "amx_bf16": ("sapphirerapids", "znver4", "tdpbf16ps"),
+    "amx_int8": ("sapphirerapids", "znver4", "tdpb"),
+    "arm_bf16": ("neoverse-v2@aarch64-linux", "cortex-a72@aarch64-linux", "bfmmla"),
+    "arm_dotprod": ("neoverse-v2@aarch64-linux", "cortex-a72@aarch64-linux", "dot"),
+}
 
 _BITS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned"}
 _TYPES = {

@@ -13,8 +13,10 @@ from tilelang.dtype import DType
 from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Program, Store
+from tilelang.lowering.pipeline import NEEDED
 from tilelang.lowering.targets import c_family
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.dialects import needs
 from tilelang.testing import emulation
 from tilelang.testing.checking import connect
 
@@ -35,10 +37,14 @@ def emulating(dialect: Dialect | None) -> Iterator[None]:
 
 def run(kernel: Kernel, arrays: Arrays) -> str:
     """Runs a kernel on arrays by buffer name, in place, on the best device here unless emulating; gives the source."""
-    program = Program((kernel,), kernel.arguments)
+    arguments = kernel.arguments
+    program = Program((kernel,), arguments)
     if (emulated := _emulated.get()) is not None:
         return _emulate(program, arrays, emulated)
     connection, dialect = connect()
+    for needed in needs(dialect.name, connection.device):
+        kernel = NEEDED[needed](kernel)
+    program = Program((kernel,), arguments)
     source = c_family.emit(program, dialect)
     name = c_family.kernel_names(program, dialect)[kernel.name]
     function = connection.build(source).function(name, kernel.grid, kernel.threads, kernel.shared_bytes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelang.dlpack import DLTensor
 from tilelang.lowering.drivers import device_arrays
 
 
@@ -16,7 +17,7 @@ def capsule(array: Any, device: tuple[int, int]) -> Any:
     exported = array.__dlpack__()
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = device_arrays._Tensor.from_address(get(exported, b"dltensor"))
+    tensor = DLTensor.from_address(get(exported, b"dltensor"))
     tensor.device_type, tensor.device_id = device
     return exported
 

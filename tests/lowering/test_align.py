@@ -10,7 +10,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.printer import to_text
 
-PROFILE = tl.load_profile("pocl")
+PROFILE = tl.load_profile("sapphire_rapids")
 N = 1000
 
 

@@ -15,7 +15,7 @@ from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_prefixes, check_schedule
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 
 
 def rows(count: int = 13, width: int = 24) -> tl.Tensor:

@@ -16,7 +16,7 @@ from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 
 
 def argmax(rows: int, columns: int) -> tl.Tensor:

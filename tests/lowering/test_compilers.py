@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import clang, disassembly, interface, nvrtc, wheels
+from tilelang.lowering.compilers import clang, disassembly, interface, native, nvrtc, wheels
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed
 from tilelang.lowering.compilers.listing import listings
 from tilelang.lowering.drivers.cache import BinaryCache
@@ -152,7 +152,7 @@ def test_absent_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     for module, architecture in BOTH:
         with pytest.raises(DeviceError) as caught:
             module.compile_source(TWICE, architecture)
-        assert caught.value.code == "no-compiler" and "[compilers]" in str(caught.value.mend)
+        assert caught.value.code == "no-compiler" and "pip install" in str(caught.value.mend)
 
 
 def test_an_absent_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,13 +171,20 @@ def test_what_is_no_cubin_is_told() -> None:
 
 
 def test_tools_say_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = [nvrtc.libraries(), clang.program(), disassembly.disassemblers()]
+    here = [native.program(), nvrtc.libraries(), clang.program(), disassembly.disassemblers()]
     assert [tool.found is not None for tool in interface.tools()] == [bool(one) for one in here]
+    monkeypatch.setattr(native, "program", lambda: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(nvrtc, "libraries", lambda: ())
     monkeypatch.setattr(clang, "program", lambda: None)
     monkeypatch.setattr(disassembly, "disassemblers", list)
     clang.version.cache_clear()
-    assert [(tool.found, "[compilers]" in tool.get) for tool in interface.tools()] == [(None, True)] * 3
+    native.toolchain.cache_clear()
+    processor, *gpus = interface.tools()
+    assert processor.found is None and "ziglang" in processor.get
+    assert [(tool.found, "[compilers]" in tool.get) for tool in gpus] == [(None, True), (None, False), (None, True)]
+    monkeypatch.undo()
+    native.toolchain.cache_clear()
 
 
 def test_dialects_that_only_a_driver_compiles() -> None:

@@ -18,7 +18,7 @@ from tilelang.simplify import simplify
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 
-SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
+SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("sapphire_rapids")
 CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "causal": lambda i, j: j <= i,
     "strict": lambda i, j: j < i,

@@ -12,10 +12,10 @@ import tilelang as tl
 from tests.errors._computations import copy, matmul
 from tilelang import targets
 from tilelang.errors import ComputationError, DeviceError
-from tilelang.lowering.drivers import interface, opencl
+from tilelang.lowering.drivers import host, interface, opencl
 from tilelang.lowering.drivers.interface import Connection, Device, DeviceArray, Driver, fitting
 
-_: tuple[Driver, ...] = (opencl,)  # for the type checker
+_: tuple[Driver, ...] = (host, opencl)  # for the type checker
 
 
 def a_device(name: str) -> Device:
@@ -71,7 +71,7 @@ def test_devices_of_all_drivers_the_best_first(monkeypatch: pytest.MonkeyPatch) 
         return dataclasses.replace(a_device(f"{kind} of {driver}"), driver=driver, kind=kind)
 
     processor, slow, fast = made("opencl", "cpu"), made("opencl", "gpu"), made("cuda", "gpu")
-    every = {"opencl": Few(processor, slow), "cuda": Few(fast), "hip": Few()}
+    every = {"opencl": Few(processor, slow), "cuda": Few(fast), "hip": Few(), "cpu": Few()}
     monkeypatch.setattr(interface, "load", every.__getitem__)
     targets.devices_of.cache_clear()
     try:
@@ -82,11 +82,11 @@ def test_devices_of_all_drivers_the_best_first(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_target_is_for_the_best_device_that_is_lowered_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = dataclasses.replace(a_device("First"), driver="unknown")
-    monkeypatch.setattr(targets, "devices", lambda: (first, a_device("Second"), a_device("Third")))
-    assert tl.target().device == a_device("Second") and tl.target().dialect == "opencl"
+    here = {"opencl": (a_device("Second"), a_device("Third")), "cpu": (dataclasses.replace(a_device("First"), driver="cpu"),)}
+    monkeypatch.setattr(targets, "devices_of", lambda name: (here.get(name, ()), None))
+    assert tl.target().device == here["cpu"][0] and tl.target().dialect == "cpu", "OpenCL is not asked"
     monkeypatch.setenv("TILELANG_DEVICE", "thi")
-    assert tl.target().device == a_device("Third")
+    assert tl.target().device == a_device("Third") and tl.target().dialect == "opencl"
     monkeypatch.setenv("TILELANG_TARGET", "metal")
     with pytest.raises(DeviceError, match="`metal` is not lowered to yet"):
         tl.target()
@@ -100,12 +100,12 @@ def test_a_device_with_an_architecture_has_its_profile_with_what_was_queried() -
     assert tl.target(device=device, profile="volta").profile.name == "volta"
 
 
-@pytest.mark.skipif(not tl.devices(), reason="no OpenCL device here")
+@pytest.mark.needs_opencl
 def test_a_call_waits_where_an_array_of_the_host_might_be_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a device array the call does not wait, unless a kernel still reads memory of the host."""
     import pyopencl.array
 
-    kernel = tl.compile(matmul(5, 6, 7))
+    kernel = tl.compile(matmul(5, 6, 7), "cpu")
     a, b = np.ones((5, 7), np.float32), np.ones((7, 6), np.float32)
     on_device = [pyopencl.array.to_device(kernel.queue, x) for x in (a, b)]
     kernel(*on_device)
@@ -118,9 +118,19 @@ def test_a_call_waits_where_an_array_of_the_host_might_be_freed(monkeypatch: pyt
     assert waits == [kernel.queue]
 
 
-@pytest.mark.skipif(not tl.devices(), reason="no OpenCL device here")
 def test_an_output_that_shares_memory_with_a_tensor_of_another_library() -> None:
     torch = pytest.importorskip("torch")
     shared = torch.ones((4, 8))
     with pytest.raises(ComputationError, match="shares memory with the input X"):
         tl.compile(copy(4, 8))(shared, out=shared.numpy())
+
+
+def test_a_driver_with_threads_of_its_own_is_refused_in_a_forked_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = interface.OpenedBy("CUDA")
+    opened.check()
+    opened.here()
+    opened.check()
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    with pytest.raises(DeviceError, match="CUDA") as refused:
+        opened.check()
+    assert refused.value.code == "forked" and "spawn" in (refused.value.mend or "")

@@ -1,4 +1,4 @@
-"""Every function on the OpenCL device here, at every vector width: within the ulps that are stated and that enter the bound."""
+"""Every function on the device here, at every vector width: within the ulps that are stated and that enter the bound."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.lowering.c_family_cases import loads, together
 from tilelang import bound, reference
 from tilelang import dtype as dt
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
-from tilelang.lowering.targets import opencl
-from tilelang.lowering.targets.c_functions import ULPS
+from tilelang.lowering.targets import c_family
+from tilelang.lowering.targets.dialects import DIALECTS
 
 WIDTHS = [1, 2, 4, 8, 16]
 NAMES = (*FLOAT_FUNCTIONS, *ANY_FUNCTIONS)
@@ -30,10 +30,12 @@ def run(inputs: dict[str, Any], lanes: int, names: tuple[str, ...]) -> dict[str,
 
 
 def test_what_is_stated_enters_the_bound() -> None:
-    stated = fe.stated()
-    assert set(stated) >= set(fe.EXACT) and set(fe.EXACT) == {*NAMES, *fe.TWO_ARGUMENTS}
-    assert all(stated[name] <= bound.ULPS[name] for name in fe.EXACT)
-    assert set(ULPS) == opencl.DIALECT.own
+    assert set(fe.EXACT) == {*NAMES, *fe.TWO_ARGUMENTS}
+    for dialect in DIALECTS.values():
+        for type in ("float", "double"):
+            stated, bounds = c_family.ulps(dialect, type), c_family.error_bounds(dialect)
+            assert all(stated.get(name, 0) <= bounds[name] <= bound.ULPS[name] for name in fe.EXACT)
+    assert set(fe.stated("float32")) >= set(fe.EXACT) and set(fe.stated("float64")) >= set(fe.EXACT)
 
 
 @pytest.mark.parametrize("lanes", WIDTHS)
@@ -41,15 +43,15 @@ def test_what_is_stated_enters_the_bound() -> None:
 def test_functions_keep_their_stated_error(type: str, lanes: int) -> None:
     x = fe.samples(type, 1 << 15 if type == "float32" else 1 << 13, lanes)
     inputs = {"x": x, "y": np.random.default_rng(lanes).permutation(x)}
-    found, stated = run(inputs, lanes, (*NAMES, *fe.TWO_ARGUMENTS)), fe.stated()
+    found, stated = run(inputs, lanes, (*NAMES, *fe.TWO_ARGUMENTS)), fe.stated(type)
     for name, result in found.items():
         arguments = tuple(inputs.values()) if name in fe.TWO_ARGUMENTS else (x,)
         off = fe.errors(name, arguments, result)
         worst = int(off.argmax())
-        limit = bound.ULPS[name] if type == "float64" else stated[name]
+        limit = stated[name]
         at = ", ".join(repr(a[worst]) for a in arguments)
         assert off[worst] <= limit, f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}; stated {limit}"
-        if type == "float32" and name in ULPS:
+        if type == "float32" and limit > 0.5:
             assert off[worst] > limit / 3, f"{name}: {off[worst]} ulps, far below the stated {limit}"
 
 
@@ -91,11 +93,11 @@ def test_a_licence_counts_where_every_definition_gives_it() -> None:
 
 
 def test_a_lane_is_right_whatever_is_beside_it() -> None:
-    """PoCL's sin and cos of a vector of floats were not, beside a lane that is huge, infinite or NaN."""
+    """Beside one that is huge, infinite or NaN, and takes another way."""
     x = np.tile(np.array([1e-30, 3e38, -2.5, np.inf, 1e-45, np.nan, 0.1, -1e10], np.float32), 64)
     for lanes in WIDTHS:
         for name, result in run({"x": x}, lanes, ("sin", "cos")).items():
-            assert fe.errors(name, (x,), result).max() <= ULPS[name]
+            assert fe.errors(name, (x,), result).max() <= fe.stated()[name]
 
 
 @pytest.mark.parametrize("lanes", WIDTHS)

@@ -20,7 +20,7 @@ from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_prefixes, check_schedule
 
-SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
+SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("sapphire_rapids")
 MMA = "simulated_mma_m16n8k8"
 SIZES = [(32, 32, 16), (64, 32, 32), (13, 37, 11), (3, 2, 1), (40, 33, 20), (5, 4, 0), (1, 1, 40)]
 
@@ -237,7 +237,8 @@ def test_a_user_s_instruction_reads_shared_memory() -> None:
     c = operand("c", tl.float32, tl.register, j)
     row: Instruction = instruction("row_of_shared", means=updates(c[j], a[()] * b[j]), operands=(a, b, c),
                                    level=tl.thread, replace=True,
-                                   template={"opencl": "{c} += {a} * vload8(0, {b.address});"})  # fmt: skip
+                                   template={"opencl": "{c} += {a} * vload8(0, {b.address});",
+                                             "cpu": "{c} += {a} * *(const float8*){b.address};"})  # fmt: skip
 
     def plan(columns: int) -> Schedule:
         return (
@@ -261,8 +262,8 @@ def scaled(name: str, *definitions: str) -> Instruction:
     """An update of one element, by wrappers."""
     a, b, c = (operand(x, tl.float32, tl.register) for x in "abc")
     return instruction(name, means=updates(c[()], a[()] * b[()]), operands=(a, b, c), level=tl.thread, replace=True,
-                       template={"opencl": f"{name}_of({{c}}, {{a}}, {{b}});"},
-                       definitions={"opencl": definitions})  # fmt: skip
+                       template=dict.fromkeys(("cpu", "opencl"), f"{name}_of({{c}}, {{a}}, {{b}});"),
+                       definitions=dict.fromkeys(("cpu", "opencl"), definitions))  # fmt: skip
 
 
 def by(made: Instruction) -> Schedule:
@@ -365,7 +366,7 @@ def test_fragments_loaded_the_wrong_way_round_are_refused() -> None:
 def test_on_another_device() -> None:
     error = refused(lambda: by_warps(matmul(32, 32, 16)), POCL)
     assert error.code == "instruction-not-here"
-    assert error.message == f"`do {MMA} (m=m, n=n, k=k)`: profile pocl does not have {MMA}"
+    assert error.message == f"`do {MMA} (m=m, n=n, k=k)`: profile sapphire_rapids does not have {MMA}"
 
 
 def test_an_operand_that_is_nowhere_near() -> None:

@@ -31,7 +31,7 @@ def scaled_relu(lanes: int, read_from: Any, write_to: Any) -> Instruction:
     X, D, S = vector("X", read_from), vector("D", write_to), operand("S", tl.float32, tl.register)
     return instruction(
         "scaled_relu", means=computes(D[n], tl.maximum(S[()] * X[n], 0)), operands=(X, S, D), level=tl.thread, replace=True,
-        template={"opencl": "{D} = max({X} * {S}, 0.0f);"},
+        template={"opencl": "{D} = max({X} * {S}, 0.0f);", "cpu": f"{{D}} = max({{X}} * {{S}}, (float{lanes})(0.0f));"},
     )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def stored_by_fours(columns: int) -> Schedule:
     s, d = (operand(name, tl.float32, memory, n, fragment=fragment(1, 4, lambda lane, slot: slot))
             for name, memory in (("s", tl.shared), ("d", tl.global_)))  # fmt: skip
     instruction("store4", means=moves(d[n], s[n]), operands=(s, d), level=tl.thread, replace=True,
-                template={"opencl": "{d} = {s};"})  # fmt: skip
+                template=dict.fromkeys(("cpu", "opencl"), "{d} = {s};"))  # fmt: skip
     i, j = tl.axes(i=5, j=columns)
     c = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] + 1, i, j)
     return tl.schedule(c).tile(i=2, j=8).to(tl.block).via(tl.shared, steps=tl.move().tile(i=1, j=4).to(tl.thread).do("store4"))
@@ -191,7 +191,7 @@ def test_two_reads_of_one_tensor_are_two_operands() -> None:
     n = tl.axes(n=4)
     a, b, d = (operand(name, tl.float32, tl.global_, n, fragment=fragment(1, 4, lambda lane, slot: slot)) for name in "abd")
     instruction("difference", means=computes(d[n], a[n] - b[n]), operands=(a, b, d), level=tl.thread, replace=True,
-                template={"opencl": "{d} = {a} - {b};"})  # fmt: skip
+                template=dict.fromkeys(("cpu", "opencl"), "{d} = {a} - {b};"))  # fmt: skip
     i, j = tl.axes(i=3, j=8)
     X = tl.input("X", tl.float32, i, tl.axes(k=9))
     check(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tilelang as tl
+from tests.errors._computations import copy
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import cache as cache_module
 from tilelang.lowering.drivers import opencl as driver
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.interface import Device
 
 ADD = """
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -25,8 +31,8 @@ void add(__global const float* restrict a, __global const float* restrict b, __g
 
 
 @pytest.fixture(scope="module")
-def connection() -> driver.Connection:
-    return driver.connect(driver.choose())
+def connection(opencl_device: Device) -> driver.Connection:
+    return driver.connect(opencl_device)
 
 
 def add(connection: driver.Connection, *arrays: np.ndarray[Any, Any]) -> None:
@@ -41,6 +47,7 @@ def add(connection: driver.Connection, *arrays: np.ndarray[Any, Any]) -> None:
 # ---------------------------------------------------------------- devices
 
 
+@pytest.mark.needs_opencl
 def test_devices_and_choice() -> None:
     found = driver.devices()
     assert found and driver.choose() is found[0]
@@ -56,14 +63,107 @@ def test_devices_and_choice() -> None:
 
 def test_without_a_device_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "devices", tuple)
-    with pytest.raises(DeviceError, match=r"pip install 'pyopencl\[pocl\]'") as caught:
+    with pytest.raises(DeviceError, match=r"pip install 'tilelang-rtile\[pocl\]'") as caught:
         driver.choose()
     assert caught.value.code == "no-device"
 
 
-def test_without_pyopencl_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
+def stub_platform(monkeypatch: pytest.MonkeyPatch, *faults: str | None) -> None:
+    """A platform of devices, each of which compiles, or whose compiler says so."""
+    import pyopencl as cl
 
+    def handle(number: int, fault: str | None) -> Any:
+        return SimpleNamespace(name=f"Device {number}", fault=fault)
+
+    def described(handle: Any) -> Device:
+        return Device("opencl", handle.name, "Stub", "cpu", "1", "1", 4, 64, 1 << 15, 1 << 30, True, handle=handle)
+
+    def compiled(context: Any, handle: Any, source: str, options: object) -> None:
+        assert source == driver.EMPTY_KERNEL
+        if handle.fault is not None:
+            raise DeviceError("compile-failed", f"{handle.name} does not compile the kernel\n{handle.fault}")
+
+    handles = [handle(number, fault) for number, fault in enumerate(faults)]
+    monkeypatch.setattr(cl, "get_platforms", lambda: [SimpleNamespace(get_devices=lambda: handles)])
+    monkeypatch.setattr(cl, "Context", list)
+    monkeypatch.setattr(driver, "_describe", described)
+    monkeypatch.setattr(driver, "compile_program", compiled)
+    monkeypatch.setattr(driver, "_probed", driver._probed.__wrapped__)
+
+
+UNKNOWN = "\nerror: unknown target CPU 'generic'\nnote: valid names are\n\nx86-64\nand many more"
+
+
+def test_a_device_that_compiles_nothing_is_left_out_with_its_compiler_s_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_platform(monkeypatch, UNKNOWN, None)
+    why = "error: unknown target CPU 'generic'; note: valid names are; x86-64"
+    assert [device.name for device in driver.devices()] == ["Device 1"]
+    assert [(device.name, said) for device, said in driver.unusable_devices()] == [("Device 0", why)]
+    assert driver.choose().name == "Device 1"
+    with pytest.raises(DeviceError, match=f"Device 0 .*cannot compile an empty kernel: {why}") as caught:
+        driver.choose(device="device 0")
+    assert caught.value.code == "no-device"
+    with pytest.raises(DeviceError, match="no OpenCL device fits device 'other'"):
+        driver.choose(device="other")
+
+
+def test_where_no_device_compiles_that_is_the_reason_for_having_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_platform(monkeypatch, UNKNOWN, "it crashed")
+    for ask in (driver.devices, driver.choose):
+        with pytest.raises(DeviceError, match="unknown target CPU 'generic'.*; Device 1 .*: it crashed") as caught:
+            ask()
+        assert caught.value.code == "no-device" and caught.value.mend
+
+
+def test_a_long_reason_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_platform(monkeypatch, "word " * 1000)
+    ((_, why),) = driver.unusable_devices()
+    assert len(why) <= 300 and why.endswith("word ...")
+
+
+ASK = """
+import tilelang as tl
+from tilelang.lowering.drivers import opencl
+assert tl.devices() == tuple(d for d in tl.devices() if d.driver != "opencl")
+try:
+    tl.target("opencl")
+except tl.DeviceError as error:
+    print(error.code, error.message, len(opencl.unusable_devices()))
+"""
+
+
+def ask(tmp_path: Path, *command: str, **environment: str) -> str:
+    """What a process prints, errors too, with these variables of the environment."""
+    root = Path(__file__).parents[2]
+    given = {**os.environ, "PYTHONPATH": str(root), "XDG_CACHE_HOME": str(tmp_path), **environment}
+    for name in ("TILELANG_TARGET", "PYOPENCL_NO_CACHE"):
+        given.pop(name, None)
+    done = subprocess.run([sys.executable, *command], env=given, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_machine_without_an_opencl_platform(tmp_path: Path) -> None:
+    none = {"OCL_ICD_VENDORS": str(tmp_path / "none"), "OCL_ICD_FILENAMES": ""}
+    assert ask(tmp_path, "-c", ASK, **none).startswith("no-device no OpenCL device was found 0")
+    assert "opencl: no device was found" in ask(tmp_path, "-m", "tilelang", "devices", **none)
+
+
+@pytest.mark.needs_opencl
+def test_a_machine_whose_compiler_finds_not_even_its_own_headers(tmp_path: Path, opencl_device: Device) -> None:
+    """PoCL with POCL_BUILDING looks for them where it was built; no device of another platform is in question."""
+    if {device.platform for device in driver.devices()} != {driver.POCL}:
+        pytest.skip("there are other OpenCL platforms than PoCL")
+    broken = {"POCL_BUILDING": "1", "POCL_CACHE_DIR": str(tmp_path)}
+    said = ask(tmp_path, "-c", ASK, **broken)
+    assert said.startswith(f"no-device no OpenCL device can be used: {opencl_device} cannot compile an empty kernel: error: ")
+    assert "file not found" in said and " 1\n" in said
+    example = str(Path(__file__).parents[2] / "examples" / "06_row_sum.tile")
+    for command in (("devices",), ("run", example, "-s", "cpu", "--target", "opencl")):
+        assert "cannot compile an empty kernel: error: " in ask(tmp_path, "-m", "tilelang", *command, **broken)
+
+
+def test_without_pyopencl_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     driver._cl.cache_clear()
     with pytest.raises(DeviceError) as caught:
@@ -72,9 +172,6 @@ def test_without_pyopencl_the_error_says_what_to_install(monkeypatch: pytest.Mon
 
 
 def test_importing_the_driver_does_not_import_pyopencl() -> None:
-    import subprocess
-    import sys
-
     code = "import sys, tilelang.lowering.drivers.opencl; sys.exit('pyopencl' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
 
@@ -94,18 +191,6 @@ def test_unaligned_arrays(connection: driver.Connection, offset: int) -> None:
     expected = a + b
     add(connection, a, b, c)
     np.testing.assert_array_equal(c, expected)
-
-
-def test_results_in_numpy_arrays_enqueue_nothing_more_on_pocl(
-    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its threads sleep, and a command of any kind wakes them: a launch that lands is one command."""
-    if connection.device.platform != driver.POCL:
-        pytest.skip("a device that may keep a copy")
-    monkeypatch.setattr(driver._cl(), "enqueue_map_buffer", None)
-    a, b, c = (np.random.default_rng(i).random(1000, np.float32) for i in range(3))
-    add(connection, a, b, c)
-    np.testing.assert_array_equal(c, a + b)
 
 
 def test_the_same_memory_again_with_other_contents(connection: driver.Connection) -> None:
@@ -175,6 +260,76 @@ def test_what_does_not_compile_is_reported(connection: driver.Connection) -> Non
     with pytest.raises(DeviceError, match="nonsense") as caught:
         connection.build("__kernel void broken(__global float* a) { a[0] = nonsense; }")
     assert caught.value.code == "compile-failed"
+
+
+def test_a_build_option_that_is_refused_is_not_said_of_the_text(
+    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYOPENCL_BUILD_OPTIONS", "--nonsense")
+    with pytest.raises(DeviceError, match="--nonsense") as caught:
+        connection.build("// refused\n" + ADD)
+    assert caught.value.code == "build-options"
+
+
+def stub_program(monkeypatch: pytest.MonkeyPatch, connection: driver.Connection, error: Exception | None, names: str) -> None:
+    """Programs whose build fails, or ends with kernels of these names."""
+
+    def build(*_: object) -> None:
+        if error is not None:
+            raise error
+
+    stub = SimpleNamespace(build=build, get_info=lambda _: names)
+    monkeypatch.setattr(driver._cl(), "Program", lambda *_: stub)
+
+
+def test_what_goes_wrong_in_a_build_is_told_as_what_it_is(connection: driver.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyopencl as cl
+
+    with pytest.raises(cl.Error) as of_opencl:
+        cl.Program(connection.context, [connection.device.handle], [b"no binary"]).build()
+    for error in (KeyError("PYOPENCL_CACHE_FAILURE_FATAL"), TypeError("within"), KeyboardInterrupt(), MemoryError()):
+        stub_program(monkeypatch, connection, error, "")  # type: ignore[arg-type]
+        kernel = tl.compile(copy(3, 5), tl.target("opencl", device=connection.device))
+        with pytest.raises(type(error)) as caught:
+            kernel(np.zeros((3, 5), np.float32))
+        assert caught.value is error
+    stub_program(monkeypatch, connection, of_opencl.value, "")
+    with pytest.raises(DeviceError, match="cannot build the kernel\nclCreateProgramWithBinary failed") as refused:
+        connection.build(ADD + "// by its status")
+    assert refused.value.code == "build-failed"
+
+
+def test_a_program_without_its_kernels_is_an_error_of_the_build(
+    connection: driver.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_program(monkeypatch, connection, None, "")
+    with pytest.raises(DeviceError, match="a program without kernels") as caught:
+        connection.build(ADD + "// without")
+    assert caught.value.code == "build-failed"
+
+
+CALL = """
+import numpy as np, tilelang as tl
+i = tl.axes(i=4)
+print(tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), "opencl")(np.ones(4, np.float32)).sum())
+"""
+USED_BEFORE = """
+import pyopencl.cache, pyopencl.characterize
+pyopencl.characterize.has_src_build_cache = lambda _: False
+pyopencl.cache.create_built_program_from_source_cached = None
+"""
+
+
+@pytest.mark.needs_opencl
+def test_pyopencl_keeps_nothing_on_disk(tmp_path: Path) -> None:
+    """Its caches hold pickles, which run code when they are read."""
+    assert "8.0" in ask(tmp_path, "-c", CALL)
+    assert not [path for path in tmp_path.rglob("*pyopencl*") if path.is_file()]
+
+
+@pytest.mark.needs_opencl
+def test_a_program_goes_past_the_cache_of_a_pyopencl_that_was_imported_before(tmp_path: Path) -> None:
+    assert "8.0" in ask(tmp_path, "-c", USED_BEFORE + CALL)
 
 
 def test_limits_are_checked_before_the_launch(connection: driver.Connection) -> None:
@@ -256,6 +411,7 @@ def test_the_oldest_entries_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [kept.get(n) is not None for n in names] == [False] * 4 + [True] * 4
 
 
+@pytest.mark.needs_opencl
 def test_binaries_are_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a platform that keeps nothing itself (PoCL does: here it is told otherwise) a second process loads the binary."""
     monkeypatch.setattr(driver, "POCL", "another")

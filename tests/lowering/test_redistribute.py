@@ -18,7 +18,7 @@ from tilelang.testing.checking import check_schedule
 
 AMPERE = dataclasses.replace(tl.load_profile("ampere"), dialects=("cuda",))
 CDNA = dataclasses.replace(tl.load_profile("cdna2"), dialects=("hip",))
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 COLUMNS = tl.layout("j", "i")
 
 

@@ -16,7 +16,7 @@ from tilelang.testing.checking import check_prefixes, check_schedule
 
 from ..test_instruct_schedules import gemm_ampere
 
-POCL, AMPERE = tl.load_profile("pocl"), tl.load_profile("ampere")
+POCL, AMPERE = tl.load_profile("sapphire_rapids"), tl.load_profile("ampere")
 SIZES = [(37, 11, 13), (5, 3, 2)]
 
 

@@ -18,7 +18,7 @@ from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 from tilelang.testing.mutations import Tally, decided
 
-SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("pocl")
+SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("sapphire_rapids")
 SIZES = [(16, 16, 32), (17, 19, 29), (5, 3, 7), (16, 16, 0)]
 
 

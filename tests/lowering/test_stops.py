@@ -15,7 +15,7 @@ def product(m: int = 9, n: int = 11, k: int = 14) -> tl.Schedule:
     return tl.schedule(made).tile(m=8, n=8).to("block").accumulate("register").split(k=4)
 
 
-def kernel(made: tl.Schedule, profile: str = "pocl") -> ir.Kernel:
+def kernel(made: tl.Schedule, profile: str = "sapphire_rapids") -> ir.Kernel:
     (found,) = testing.lowered(made, tl.load_profile(profile)).kernels
     return found
 

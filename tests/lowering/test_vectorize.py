@@ -17,7 +17,7 @@ from tilelang.testing.checking import check_schedule, stored
 
 from .small_kernels import THREAD, array, kinds, program
 
-POCL = tl.load_profile("pocl")
+POCL = tl.load_profile("sapphire_rapids")
 
 
 def check(plan: Schedule) -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "fmt": "Lay a file out in the one form; words and comments stay.",
     "fill": "Construct a schedule, or fill the holes of one, and print it as text.",
     "source": "Print the source that a schedule lowers to.",
+    "export": "Write a kernel for C programs: text, header, launcher, libraries.",
     "explain": "Show what a schedule does: specs, buffers, threads, barriers, memory transactions.",
     "simulate": "Run a schedule for every thread in NumPy and report faults.",
     "bisect": "Find the first step of a schedule that goes wrong.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from tilelang.cli.common import RIGHT, SEED, WRONG, Asked, of_a_file
+from tilelang.cli.common import PROFILES, RIGHT, SEED, WRONG, Asked, of_a_file
 from tilelang.cli.output import emit, is_json, show, working
 from tilelang.cli.run import check_memory
 from tilelang.computation import Computation
@@ -36,12 +36,12 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     right. Exits with 1 where there is a wrong step.
     """
     from tilelang.runtime import devices
-    from tilelang.targets import local_target, target
+    from tilelang.targets import local_target, no_device, target
 
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
-        raise DeviceError("no-device", "no device was found", mend="--on simulator")
-    chosen = target("opencl", profile=asked.profile or "pocl") if where == "simulator" else local_target(asked.profile)
+        raise DeviceError("no-device", no_device().message, mend="--on simulator")
+    chosen = target(profile=asked.profile or PROFILES["cpu"]) if where == "simulator" else local_target(asked.profile)
     computation, steps = asked.steps(chosen.profile)
     check_memory(computation)
     with working("trying prefixes"):

@@ -45,12 +45,12 @@ def findings(asked: Asked) -> list[TileLangError]:
     from tilelang.machine import load_profile
     from tilelang.targets import target
 
-    profile = asked.profile or load_profile("pocl")
+    profile = asked.profile or load_profile("sapphire_rapids")
     if asked.schedule_name is None:
         return asked.document.findings(asked.sizes, profile)
     found: list[TileLangError] = []
     with collected(found):
-        asked.kernel(target("opencl", profile=profile))
+        asked.kernel(target(profile=profile))
     return found
 
 

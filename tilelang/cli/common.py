@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
 # What a dialect is lowered for where no profile is asked for and nothing runs: the same on every machine.
-PROFILES = {"opencl": "pocl", "cuda": "ampere", "hip": "cdna2"}
+PROFILES = {"cpu": "sapphire_rapids", "opencl": "sapphire_rapids", "cuda": "ampere", "hip": "cdna2"}
 # What a command was asked that is not there; what the file says is another matter.
 _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "which-computation", "unknown-schedule", "file",
           "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule")  # fmt: skip

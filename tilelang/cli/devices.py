@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # Of each dialect: the Python module that drives its devices, and a program that a machine with their driver has.
 PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("pycuda", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
-GET = "pip install 'pyopencl[pocl]' runs kernels on the processor; a graphics processor needs its vendor's OpenCL driver"
 
 
 @click.command("devices")
@@ -31,7 +30,7 @@ def command() -> None:
     from tilelang.runtime import devices
     from tilelang.targets import devices_of, measured_path
 
-    found = devices()
+    found, unusable = devices(), _unusable()
     missing = [_missing(d, *devices_of(d)) for d in PARTS if d not in {device.driver for device in found}]
     code = RIGHT if found else NO_DEVICE
     if is_json():
@@ -44,6 +43,7 @@ def command() -> None:
                     for d in found
                 ],
                 "missing": missing,
+                "unusable": [{"dialect": "opencl", "name": d.name, "platform": d.platform, "why": why} for d, why in unusable],
                 "compilers": [dataclasses.asdict(tool) for tool in tools()],
                 "profiles": list(shipped_profiles()),
             }
@@ -57,6 +57,7 @@ def command() -> None:
     header = ("device", "target", "platform", "kind", "architecture", "units", "threads a block", "shared KiB", "memory GiB")
     lines = [table(header, rows) if rows else "no device", ""]
     lines += [f"{d.name}: {_profile(d)}" for d in found]
+    lines += [f"{d} is left out, for it cannot compile an empty kernel: {why}" for d, why in unusable if found]
     lines += [f"{m['dialect']}: {m['why']}; here is {_here(m)}; get {m['get']}" for m in missing]
     lines.append("")
     lines += [f"{t.found or 'not here'}: {t.use}{'' if t.found else f'; {t.get}'}" for t in tools()]
@@ -64,6 +65,16 @@ def command() -> None:
     lines.append(f"profiles for devices that are not here: {profiles}  (source, explain, simulate --profile NAME)")
     show("\n".join(lines))
     sys.exit(code)
+
+
+def _unusable() -> tuple[tuple[Device, str], ...]:
+    """The OpenCL devices here that cannot compile, each with the reason."""
+    from tilelang.lowering.drivers import opencl
+
+    try:
+        return opencl.unusable_devices()
+    except DeviceError:  # without pyopencl, which is told beside
+        return ()
 
 
 def _profile(device: Device) -> str:
@@ -95,9 +106,9 @@ def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) ->
 
 
 def _get(dialect: str) -> str:
-    from tilelang.lowering.drivers import cuda, hip
+    from tilelang.lowering.drivers import cuda, hip, opencl
 
-    return {"cuda": cuda.GET, "hip": hip.GET}.get(dialect, GET)
+    return {"cuda": cuda.GET, "hip": hip.GET, "opencl": opencl.GET}[dialect]
 
 
 def _here(missing: dict[str, Any]) -> str:

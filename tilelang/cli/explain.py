@@ -27,7 +27,7 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 @click.command("explain")
 @click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
 @UNTIL
-@target_option("opencl", "The language it is compiled from.")
+@target_option(None, "The language it is compiled from. Default: opencl where the profile has it.")
 @click.option("--search", "searched", is_flag=True, help="The candidates among which the schedule, or what fills it, is chosen.")
 @click.option(
     "--without",
@@ -40,7 +40,7 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 @click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
 @of_a_file
 def command(
-    asked: Asked, barriers: bool, until: int | None, dialect: str, searched: bool, without: tuple[str, ...], html: str | None
+    asked: Asked, barriers: bool, until: int | None, dialect: str | None, searched: bool, without: tuple[str, ...], html: str | None
 ) -> None:  # fmt: skip
     """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
 

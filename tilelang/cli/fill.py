@@ -11,11 +11,11 @@ from tilelang.grammar import format_text
 
 
 @click.command("fill")
-@target_option("opencl", "The language it is compiled to.")
+@target_option(None, "The language it is compiled to. Default: the first of the profile's, else cpu.")
 @TRIALS
 @click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there.")
 @of_a_file
-def command(asked: Asked, dialect: str, trials: int, output: str | None) -> None:
+def command(asked: Asked, dialect: str | None, trials: int, output: str | None) -> None:
     """Print the computation and the schedule of FILE, the holes filled: a file by itself, at the sizes that are given.
 
     Where the file has no schedule, one is constructed. No device is needed, unless --trials asks for one; --profile says for which one.

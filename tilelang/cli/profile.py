@@ -28,7 +28,7 @@ def _aspects() -> list[str]:
 @click.option("--output", "-o", metavar="FILE.toml", help="Where the profile is; its raw times stand beside it as FILE.csv.")
 @click.option("--plot", "directory", metavar="DIR", help="Draw every curve with the plateaus found; needs matplotlib.")
 @click.option("--list", "listed", is_flag=True, help="List the aspects, or those that are named, and measure nothing.")
-@target_option(None, "opencl, cuda or hip. Default: that of the best device.")
+@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
 @reporting
 def command(asked: tuple[str, ...], output: str | None, directory: str | None, listed: bool, dialect: str | None) -> None:
     """Measure the device found here: what schedules are chosen by, in a few minutes. What breaks off goes on where it stopped.

@@ -12,7 +12,7 @@ import click
 
 from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
-from tilelang.errors import ComputationError, DeviceError
+from tilelang.errors import ComputationError
 
 if TYPE_CHECKING:
     from tilelang.runtime import Kernel
@@ -42,7 +42,7 @@ class ArrayFile(click.ParamType[Any]):
 @UNTIL
 @TRIALS
 @SEED
-@target_option(None, "opencl, cuda or hip. Default: that of the best device.")
+@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
 @of_a_file
 def command(
     asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, trials: int, seed: int,
@@ -54,10 +54,10 @@ def command(
     where one is wrong.
     """
     from tilelang.runtime import devices
-    from tilelang.targets import local_target
+    from tilelang.targets import local_target, no_device
 
     if not devices():
-        raise DeviceError("no-device", "no device was found", mend="`tilelang devices` says what is missing")
+        raise no_device()
     target = local_target(asked.profile, dialect)
     kernel = asked.kernel(target, until, trials)
     check_memory(kernel.computation)

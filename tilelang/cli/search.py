@@ -26,7 +26,7 @@ class Shown:
     dropped: str
 
 
-def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
+def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> None:
     """The search for a schedule with holes, or for a computation without one."""
     from tilelang.autoschedule.fill import search
 
@@ -47,13 +47,13 @@ def show_search(asked: Asked, dialect: str, without: tuple[str, ...]) -> None:
     show("\n".join(parts).rstrip())
 
 
-def searched_for(asked: Asked, dialect: str) -> Target:
+def searched_for(asked: Asked, dialect: str | None) -> Target:
     """What schedules are searched for: the profile that is asked for, else that of the device here where it was measured, as
     `tl.compile` has it; else the dialect's own as it ships."""
     from tilelang.targets import measured_target, target
 
     here = measured_target(dialect) if asked.profile is None else None
-    return here or target(dialect, profile=asked.profile or PROFILES.get(dialect))
+    return here or target(dialect, profile=asked.profile or PROFILES.get(dialect or "cpu"))
 
 
 def profile_of(aim: Target) -> str:

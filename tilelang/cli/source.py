@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 @click.command("source")
-@target_option("opencl", "The language of the source.")
+@target_option(None, "The language of the source. Default: cpu where the profile has it.")
 @UNTIL
 @click.option("--assembly", is_flag=True, help="Compile it for the profile's architecture, and print the machine code as text.")
 @of_a_file
-def command(asked: Asked, dialect: str, until: int | None, assembly: bool) -> None:
+def command(asked: Asked, dialect: str | None, until: int | None, assembly: bool) -> None:
     """Print the source that a schedule of FILE lowers to. No device is needed."""
-    kernel = without_a_device(asked, dialect, until)
+    kernel = without_a_device(asked, dialect, until, usual="cpu")
     text = kernel.assembly if assembly else kernel.source
     if is_json():
         made = {"target": str(kernel.target), "source": kernel.source}
@@ -29,8 +29,13 @@ def command(asked: Asked, dialect: str, until: int | None, assembly: bool) -> No
         click.echo(text, nl=not text.endswith("\n"))
 
 
-def without_a_device(asked: Asked, dialect: str = "opencl", until: int | None = None) -> Kernel:
-    """The kernel for the profile asked for, else for the dialect's own as it ships: the same text on every machine."""
+def without_a_device(asked: Asked, dialect: str | None = None, until: int | None = None, usual: str = "opencl") -> Kernel:
+    """The kernel for the profile asked for, else for the dialect's own as it ships: the same text on every machine.
+
+    usual: the dialect where none is asked for, if the profile has it; in OpenCL the threads of a block are threads.
+    """
     from tilelang.targets import target
 
-    return asked.kernel(target(dialect, profile=asked.profile or PROFILES.get(dialect)), until)
+    if dialect is None and (asked.profile is None or usual in asked.profile.dialects):
+        dialect = usual
+    return asked.kernel(target(dialect, profile=asked.profile or PROFILES.get(dialect or usual)), until)

@@ -29,6 +29,7 @@ from tilelang.testing.checking import (
     check_schedule,
     check_simulated,
     lowered,
+    lowered_here,
     run_on_device,
 )
 from tilelang.testing.choice import Drawn, Seeded, Source
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Case", "DeviceRecipe", "Drawn", "Expected", "Recipe", "Seeded", "Source", "arrays", "cases", "check_case", "check_determinism",
     "check_device", "check_prefixes", "check_schedule", "check_simulated", "device_recipes", "draw_boxes", "draw_case", "draw_device",
-    "draw_recipe", "draw_roles", "draw_schedule", "families", "lowered", "read_named", "recipes", "role_cases", "roles_profile",
-    "run_on_device", "schedule_text", "schedules", "tiny_profile",
+    "draw_recipe", "draw_roles", "draw_schedule", "families", "lowered", "lowered_here", "read_named", "recipes", "role_cases",
+    "roles_profile", "run_on_device", "schedule_text", "schedules", "tiny_profile",
 ]  # fmt: skip
 
 

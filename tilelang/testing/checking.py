@@ -32,9 +32,14 @@ LIMITS = ("registers-too-many", "memory-over-capacity")
 ORDERS: tuple[str | int, ...] = ("early", "late")
 
 
-def lowered(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
-    """The kernel IR of a schedule, verified after every pass. Raises Refusal."""
-    return lower(schedule.computation, schedule.steps, profile or tiny_profile(), Options(verify=True))
+def lowered(schedule: Schedule, profile: Profile | None = None, needs: Sequence[str] = ()) -> ir.Program:
+    """The kernel IR of a schedule, verified after every pass. needs: passes that a target needs. Raises Refusal."""
+    return lower(schedule.computation, schedule.steps, profile or tiny_profile(), Options(verify=True), needs)
+
+
+def lowered_here(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
+    """The same for the best device here, with the passes that it needs. Raises DeviceError where there is none, too."""
+    return lowered(schedule, profile, local_target().needs)
 
 
 def check_schedule(
@@ -49,7 +54,9 @@ def check_schedule(
     expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps)
     faults = check_simulated(program, expected)
     if opencl:
-        faults += check_device([(program, expected)])[0]
+        here = lowered_here(schedule, profile)
+        faults += check_simulated(here, expected) if here != program else []
+        faults += check_device([(here, expected)])[0]
     return faults
 
 

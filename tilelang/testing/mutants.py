@@ -2,8 +2,7 @@
 
 A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a choice by position joins, one
 of the bounds that shorten a loop, the count of an access. A fill: the identity in a state, what stands where a point does not exist.
-A wait: it, one group of it, or the end of a group. A fence: one that publishes what was written to shared memory. Barriers that
-`loop_ends` adds are not mutated: they are there for a compiler, and nothing that runs kernel IR can miss them.
+A wait: it, one group of it, or the end of a group. A fence: one that publishes what was written to shared memory.
 
 Beside every change stands, where there is one, the program that does as the change does with garbage for all that the change newly
 stores or gives: where even that is not noticed, nobody sees what was held back.
@@ -19,7 +18,6 @@ from typing import Any
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute
 from tilelang.lowering import ir, printer
-from tilelang.lowering.passes.loop_ends import REASON
 from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
 
 KINDS = ("barrier", "guard", "fill", "wait", "fence")
@@ -95,7 +93,7 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
     """The changes of one statement itself."""
     text = printer.headline(stmt)
     match stmt:
-        case ir.Barrier(memory, reasons) if reasons != (REASON,):
+        case ir.Barrier(memory):
             yield _Change("barrier", f"no {text}", ir.Seq(()))
             for one in memory if len(memory) > 1 else ():
                 yield _Change("barrier", f"not for {one}: {text}", stmt.replace(memory=tuple(m for m in memory if m != one)))

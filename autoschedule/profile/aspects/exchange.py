@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
+from tilelang.autoschedule.profile.aspects.shapes import cycle_ns, several_threads
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.instruction import known
@@ -40,6 +40,7 @@ CHAINS = 4
 
 def atomics(bench: Bench, found: Findings) -> None:
     """Additions to one place of memory by all threads, to places of their own, and to places that a few share; then to local memory."""
+    several_threads(bench)
     threads = min(64, bench.profile.max_block_threads)
     blocks = bench.cores * (8 if bench.lockstep else 1)
     every, points = threads * blocks, []

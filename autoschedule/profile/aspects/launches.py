@@ -34,6 +34,8 @@ def launches(bench: Bench, found: Findings) -> None:
     waited = found.time("launch and wait", bench.cores, bench.waited(runs[1])).seconds
     found.rate("launch_us", waited * 1e6, "a kernel of a block for each core, until the caller knows that it is done")
     found.rate("block_us", slope * 1e6, "slope of the time over the blocks of a core")
+    if not bench.meets:
+        return
     threads = min(256, bench.profile.max_block_threads)
     run = bench.of_text(BARRIER % (threads, BARRIERS), bench.cores, threads, [4 * threads])
     sample = found.time("barrier", threads, run, BARRIERS)

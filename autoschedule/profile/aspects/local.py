@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 
-from tilelang.autoschedule.profile.aspects.shapes import QUAD, count
+from tilelang.autoschedule.profile.aspects.shapes import QUAD, count, several_threads
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import Points, banks
@@ -42,6 +42,7 @@ BLOCKS_OF_A_CORE = 4
 
 def local(bench: Bench, found: Findings) -> None:
     """Reads of local memory beside reads of a buffer as large, over footprints of a block; by widths; by strides, for its banks."""
+    several_threads(bench)
     room = min(bench.profile.memory("shared").capacity_bytes or STATIC_BYTES, bench.device.shared_bytes, STATIC_BYTES)
     if room < 4096:
         raise NotApplicable(f"a block has {room} bytes of local memory")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from tilelang.autoschedule.profile.aspects.latency import line_elements, walk
-from tilelang.autoschedule.profile.aspects.shapes import count
+from tilelang.autoschedule.profile.aspects.shapes import count, several_threads
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.steps import at_once, end_of_floor
@@ -62,6 +62,7 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
 
 def residents(bench: Bench, found: Findings) -> None:
     """How many blocks of few threads, of many, with little shared memory and with much, a core has at once."""
+    several_threads(bench)
     if not bench.lockstep:
         count(
             bench, found, "rates.core_blocks", _blocks(bench, found, 1), "the most blocks of a core that wait no longer than one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
-from tilelang.autoschedule.profile.findings import Findings
+from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.machine import block, thread
 from tilelang.schedule import Schedule
 
@@ -23,6 +23,12 @@ def cycle_ns(bench: Bench, found: Findings) -> float | None:
     clock = found.known.get("clock_ghz")
     by_documents = 1 / clock if clock and not (found.so_far or bench.profile).assumed("rates.clock_ghz") else None
     return found.known.get("cycle_ns", by_documents)
+
+
+def several_threads(bench: Bench) -> None:
+    """Raises NotApplicable where the blocks of texts have one thread, a core's: on a processor others would be rounds of a loop."""
+    if not bench.meets:
+        raise NotApplicable("a block is one thread of a core: threads of a block are rounds of its loops")
 
 
 def count(bench: Bench, found: Findings, path: str, value: int | float, how: str) -> None:

@@ -6,6 +6,7 @@ Lanes that run together take both sides of a branch on which they differ; thread
 from __future__ import annotations
 
 from tilelang.autoschedule.profile.aspects.arithmetic import PEAK
+from tilelang.autoschedule.profile.aspects.shapes import several_threads
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.steps import granularity, step
@@ -37,6 +38,7 @@ MOST_THREADS = 128  # of which one more is tried
 
 def together(bench: Bench, found: Findings) -> None:
     """Neighbours that take the same side of a branch, more and more of them: from the lanes that run together on, it costs nothing."""
+    several_threads(bench)
     threads = min(256, bench.profile.max_block_threads)
     blocks, points = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1), []
     side = 1
@@ -71,8 +73,8 @@ def _stairs(bench: Bench, found: Findings) -> None:
 
 
 def busy(bench: Bench, found: Findings) -> None:
-    """One chain of multiply-adds a thread, more and more threads of a core: what others compute while one waits for its result. In
-    OpenCL C, chains of vectors of more and more lanes."""
+    """One chain of multiply-adds a thread, more and more threads of a core: what others compute while one waits for its result. Where
+    the dialect has vectors, chains of vectors of more and more lanes."""
     points = []
     if bench.lockstep:
         least = max(1, bench.profile.warp_size)
@@ -84,7 +86,7 @@ def busy(bench: Bench, found: Findings) -> None:
         found.curve(
             "multiply_add_of_threads", "threads", "gflop_per_s", points, "a chain of multiply-adds a thread, a block a core"
         )
-    if bench.device.driver == "opencl":
+    if bench.has_vectors:
         _widths(bench, found)
 
 

@@ -7,10 +7,16 @@ from tilelang.autoschedule.profile.aspects.shapes import count
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 
-# By type: what it is called in each dialect, its bytes, and the extension of OpenCL C that has it.
-TYPES: dict[str, tuple[dict[str, str], int, str]] = {
-    "float64": ({"opencl": "double", "cuda": "double", "hip": "double"}, 8, "cl_khr_fp64"),
-    "float16": ({"opencl": "half", "hip": "_Float16"}, 2, "cl_khr_fp16"),
+# By type: what it is called in each dialect, its bytes, the extension of OpenCL C that has it, and the features of processors that do:
+# those without one convert such numbers to floats and back. No features: every processor has it.
+TYPES: dict[str, tuple[dict[str, str], int, str, frozenset[str]]] = {
+    "float64": ({"opencl": "double", "cuda": "double", "hip": "double", "cpu": "double"}, 8, "cl_khr_fp64", frozenset()),
+    "float16": (
+        {"opencl": "half", "hip": "_Float16", "cpu": "half"},
+        2,
+        "cl_khr_fp16",
+        frozenset({"avx512_fp16", "asimdhp", "FEAT_FP16"}),
+    ),
 }
 SPECIALS = PEAK.replace("x[k] = x[k] * a + a", "x[k] = SPECIAL(x[k])")
 SAMPLES = 3  # a peak is the best of several
@@ -18,9 +24,8 @@ SAMPLES = 3  # a peak is the best of several
 
 def types(bench: Bench, found: Findings) -> None:
     """Chains in registers, as of floats: doubles, halves where the dialect has a word for them; then special functions."""
-    for name, (words, size, extension) in TYPES.items():
-        word = words.get(bench.device.driver)
-        if word is not None and (bench.device.driver != "opencl" or extension in bench.extensions):
+    for name, (words, size, extension, features) in TYPES.items():
+        if (word := words.get(bench.device.driver)) is not None and _has(bench, extension, features):
             rate = _rate(bench, found, name, word, size, extension)
             found.rate(f"{name}_gflops", rate, f"chains of multiply-adds of {name}, the most of any repeat")
     if bench.lockstep:
@@ -31,6 +36,13 @@ def types(bench: Bench, found: Findings) -> None:
         raise NotApplicable("the dialect has no other type of floats here")
 
 
+def _has(bench: Bench, extension: str, features: frozenset[str]) -> bool:
+    """Whether the device computes in a type."""
+    if bench.device.driver == "opencl":
+        return extension in bench.extensions
+    return bench.device.driver != "cpu" or not features or bool(features & bench.extensions)
+
+
 def _rate(bench: Bench, found: Findings, name: str, word: str, size: int, extension: str) -> float:
     """The most GFLOP/s of multiply-adds of a type."""
     lanes = min(4 * bench.text_lanes // size, bench.profile.max_vector_lanes) if bench.text_lanes > 1 else 1
@@ -39,6 +51,8 @@ def _rate(bench: Bench, found: Findings, name: str, word: str, size: int, extens
     head = f"#define VECTOR_OF(value) (({wide})(value))\n"
     if bench.device.driver == "opencl":
         head += f"#pragma OPENCL EXTENSION {extension} : enable\n"
+    if word == "half" and bench.device.driver == "cpu":
+        head += f"typedef _Float16 half;\ntypedef half {wide} __attribute__((ext_vector_type({lanes})));\n"
     return 2.0e-9 * lanes / min(_seconds(bench, found, name, head + text, size * lanes) for _ in range(SAMPLES))
 
 

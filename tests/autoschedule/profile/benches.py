@@ -34,7 +34,7 @@ class Compiling(Bench):
     def of_text(self, body: str, blocks: int, threads: int, arrays: Sequence[Any], shared_bytes: int = 0) -> Run:
         assert threads <= self.profile.max_block_threads and blocks > 0
         assert shared_bytes <= (self.profile.memory("shared").capacity_bytes or 0)
-        return self._taken(self.prelude + body)
+        return self._taken(self.text(body, 1 + len(arrays)))
 
     def _taken(self, source: str) -> Run:
         if self.compiled and self.profile.architecture is not None and source not in self.sources:

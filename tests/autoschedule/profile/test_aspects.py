@@ -15,13 +15,13 @@ from tilelang.targets import local_target
 
 KNOWN = {"cycle_ns": 0.5}
 UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value".split()
-INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False}
+INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False, "cpu": True}
 
 
 @pytest.mark.parametrize(
     ("name", "dialect", "clock"),
-    [("h200", "cuda", True), ("cdna3", "hip", True), ("volta", "opencl", True), ("pocl", "opencl", True),
-     ("mali_g76", "opencl", False), ("opencl_gpu", "opencl", False)],
+    [("h200", "cuda", True), ("cdna3", "hip", True), ("volta", "opencl", True), ("sapphire_rapids", "opencl", True),
+     ("mali_g76", "opencl", False), ("opencl_gpu", "opencl", False), ("avx2", "cpu", True), ("neon", "cpu", True)],
 )  # fmt: skip
 def test_probes_run_one_after_another_on_devices_that_are_not_here(
     name: str, dialect: str, clock: bool, monkeypatch: pytest.MonkeyPatch
@@ -47,7 +47,7 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
             ASPECTS[aspect].ask(bench, found)
         so_far = with_findings(so_far, found)
     assert [aspect for aspect, found in measured.items() if not found.rows] == left_out(
-        bench.lockstep, clock, dialect != "opencl", bench.profile.async_copy
+        bench.lockstep, clock, dialect, bench.profile.async_copy
     )
     rates = {rate for found in measured.values() for rate in found.rates}
     assert all(rate.rsplit("_", 1)[-1] in UNITS or rate.endswith(("_per_s", "_per_cycle")) for rate in rates)
@@ -56,18 +56,20 @@ def test_probes_run_one_after_another_on_devices_that_are_not_here(
     assert (tiles is not None) == bench.lockstep and (tiles is None or [x for x, _ in tiles.points] == [16, 32])
 
 
-def left_out(lockstep: bool, clock: bool, shuffles: bool, copies: bool) -> list[str]:
-    """The aspects that say nothing of such a device; nobody tells that it has images, or other types of floats."""
+def left_out(lockstep: bool, clock: bool, dialect: str, copies: bool) -> list[str]:
+    """The aspects that say nothing of such a device; nobody tells that it has images, or in OpenCL other types of floats."""
+    cpu, units = dialect == "cpu", dialect in ("cuda", "hip")
     every = {
-        "functions": not clock, "moves": lockstep, "near": not lockstep, "shuffles": not shuffles, "types": not lockstep,
-        "images": True, "matrix": not shuffles, "copies": not copies,
+        "functions": not clock, "moves": lockstep, "near": not lockstep, "shuffles": not units, "types": not lockstep and not cpu,
+        "images": True, "matrix": not units, "copies": not copies, "lanes": cpu, "residents": cpu, "local": cpu, "atomics": cpu,
     }  # fmt: skip
     return [aspect for aspect in ASPECTS if every.get(aspect, False)]
 
 
+@pytest.mark.needs_opencl
 def test_no_probe_does_nothing() -> None:
     """On the device here every round takes time: the compiler took no work away."""
-    target = local_target("pocl", "opencl")
+    target = local_target("sapphire_rapids", "cpu")
     assert target.device is not None
     bench = Bench(target.device, target.profile)
     for name in ("clock", "moves", "functions"):
@@ -79,7 +81,7 @@ def test_no_probe_does_nothing() -> None:
 
 @pytest.mark.parametrize(("together", "cycle"), [(1.2, 0.36), (2.0, 0.3)])
 def test_cores_that_others_use_do_not_slow_the_clock(together: float, cycle: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, found = Compiling(load_profile("pocl"), "opencl", False), Findings({})
+    bench, found = Compiling(load_profile("sapphire_rapids"), "opencl", False), Findings({})
     times = {1: 0.3e-9, bench.cores: 0.3e-9 * together}
     monkeypatch.setattr(bench, "of_text", lambda text, blocks, *rest: lambda rounds: rounds * arithmetic.CHAIN * times[blocks])
     arithmetic.clock(bench, found)
@@ -96,12 +98,13 @@ def test_a_walk_visits_every_place_once() -> None:
     assert sorted(seen) == places and at == 0
 
 
+@pytest.mark.needs_opencl
 def test_levels_are_named_as_the_profile_names_them() -> None:
     points = [(2 ** (k / 4), 600.0 if k <= 62 else 350.0 if k <= 84 else 56.0 if k <= 106 else 30.0) for k in range(54, 116)]
-    target = local_target("pocl", "opencl")
+    target = local_target("sapphire_rapids", "cpu")
     assert target.device is not None
     found = Findings({"cycle_ns": 0.25})
-    bench = Bench(target.device, load_profile("pocl"))
+    bench = Bench(target.device, load_profile("sapphire_rapids"))
     bandwidth.levels(bench, found, points)
     assert {fact.of: fact.value for fact in found.facts} == {"l1": 49152, "l2": 2 << 20}
     assert {name: value for name, (value, _) in found.rates.items()} == pytest.approx(

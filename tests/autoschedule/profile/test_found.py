@@ -17,7 +17,7 @@ from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
-from tilelang.machine import load_profile, parse_profile
+from tilelang.machine import QUERIED, load_profile, parse_profile
 
 Times = Callable[[str, int, int, int], float]  # of a text, its blocks, threads of a block, bytes of shared memory
 
@@ -68,7 +68,7 @@ def test_what_documents_say_of_a_warp_stays() -> None:
 
 
 def test_a_processor_runs_one_lane() -> None:
-    found = found_of(threads.together, Imagined("pocl", branches(1)))
+    found = found_of(threads.together, Imagined("sapphire_rapids", branches(1)))
     assert found.rates["lockstep_lanes"][0] == found.rates["granularity_threads"][0] == 1 and not found.facts
 
 
@@ -185,3 +185,13 @@ def test_an_instruction_that_is_refused_is_remarked_on(monkeypatch: pytest.Monke
     found = Findings({})
     units.matrix(Compiling(load_profile("rdna3"), "hip", False), found)
     assert found.warnings()[0] == "wmma_16x16x16 is not measured: the compiler is too old"
+
+
+def test_what_the_system_tells_of_a_cache_stands() -> None:
+    """A sweep finds about where a cache ends; who reads its size from the system knows it."""
+    queried = load_profile("sapphire_rapids").with_queried(memories={"l2": {"capacity_bytes": 1 << 20}}, source=QUERIED)
+    found = Findings({})
+    found.fact("l2", "capacity_bytes", 917504, "where reads fall")
+    found.fact("l1", "capacity_bytes", 57344, "where reads fall")
+    made = with_findings(queried, found)
+    assert (made.memory("l2").capacity_bytes, made.memory("l1").capacity_bytes) == (1 << 20, 57344)

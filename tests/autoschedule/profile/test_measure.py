@@ -15,7 +15,7 @@ from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
 from tilelang.machine import QUERIED, load_profile, parse_profile, shipped_profiles
 
-POCL = load_profile("pocl")
+POCL = load_profile("sapphire_rapids")
 BENCH = Compiling(POCL, "opencl", False)
 
 

@@ -17,7 +17,7 @@ from tilelang.autoschedule.profile.sampling import Run
 from tilelang.machine import Profile, load_profile
 from tilelang.schedule import Schedule
 
-POCL = load_profile("pocl")
+POCL = load_profile("sapphire_rapids")
 TRUE = (1.5, 1.2, 0.8, 0.5)
 
 

@@ -13,7 +13,7 @@ from tilelang.machine import Curve, load_profile
 def test_without_matplotlib_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DeviceError) as caught:
-        plot(load_profile("pocl"), tmp_path / "plots")
+        plot(load_profile("sapphire_rapids"), tmp_path / "plots")
     assert caught.value.code == "no-matplotlib" and caught.value.mend == "pip install matplotlib"
     assert not (tmp_path / "plots").exists()
 
@@ -27,7 +27,7 @@ def test_curves_along_a_footprint_have_plateaus() -> None:
 
 def test_every_curve_is_a_picture(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    profile = load_profile("pocl")
+    profile = load_profile("sapphire_rapids")
     found = plot(profile, tmp_path / "plots")
     assert [path.stem for path in found] == [curve.name for curve in profile.curves]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)

@@ -62,11 +62,12 @@ def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, m
     assert found.rows and all(row.seconds > 0 for row in found.rows)
 
 
-@pytest.mark.parametrize("profile", ["pocl", "opencl_gpu"])
+@pytest.mark.needs_opencl
+@pytest.mark.parametrize("profile", ["sapphire_rapids", "opencl_gpu"])
 @pytest.mark.parametrize("aspect", [*TEXTS[:6], "atomics", "types", "images"])
 def test_texts_of_opencl_run_here(aspect: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a processor, and as on a graphics processor: what threads do together, the runtime does one after another."""
-    target = local_target("pocl", "opencl")
+    target = local_target("sapphire_rapids", "cpu")
     assert target.device is not None
     few_and_small(monkeypatch)
     bench, found = Bench(target.device, load_profile(profile).with_queried(compute_units=2)), Findings({})
@@ -75,10 +76,30 @@ def test_texts_of_opencl_run_here(aspect: str, profile: str, monkeypatch: pytest
     assert aspect != "images" or found.rates["image_outside_value"][0] == 0  # a clear border, says OpenCL of such images
 
 
+@pytest.mark.parametrize("aspect", ["registers", "contiguity", "types", "threads", "clock"])
+def test_texts_of_the_processor_run_here(aspect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their vectors are the machine's, and each exports the function that the driver calls."""
+    target = local_target(dialect="cpu")
+    assert target.device is not None
+    few_and_small(monkeypatch)
+    bench, found = Bench(target.device, target.profile), Findings({})
+    ASPECTS[aspect].ask(bench, found)
+    assert found.rows and all(row.seconds > 0 for row in found.rows)
+
+
+def test_types_that_a_processor_only_converts_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for features, names in ((frozenset({"avx512f"}), ["float64"]), (frozenset({"avx512_fp16"}), ["float64", "float16"])):
+        monkeypatch.setattr(Bench, "extensions", features)
+        bench, found = Compiling(load_profile("avx512"), "cpu", False), Findings({})
+        ASPECTS["types"].ask(bench, found)
+        assert list(found.rates) == [f"{name}_gflops" for name in names]
+
+
+@pytest.mark.needs_opencl
 def test_a_value_of_a_text() -> None:
     import numpy as np
 
-    target = local_target("pocl", "opencl")
+    target = local_target("sapphire_rapids", "cpu")
     assert target.device is not None
     assert Bench(target.device, target.profile).value_of_text(ONES_BY_TEXT, np.arange(4, dtype=np.float32)) == 3
 

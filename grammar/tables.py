@@ -1,0 +1,36 @@
+"""Writes the parser's tables beside the grammar, so that no process computes them again: `python -m tilelang.grammar.tables`.
+
+They are of one version of Lark, which is kept with them, as the grammar is; with another one the parser computes its own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tilelang.grammar.parser import TABLES, built
+
+
+def tables(text: str) -> dict[str, Any]:
+    """What is kept of a grammar: plain lists, dictionaries, texts and numbers."""
+    import lark
+    from lark.grammar import Rule
+    from lark.lexer import TerminalDef
+
+    parser = built(text)
+    for own in ("tree_class", "postlex"):  # classes of ours, given again when the tables are read
+        parser.options.options[own] = None
+    data, memo = parser.memo_serialize([TerminalDef, Rule])
+    return {"lark": lark.__version__, "grammar": text, "tables": {"data": data, "memo": memo}}
+
+
+def main() -> None:
+    """Writes them."""
+    folder = Path(__file__).resolve().parent
+    text = (folder / "schedule.lark").read_text(encoding="utf-8")
+    (folder / TABLES).write_text(json.dumps(tables(text), sort_keys=True) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+"""C for processors to a shared library, by clang and lld: those inside the `ziglang` wheel, or a system's clang of version 17 or newer.
+
+Two programs run for a text, each in some tens of milliseconds: `clang -c` and the linker. On Linux both read and write pipes and
+memory files, so that no folder needs to be writable. An architecture is a processor as LLVM names it, with the system after an `@`
+where that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import wheels
+from tilelang.lowering.compilers.compiled import Compiled, compile_failed, kept
+from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.options import Options
+
+NATIVE = "native"
+OLDEST_CLANG = 17
+TIMEOUT_S = 120.0  # the slowest kernels of the tests take 3 s
+
+# No library is linked: -ffreestanding keeps the compiler from making calls of memset and memcpy out of loops, -fno-math-errno from
+# calling sqrt. Contraction of a*b+c within a statement is clang's default, and stated here.
+FLAGS = (
+    *("-std=gnu17", "-O2", "-ffreestanding", "-ffp-contract=on", "-fno-math-errno", "-fno-stack-protector", "-fno-ident"),
+    *("-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-strict-aliasing", "-fsigned-char", "-w"),
+)
+_INSTALL = f"{wheels.CLANG}, or install clang 17 or newer and name it with TILELANG_CLANG"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Toolchain:
+    """The programs that compile and link. clang, linker: the beginnings of their command lines; version: as clang tells it."""
+
+    clang: tuple[str, ...]
+    linker: tuple[str, ...]
+    version: str
+    zig: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class System:
+    """What machine code is for. name: linux, macos or windows; machine: x86_64 or aarch64; cpu: LLVM's name of the processor."""
+
+    cpu: str
+    machine: str
+    name: str
+
+    @property
+    def here(self) -> bool:
+        """Whether this process runs on such a system."""
+        return (self.machine, self.name) == _this_system()
+
+    @property
+    def triple(self) -> str:
+        """What clang calls it."""
+        vendor = {"linux": "unknown-linux-gnu", "macos": "apple-macosx11.0", "windows": "pc-windows-msvc"}[self.name]
+        return f"{'arm64' if self.name == 'macos' and self.machine == 'aarch64' else self.machine}-{vendor}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The compiler's options for it."""
+        x86 = self.machine == "x86_64"
+        found = ["-march=" + self.cpu if x86 else "-mcpu=" + self.cpu]
+        found += ["-mprefer-vector-width=512"] if x86 else []
+        found += [] if self.name == "windows" else ["-fPIC"]
+        found += ["-mno-stack-arg-probe"] if self.name == "windows" and x86 else []
+        return (*found, *(() if self.here and self.cpu == NATIVE else ("--target=" + self.triple,)))
+
+
+def _this_system() -> tuple[str, str]:
+    machine = platform.machine().lower()
+    name = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine), name
+
+
+def system_of(architecture: str) -> System:
+    """The system and processor that an architecture's name means. Raises DeviceError `unknown-architecture`."""
+    cpu, _, system = architecture.partition("@")
+    if not system:
+        return System(cpu, *_this_system())
+    machine, _, name = system.partition("-")
+    if machine not in ("x86_64", "aarch64") or name not in ("linux", "macos", "windows") or not re.fullmatch(r"[\w.+-]+", cpu):
+        mend = "a processor, or one with its system: neoverse-v2@aarch64-linux, apple-m1@aarch64-macos, x86-64-v3@x86_64-windows"
+        raise DeviceError("unknown-architecture", f"`{architecture}` does not name a processor and a system", mend=mend)
+    return System(cpu, machine, name)
+
+
+# ---------------------------------------------------------------- the programs
+
+
+@functools.cache
+def toolchain() -> Toolchain:
+    """The compiler that is used: TILELANG_CLANG, else the wheel's, else the system's. Raises DeviceError `no-compiler`."""
+    named = Options.from_environment().clang
+    if named is not None:
+        return _system_clang(named)
+    zig = program()
+    if zig is not None:
+        return Toolchain((str(zig), "clang"), (str(zig),), _version((str(zig), "clang")), True)
+    for name in ("clang", *(f"clang-{n}" for n in range(30, OLDEST_CLANG - 1, -1))):
+        if (path := shutil.which(name)) is not None and _major(_version((path,))) >= OLDEST_CLANG:
+            return _system_clang(path)
+    raise DeviceError("no-compiler", "kernels for the processor need clang, which is not installed", mend=_INSTALL)
+
+
+@functools.cache
+def program() -> Path | None:
+    """The wheel's program, which holds clang and the linkers; None where it is not installed."""
+    names = (folder / name for folder in wheels.folders("ziglang") for name in ("zig", "zig.exe"))
+    return next((path for path in names if path.exists()), None)
+
+
+def _system_clang(named: str) -> Toolchain:
+    path = shutil.which(named)
+    if path is None:
+        raise DeviceError("no-compiler", f"TILELANG_CLANG={named} is not a program that can be run", mend=_INSTALL)
+    version = _version((path,))
+    if _major(version) < OLDEST_CLANG:
+        message = f"{path} is {version}; kernels need version {OLDEST_CLANG} or newer"
+        raise DeviceError("no-compiler", message, mend=_INSTALL)
+    return Toolchain((path,), (path,), version, False)
+
+
+def _version(clang: tuple[str, ...]) -> str:
+    words = _run([*clang, "--version"]).stdout.decode(errors="replace")
+    found = re.search(r"clang version ([\w.+~-]+)", words)
+    if found is None:
+        message = f"{' '.join(clang)} does not tell its version: {words.strip()[:200] or 'it printed nothing'}"
+        raise DeviceError("no-compiler", message, mend=_INSTALL)
+    return f"clang {found[1]}"
+
+
+def _major(version: str) -> int:
+    return int(version.split()[1].split(".")[0])
+
+
+def version() -> str:
+    """The compiler's name and version. Raises DeviceError `no-compiler` where none is installed."""
+    return toolchain().version
+
+
+def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int] = ()) -> subprocess.CompletedProcess[bytes]:
+    """A program's output. Raises DeviceError where it cannot be started or does not end in time."""
+    source: dict[str, Any] = {"input": given} if given is not None else {"stdin": subprocess.DEVNULL}
+    inherited: dict[str, Any] = {"pass_fds": tuple(files)} if files else {}  # not on Windows
+    try:
+        return subprocess.run(list(command), capture_output=True, check=False, timeout=TIMEOUT_S, **source, **inherited)
+    except OSError as error:
+        raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", mend=_INSTALL) from None
+    except subprocess.TimeoutExpired as late:
+        said = (late.stderr or b"").decode(errors="replace").strip()
+        message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
+        raise DeviceError("compile-timeout", message, mend="smaller tiles, or another compiler (TILELANG_CLANG)") from None
+
+
+# ---------------------------------------------------------------- compiling
+
+
+def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:
+    """The shared library of a C text for an architecture, found in the cache given where it is there.
+
+    Raises DeviceError: `no-compiler`, `unknown-architecture`, `compile-timeout`, or `compile-failed` with the compiler's words.
+    """
+    system = system_of(architecture)
+    name = key(["native", *resolved(architecture), source, *FLAGS, *system.flags, *options])
+    known = kept(cache, name)
+    if known is not None:
+        return known
+    code = link(object_code(source, system, options), system)
+    compiled = Compiled(architecture, version(), code, ())
+    if cache is not None:
+        cache.put(name, compiled.to_bytes())
+    return compiled
+
+
+@functools.cache
+def resolved(architecture: str) -> tuple[str, ...]:
+    """What the compiler makes of an architecture: its version, the processor and its features, never the word `native`."""
+    done = _run([*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull])
+    words = [word.strip('"') for word in done.stderr.decode(errors="replace").split()]
+    found = [
+        after for word, after in zip(words, words[1:], strict=False) if word in ("-target-cpu", "-target-feature", "-triple")
+    ]
+    if done.returncode or not found:
+        raise _unknown(architecture, done.stderr.decode(errors="replace"))
+    return version(), *found
+
+
+def _unknown(architecture: str, words: str) -> DeviceError:
+    said = next((line for line in words.splitlines() if "error" in line), words.strip())
+    return DeviceError("unknown-architecture", f"{version()} has no `{architecture}`: {said}", mend="a processor that LLVM names")
+
+
+def processor(architecture: str) -> str:
+    """LLVM's name of an architecture's processor: for `native` that of the one here."""
+    cpu = system_of(architecture).cpu
+    return cpu if cpu != NATIVE else resolved(architecture)[2]
+
+
+@functools.cache
+def macros(architecture: str) -> frozenset[str]:
+    """The macros that tell a C text what an architecture has, such as `__AVX512F__`. Raises DeviceError where it is unknown."""
+    system = system_of(architecture)
+    words = invoke([*toolchain().clang, *system.flags, "-dM", "-E", "-x", "c", os.devnull], system).decode(errors="replace")
+    return frozenset(line.split()[1] for line in words.splitlines() if line.startswith("#define "))
+
+
+def own_options(source: str) -> tuple[str, ...]:
+    """The options that a text names itself."""
+    return tuple(word for line in re.findall(r"^// clang: (.*)$", source, re.M) for word in line.split())
+
+
+def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
+    """An object file, or assembly. Raises DeviceError with the compiler's words."""
+    command = [*toolchain().clang, *FLAGS, *system.flags, *own_options(source), *options]
+    command += ["-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
+    return invoke(command, system, source.encode())
+
+
+def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
+    """What a program writes to its output. Raises DeviceError with its words where it fails."""
+    done = _run(command, given, files)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace")
+        if "unknown target CPU" in words or "unsupported argument" in words:
+            raise _unknown(system.cpu, words)
+        ended = f"it ended by signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
+        raise compile_failed(version(), system.cpu, words.strip() or ended)
+    return done.stdout
+
+
+def assembly(source: str, architecture: str, options: Sequence[str] = ()) -> str:
+    """The machine code of a C text for an architecture, as text."""
+    return object_code(source, system_of(architecture), options, as_text=True).decode(errors="replace")
+
+
+def text_of_code(source: str, compiled: Compiled) -> str:
+    """The text of the machine code that a C text was compiled to."""
+    return assembly(source, compiled.architecture)
+
+
+def link(code: bytes, system: System) -> bytes:
+    """A shared library of one object file."""
+    if sys.platform == "linux" and system.name == "linux":
+        file = os.memfd_create("kernel.o")
+        try:
+            os.write(file, code)
+            return invoke([*linker_command(system), f"/proc/self/fd/{file}", "-o", "/dev/stdout"], system, files=[file])
+        finally:
+            os.close(file)
+    with working_folder() as folder:
+        path, made = Path(folder) / "kernel.o", Path(folder) / "kernel.bin"
+        path.write_bytes(code)
+        output = [f"/out:{made}"] if system.name == "windows" else ["-o", str(made)]
+        invoke([*linker_command(system), str(path), *output], system)
+        return made.read_bytes()
+
+
+def working_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for files that are linked, gone after its `with`. Raises DeviceError `no-room` where none can be made."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="tilelang-")
+    except OSError as error:
+        message = f"a kernel is linked in a temporary folder, and none can be made: {error.strerror}"
+        raise DeviceError("no-room", message, mend="TMPDIR=a folder that can be written") from None
+
+
+def linker_command(system: System) -> tuple[str, ...]:
+    """The command that links a shared library for a system, without its objects and its output."""
+    found = toolchain()
+    if not found.zig:
+        return _system_linker(system, found)
+    if system.name == "windows":
+        # what code with floats names, and a C library would define: its value is of no use
+        return (*found.linker, "lld-link", "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
+    if system.name == "macos":  # the wheel has no linker for it that runs alone
+        return (*found.linker, "cc", "-target", f"{system.machine}-macos", "-shared")
+    return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu")
+
+
+def _system_linker(system: System, found: Toolchain) -> tuple[str, ...]:
+    """The linker beside a system's clang. Raises DeviceError `no-compiler` where it has none for the system."""
+
+    def beside(name: str) -> str | None:
+        return shutil.which(f"{name}-{_major(found.version)}") or shutil.which(name)
+
+    if system.name == "windows":
+        lld = beside("lld-link")
+        if lld is None:
+            raise DeviceError("no-compiler", f"{found.version} has no lld-link beside it, to link for Windows", mend=wheels.CLANG)
+        return (lld, "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
+    lld = beside("ld.lld")
+    chosen = (f"-fuse-ld={lld}",) if lld is not None else ()
+    defined = ("-Wl,-z,defs",) if system.name == "linux" else ()
+    return (*found.linker, "-shared", "-nostdlib", "-Wno-unused-command-line-argument", *chosen, *defined, *_target(system))
+
+
+def _target(system: System) -> Sequence[str]:
+    return () if system.here else ("--target=" + system.triple,)

@@ -1,0 +1,302 @@
+"""The processor as a device: kernels are functions of this process, called by a pool of threads; arrays are used where they lie.
+
+A launch is over when it returns, so there are no queues and nothing is waited for. What launches take are addresses: of NumPy arrays,
+of memory of ours, and of any library's arrays in the host's memory, which tilelang/arguments.py makes NumPy arrays of without a copy.
+The compiler is asked for when a kernel is built; devices are described without it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import struct
+import time
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang.errors import DeviceError, brief
+from tilelang.lowering.compilers import interface as compilers
+from tilelang.lowering.drivers import host_pool
+from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.cores import usable_cores
+from tilelang.lowering.drivers.extensions import allow_tiles
+from tilelang.lowering.drivers.host_pool import Memory, Pool, ProcessLock, aligned_memory
+from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.loader import Library, load_library
+from tilelang.lowering.drivers.processor import ARM64, X86_64, Processor, processor
+from tilelang.options import Options
+
+if TYPE_CHECKING:
+    from tilelang.lowering.compilers.compiled import Compiled
+    from tilelang.lowering.drivers.interface import HostArray as HostArrayProtocol
+    from tilelang.lowering.drivers.tensor_maps import TensorMap
+
+NATIVE = "native"  # the platform, and to the compiler this machine
+MOST_THREADS = 4096  # of a block; they are iterations of loops
+LEAST_SCRATCH_BYTES = 256 << 10
+MOST_RECENT = 256  # modules that are kept without anyone using them
+
+
+@functools.cache
+def devices() -> tuple[Device, ...]:
+    """The processor. Raises DeviceError where it is of a kind that nothing is compiled for, or TILELANG_THREADS is no number."""
+    found = processor()
+    if found.machine not in (X86_64, ARM64):
+        message = f"kernels run on x86-64 and arm64 processors, this one is {found.machine or 'unknown'}"
+        raise DeviceError("no-device", message, mend="another device, or a profile alone: tl.target(profile=...)")
+    return (describe_processor(found, Options.from_environment().threads or usable_cores()),)
+
+
+def describe_processor(found: Processor, threads: int) -> Device:
+    """A processor as a device that so many threads compute on."""
+    caches = [c.bytes for c in found.caches if c.level == 2 and c.kind != "instruction"]
+    return Device(
+        driver="cpu",
+        name=found.name,
+        platform=NATIVE,
+        kind="cpu",
+        driver_version="1",
+        platform_version=found.system,
+        compute_units=threads,
+        max_threads=MOST_THREADS,
+        shared_bytes=max(LEAST_SCRATCH_BYTES, *caches, 0),
+        global_bytes=found.memory_bytes,
+        host_memory=True,
+        architecture=NATIVE,
+        vector_bytes=found.vector_bytes,
+        details=found.details,
+    )
+
+
+def choose(platform: str | None = None, device: str | None = None) -> Device:
+    """The processor, if its names contain the given parts. Raises DeviceError where they do not."""
+    return fitting(devices(), "processor", platform, device)
+
+
+@functools.cache
+def connect(device: Device) -> Connection:
+    """The one connection to the processor."""
+    return Connection(device)
+
+
+class Connection:
+    """The processor with its pool of threads."""
+
+    @staticmethod
+    def address(array: Any) -> int:
+        """Where a writable contiguous NumPy array begins. Raises TypeError, ValueError or BufferError for any other."""
+        return _addressof(_byte_of(array))
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.queue = device, None
+        self._lock = ProcessLock()
+        self._modules: weakref.WeakValueDictionary[str, Module] = weakref.WeakValueDictionary()
+        self._recent: deque[Module] = deque(maxlen=MOST_RECENT)
+        self._pool_library: Library | None = None
+        waits = Options.from_environment().active_wait and device.compute_units <= usable_cores()
+        self.pool = Pool(self._pool_code, device.compute_units, host_pool.WAIT_S if waits else 0.0)
+        if "amx_tile" in processor().features:
+            allow_tiles()
+
+    def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
+        """Compiles a C text, or finds it compiled: in this process, then in the cache given.
+
+        Raises DeviceError: `no-compiler`, `compile-failed` with the compiler's words, or `cannot-load`.
+        """
+        name = key([source, *options])
+        with self._lock.held():
+            module = self._modules.get(name)
+            if module is None:
+                self._pool_code(cache)
+                code = self._compile(source, options, cache).code
+                module = self._modules[name] = Module(self, load_library(code, "tilelang-kernel"))
+            self._recent.append(module)
+        return module
+
+    def _compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> Compiled:
+        return compilers.load(self.device.driver).compile_source(source, self.device.architecture, options, cache)
+
+    def _pool_code(self, cache: BinaryCache | None = None) -> Library:
+        """The compiled pool."""
+        with self._lock.held():
+            if self._pool_library is None:
+                inline = ("-mno-outline-atomics",) if processor().machine == ARM64 else ()  # else they are calls of a library
+                source = host_pool.SOURCE_FILE.read_text(encoding="utf-8")
+                self._pool_library = load_library(self._compile(source, inline, cache).code, "tilelang-pool")
+            return self._pool_library
+
+    def allocate(self, size_bytes: int) -> Memory:
+        """Memory at a page's beginning, freed with the object. Raises DeviceError where there is not enough."""
+        return aligned_memory(size_bytes)
+
+    def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
+        raise DeviceError("tensor-map", "the processor has no copies of boxes", mend="loads without them")
+
+    def upload(self, array: Any) -> Memory:
+        """Memory of its own with what a contiguous NumPy array holds."""
+        memory = aligned_memory(array.nbytes)
+        if array.nbytes:
+            ctypes.memmove(int(memory), address_of(as_bytes(array)), array.nbytes)
+        return memory
+
+    def host_array(self, array: Any, role: str, queue: Any) -> HostArrayProtocol:
+        """A contiguous NumPy array as an argument, used in place; copied where its elements are not aligned."""
+        return HostArray(array, role != "input")
+
+    def queue_of(self, arrays: Sequence[Any]) -> None:
+        """None: launches are over when they return."""
+
+    def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
+        """A NumPy array as a device array; the runtime passes them as the host's."""
+        begin, flags = address_of(array), array.flags
+        return DeviceArray(array.shape, array.dtype, flags.c_contiguous, flags.writeable, begin, NATIVE, begin, array.nbytes)
+
+    def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
+        """Nothing is to be done: launches are over when they return."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, queue: Any, like: Any) -> Any:
+        """A new NumPy array."""
+        import numpy as np
+
+        return np.empty(shape, dtype)
+
+    def finish(self, queue: Any = None) -> None:
+        """Nothing is to be waited for: launches are over when they return."""
+
+
+class Module:
+    """A loaded library. It is unloaded when nobody has it or one of its functions."""
+
+    def __init__(self, connection: Connection, library: Library) -> None:
+        self.connection, self.library = connection, library
+        weakref.finalize(self, library.close).atexit = False  # a thread may run its code until the process is gone
+
+    def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
+        """A kernel of the library, ready to launch.
+
+        Raises DeviceError where a block has too many threads or too much shared memory, or there is no kernel of that name.
+        """
+        check_limits(self.connection.device, name, grid, threads, shared_bytes)
+        return Function(self, name, math.prod(grid), shared_bytes)
+
+
+class Ran:
+    """The event of a launch that is over. seconds: how long it took."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def wait(self) -> None:
+        """Returns at once."""
+
+
+class Function:
+    """A kernel with its launch shape. Calling it with the addresses of its arguments runs all blocks and returns when they are done."""
+
+    __slots__ = ("at", "_given", "_launch", "_module", "_pack", "_pool", "blocks", "name")
+
+    def __init__(self, module: Module, name: str, blocks: int, shared_bytes: int) -> None:
+        self.name, self.blocks, self._module, self._pool = name, blocks, module, module.connection.pool
+        self._given = (ctypes.c_int64 * 3)(0, module.library.address(name), blocks)  # `Launch` in host_pool.c
+        self.at = ctypes.addressof(self._given)
+        self._launch, self._pack = self._pool.launch, _packer(0)
+        self._pool.reserve(shared_bytes)
+
+    def __call__(self, buffers: Sequence[int], queue: Any = None) -> None:
+        """Launches on addresses in the order of the kernel's arguments."""
+        if queue is not None:
+            check_queue(queue)
+        if self.blocks:
+            pool = self._pool
+            try:
+                request = self._pack(pool.address or pool.start(), self.at, *buffers)
+            except (struct.error, TypeError):
+                request = self._packed(buffers)
+            self._launch(request)
+
+    def _packed(self, buffers: Sequence[int]) -> bytes:
+        """The request of the first launch, or one with another number of arguments. Raises DeviceError where they are no addresses."""
+        self._pack = _packer(len(buffers))
+        try:
+            request: bytes = self._pack(self._pool.address or self._pool.start(), self.at, *buffers)
+            return request
+        except (struct.error, TypeError):
+            given = next((b for b in buffers if not isinstance(b, int)), None)
+            error = "an address does not fit 64 bits" if given is None else f"got {type(given).__name__}, not an address"
+            mend = "addresses: host_array(...).buffer, or what upload and allocate give"
+            raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", mend=mend) from None
+
+    def timed(self, buffers: Sequence[int], queue: Any = None) -> Ran | None:
+        """The same, with how long it took; None for a grid of no blocks."""
+        if not self.blocks:
+            return None
+        start = time.perf_counter()
+        self(buffers, queue)
+        return Ran(time.perf_counter() - start)
+
+
+@functools.cache
+def _packer(arguments: int) -> Any:
+    """Packs the addresses of a pool, of a launch and of so many arguments as host_pool_launch takes them."""
+    return struct.Struct(f"{2 + arguments}Q").pack
+
+
+def seconds(event: Ran) -> float:
+    """How long a launch took."""
+    return event.seconds
+
+
+# ---------------------------------------------------------------- arguments
+
+
+class HostArray:
+    """A NumPy array as an argument of one launch, kept alive as long as this object. buffer: its address."""
+
+    __slots__ = ("_array", "_copy", "_written", "buffer")
+
+    def __init__(self, array: Any, written: bool) -> None:
+        self._array, self._written, self._copy = array, written, None
+        try:
+            self.buffer = _addressof(_byte_of(array))  # `address_of`, without the time of its call
+        except (TypeError, ValueError, BufferError):
+            self.buffer = int(array.ctypes.data)
+        if self.buffer % (array.itemsize or 1):
+            self._copy = array.copy()
+            self.buffer = address_of(self._copy)
+
+    def land(self, queue: Any = None) -> None:
+        """Brings results back where the array was copied."""
+        if self._written and self._copy is not None:
+            self._array[...] = self._copy
+
+
+_addressof, _byte_of = ctypes.addressof, ctypes.c_char.from_buffer
+
+
+def address_of(array: Any) -> int:
+    """Where a NumPy array begins."""
+    try:
+        return _addressof(_byte_of(array))
+    except (TypeError, ValueError, BufferError):  # read-only, of no bytes, or of a type that buffers do not know; slower
+        return int(array.ctypes.data)
+
+
+def is_device_array(value: Any) -> bool:
+    """Whether an array must be taken by this driver: never, the host's arrays are taken as they are everywhere."""
+    return False
+
+
+def describe(value: Any) -> tuple[tuple[int, ...], Any]:
+    """Shape and NumPy type of an array."""
+    return value.shape, value.dtype
+
+
+def check_queue(queue: Any) -> None:
+    """Raises DeviceError: the processor has no queues."""
+    message = f"queue={brief(queue)}: the processor has no queues, and a call is over when it returns"
+    raise DeviceError("bad-queue", message, mend="leave out queue=")

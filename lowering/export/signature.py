@@ -1,0 +1,109 @@
+"""What the C function of an exported program takes, and which kernels it runs on what: data for the texts.
+
+The arguments are the computation's inputs and outputs in its order, under names that C and the headers of the launcher leave free.
+Names of functions begin with the export's name, so that two exports can stand in one program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from tilelang.computation import Computation, Tensor
+from tilelang.errors import DeviceError
+from tilelang.lowering import ir
+from tilelang.lowering.targets.c_dialect import C_KEYWORDS
+from tilelang.lowering.targets.c_family import kernel_names
+from tilelang.lowering.targets.c_names import Names
+from tilelang.lowering.targets.cpu import DIALECT
+
+C_TYPES = {
+    "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "float8_e4m3": "uint8_t",
+    "float8_e5m2": "uint8_t", "bool": "uint8_t", **{f"{u}int{n}": f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
+}  # fmt: skip
+
+# What the texts themselves name, C++ reserves, or <windows.h> and its like define as macros.
+_TAKEN = """
+    memory threads arrays part thread worker share kernel run start finish entry launch allocate release misplaced chosen hash array
+    seconds count words code least n i file before took small near far interface IN OUT I ERROR errno stdin stdout stderr
+    alignas alignof bool class constexpr decltype delete explicit export friend inline mutable namespace new noexcept nullptr operator
+    private protected public template this throw try typeid typename using virtual wchar_t catch and or not xor asm catch const_cast
+""".split()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Argument:
+    """One array. name: in C; tensor: what it holds; written: whether it is an output."""
+
+    name: str
+    tensor: Tensor
+    written: bool
+
+    @property
+    def type(self) -> str:
+        """The C type of an element."""
+        return C_TYPES[self.tensor.dtype.name]
+
+    @property
+    def elements(self) -> int:
+        """How many elements the array has."""
+        total = 1
+        for extent in self.tensor.shape:
+            total *= extent
+        return total
+
+    @property
+    def declared(self) -> str:
+        """The parameter of the C function."""
+        return f"{'' if self.written else 'const '}{self.type} *{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel. function: its name in the kernels' text; symbol: its name in the libraries. blocks: how many it runs over.
+    arrays: for each argument of the kernel its number among the function's arguments, or the offset in bytes in the workspace."""
+
+    function: str
+    symbol: str
+    blocks: int
+    arrays: tuple[tuple[str, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Signature:
+    """A program's C function. workspace_bytes: of what kernels leave for later ones; scratch_bytes: of one block's arrays."""
+
+    name: str
+    computation: Computation
+    arguments: tuple[Argument, ...]
+    launches: tuple[Launch, ...]
+    workspace_bytes: int
+    scratch_bytes: int
+
+    @property
+    def macro(self) -> str:
+        """What the names of its macros begin with."""
+        return self.name.upper()
+
+
+def signature(computation: Computation, program: ir.Program, name: str) -> Signature:
+    """The C function of a program. Raises DeviceError `export-name` where the name cannot begin those of C functions."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
+        mend = 'another name: kernel.export(folder, name="product"), or --name product'
+        raise DeviceError("export-name", f"`{name}` cannot name files and functions in C", mend=mend)
+    names = Names(dataclasses.replace(DIALECT, reserved=DIALECT.reserved | {*_TAKEN}))
+    tensors = [(t, False) for t in computation.inputs] + [(t, True) for t in computation.outputs]
+    arguments = tuple(Argument(names.fresh(t.name), t, written) for t, written in tensors)
+    places = {t.name: ("array", number) for number, (t, _) in enumerate(tensors)}
+    workspace = 0
+    for buffer in (b for b in program.buffers if b.role == "workspace"):
+        places[buffer.name] = ("workspace", workspace)
+        workspace += -(-buffer.bytes // 64) * 64
+    functions = kernel_names(program, DIALECT)
+    launches = tuple(
+        Launch(functions[k.name], f"{name}_kernel_{functions[k.name]}", k.grid[0] * k.grid[1] * k.grid[2],
+               tuple(places[b.name] for b in k.arguments))
+        for k in program.kernels
+    )  # fmt: skip
+    scratch = max((k.shared_bytes for k in program.kernels), default=0)
+    return Signature(name, computation, arguments, launches, workspace, scratch)

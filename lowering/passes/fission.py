@@ -1,0 +1,359 @@
+"""Loop fission: the threads of a block become loops, for targets where one core runs a whole block.
+
+Needs: `barriers`, and that barriers stand in control that all threads of a block share. Guarantees: one thread a block and no barrier;
+each longest run of statements without a barrier is a loop of kind `threads` over what were the block's threads, in the same order;
+loops and conditions around barriers stand outside these loops. What a thread keeps in registers across a barrier is an array over the
+threads in shared memory (see `crossing`). One line before and after, with 64 threads:
+
+    for k { x[0] = x[0] + S[thread]; barrier; S[thread] = x[0]; barrier }
+    for k { threads tid in 0..64 { X[tid] = X[tid] + S[tid] }; threads tid in 0..64 { S[tid] = X[tid] } }
+
+Between two barriers threads touch no element that another one writes, so that one may run after the other. For the same reason what all
+threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it where that gives
+the same value; otherwise it crosses as a register would. A loop is only as long as there are threads that have an effect.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from tilelang import dtype as dt
+from tilelang.errors import Refusal
+from tilelang.expr import INDEX, Const, Expr, Var, cast, free, index, substitute
+from tilelang.instruction import AT_ONCE
+from tilelang.lowering import ir
+from tilelang.lowering.passes.arena import ALIGNMENT, with_buffers
+from tilelang.lowering.passes.collapse import collapsed
+from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_thread
+from tilelang.lowering.passes.crossing import (
+    Buffers,
+    Crossing,
+    Region,
+    crossing,
+    fills,
+    fresh,
+    redirected,
+    stores,
+    thread_of,
+    vector_widths,
+    zeros,
+)
+from tilelang.lowering.passes.divergence import diverges
+from tilelang.simplify import FALSE, TRUE, conjuncts, interval, simplify
+
+Lets = tuple[ir.Let, ...]
+Range = tuple[int, int]  # of threads: the first, and one past the last
+NOBODY: Range = (0, 0)
+
+
+def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with one thread a block, which does what all of them did.
+
+    Raises Refusal `roles-on-cpu`, `clusters-on-cpu` or `instruction-on-cpu` for what needs threads that run at the
+    same time.
+    """
+    if kernel.threads == 1:
+        return kernel.replace(body=_without_barriers(kernel.body)) if _meets(kernel.body) else kernel
+    kernel = kernel.replace(body=_without_flight(kernel.body))
+    _refuse(kernel)
+    kernel = _all_placed(kernel)
+    splitting = _Splitting(kernel)
+    tree = splitting.block(kernel.body, ())
+    found = crossing(tree, splitting.regions, kernel.threads, splitting.taken, kernel.shared_bytes)
+    names = fresh("tid", splitting.taken), fresh("element", splitting.taken)
+    body = _Loops(kernel.threads, found, vector_widths(kernel.body), *names).kernel(tree)
+    used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
+    buffers = (*kernel.buffers, *splitting.kept)
+    return kernel.replace(
+        threads=1,
+        body=body,
+        buffers=(*(b for b in buffers if b.memory != "register" or b.name in used), *found.arrays.values()),
+    )
+
+
+def _without_flight(stmt: ir.Stmt) -> ir.Stmt:
+    """A statement whose asynchronous copies are made at once, so that nothing is waited for."""
+    match stmt:
+        case ir.Copy():
+            return ir.at_once(stmt)
+        case ir.Commit() | ir.Wait():
+            return ir.Seq(())
+        case _:
+            made: ir.Stmt = stmt.map_children(lambda child: _without_flight(child) if isinstance(child, ir.Stmt) else child)
+            return made
+
+
+def _meets(stmt: ir.Stmt) -> bool:
+    return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
+
+
+def _without_barriers(stmt: ir.Stmt) -> ir.Stmt:
+    match stmt:
+        case ir.Barrier():
+            return ir.Seq(())
+        case ir.Seq(body):
+            return stmt.replace(body=tuple(_without_barriers(s) for s in body if not isinstance(s, ir.Barrier)))
+        case _:
+            return stmt.map_children(lambda c: _without_barriers(c) if isinstance(c, ir.Stmt) else c)
+
+
+def _refuse(kernel: ir.Kernel) -> None:
+    """Raises a Refusal for what threads do not do one after another."""
+    whole = "threads that run at the same time; here one core runs all threads of a block, one after another"
+    if kernel.roles:
+        mend = "write a schedule in which all threads do the same"
+        raise Refusal("roles-on-cpu", f"roles are of {whole}", span=kernel.roles[0].span, mend=mend)
+    if kernel.cluster > 1:
+        mend = "leave the level `cluster` out of the schedule"
+        raise Refusal("clusters-on-cpu", f"the blocks of a cluster have {whole}", mend=mend)
+    for s in ir.statements(kernel.body):
+        if isinstance(s, ir.Instruction) and (s.width > 1 or s.semantics.completes != AT_ONCE):
+            name, mend = getattr(s.semantics, "name", s.semantics), "use an instruction that each thread issues by itself"
+            raise Refusal("instruction-on-cpu", f"`{name}` is issued by {s.width} {whole}", span=s.span, mend=mend)
+
+
+def _all_placed(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with a place for every shared buffer: those without one follow the others."""
+    end = max((b.offset + b.bytes for b in kernel.shared if b.offset is not None), default=0)
+    placed = dict[str, ir.Buffer]()
+    for b in kernel.shared:
+        if b.offset is None:
+            placed[b.name] = b.replace(offset=-(-end // ALIGNMENT) * ALIGNMENT)
+            end = -(-end // ALIGNMENT) * ALIGNMENT + b.bytes
+    return with_buffers(kernel, placed) if placed else kernel
+
+
+# ---------------------------------------------------------------- splitting
+
+
+class _Splitting:
+    """Takes a kernel apart at its barriers. regions: in program order. kept: registers made of names that cross a barrier."""
+
+    def __init__(self, kernel: ir.Kernel) -> None:
+        self.written = {b for s in ir.statements(kernel.body) for b, writes in ir.touched(s) if writes}
+        self.taken = {b.name for b in kernel.buffers} | set(_bound(kernel.body)) | {v.name for v in (*ir.BLOCK, ir.THREAD)}
+        self.regions: list[Region] = []
+        self.kept: list[ir.Buffer] = []
+
+    def block(self, stmt: ir.Stmt, lets: Lets) -> ir.Stmt:
+        """A statement that all threads come to, its regions marked. lets: the names in scope that are computed where they are used."""
+        if not _meets(stmt):
+            return self.region([stmt], lets)
+        match stmt:
+            case ir.Seq(body):
+                return self.sequence(list(body), lets)
+            case ir.For(extent=extent, body=body):
+                extent = _expanded(extent, lets)
+                before = None
+                if ir.loads(extent):  # what it reads may change between the rounds
+                    rounds = Var(fresh("rounds", self.taken), extent.dtype, *interval(extent))
+                    before, extent = ir.Let(rounds, extent, stmt.span), rounds
+                return ir.seq(before, stmt.replace(extent=extent, body=self.block(body, lets)))
+            case ir.If(condition, then, otherwise):
+                other = None if otherwise is None else self.block(otherwise, lets)
+                return stmt.replace(condition=_expanded(condition, lets), then=self.block(then, lets), otherwise=other)
+            case _:
+                return ir.Seq(())
+
+    def region(self, stmts: Sequence[ir.Stmt], lets: Lets) -> Region:
+        """Statements that no barrier parts, behind the names that they use."""
+        wanted, needed = _mentioned(stmts), list[ir.Let]()
+        for let in reversed(lets):
+            if let.var in wanted:
+                wanted |= free(let.value)
+                needed.insert(0, let)
+        self.regions.append(Region(ir.Seq((*needed, *stmts)), len(self.regions)))
+        return self.regions[-1]
+
+    def sequence(self, rest: list[ir.Stmt], lets: Lets) -> ir.Stmt:
+        """Statements in order, those between two barriers together."""
+        out, run = list[ir.Stmt](), list[ir.Stmt]()
+        while rest:
+            stmt, *rest = rest
+            if isinstance(stmt, ir.Let):
+                if stmt.var.name in set(itertools.chain.from_iterable(map(_bound, run))):  # it will stand in front of them
+                    stmt, rest = self.renamed(stmt, rest)
+                local = frozenset(s.var for s in run if isinstance(s, ir.Let))
+                value = _expanded(stmt.value, lets)
+                stays = bool(free(value) & local)
+                if not stays and not any(
+                    load.buffer in self.written or load.buffer.memory == "register" for load in ir.loads(value)
+                ):
+                    lets = (*lets, stmt)
+                elif not stays and not diverges(
+                    value
+                ):  # all threads read it, so that none of them writes it before the next barrier
+                    out.append(stmt.replace(value=value))
+                elif _outlives(stmt.var, rest):
+                    store, rest = self.keep(stmt, rest)
+                    run.append(store)
+                else:
+                    run.append(stmt)
+            elif _meets(stmt):
+                out += [self.region(run, lets)] if run else []
+                out.append(self.block(stmt, lets))
+                run = []
+            else:
+                run.append(stmt)
+        out += [self.region(run, lets)] if run else []
+        return ir.Seq(tuple(s for s in out if s != ir.Seq(())))
+
+    def renamed(self, let: ir.Let, rest: list[ir.Stmt]) -> tuple[ir.Let, list[ir.Stmt]]:
+        """A name and what follows it, under another name."""
+        var = Var(fresh(let.var.name, self.taken), let.var.type, let.var.lower, let.var.upper)
+        return let.replace(var=var), [_substituted(s, {let.var: var}) for s in rest]
+
+    def keep(self, let: ir.Let, rest: list[ir.Stmt]) -> tuple[ir.Stmt, list[ir.Stmt]]:
+        """A name that is used behind a barrier as a register, and what follows it."""
+        flag = let.var.type.kind == "bool"
+        type = dt.uint8 if flag else let.var.type
+        buffer = ir.Buffer(fresh(f"{let.var.name}_kept", self.taken), type, (1,), "register")
+        self.kept.append(buffer)
+        value: Expr = ir.Load(buffer, (index(0),))
+        value = cast(value, let.var.type) if flag else value
+        store = ir.Store(buffer, (index(0),), cast(let.value, type) if flag else let.value, span=let.span)
+        return store, [_substituted(s, {let.var: value}) for s in rest]
+
+
+def _bound(stmt: ir.Stmt) -> Iterator[str]:
+    """The names that a statement binds, itself or inside."""
+    return (s.var.name for s in ir.statements(stmt) if isinstance(s, (ir.For, ir.Let)))
+
+
+def _mentioned(stmts: Iterable[ir.Stmt]) -> frozenset[Var]:
+    """The names that statements use."""
+    return frozenset(v for stmt in stmts for s in ir.statements(stmt) for e in ir.expressions(s) for v in free(e))
+
+
+def _outlives(var: Var, rest: Sequence[ir.Stmt]) -> bool:
+    """Whether a name is used behind the next barrier."""
+    behind = itertools.dropwhile(lambda s: not _meets(s), rest)
+    return var in _mentioned(behind)
+
+
+def _expanded(e: Expr, lets: Lets) -> Expr:
+    """An expression with the values of names in their places."""
+    for let in reversed(lets):
+        e = substitute(e, {let.var: let.value})
+    return e
+
+
+def _substituted(stmt: ir.Stmt, mapping: dict[Var, Expr]) -> ir.Stmt:
+    made: ir.Stmt = ir.map_expressions(stmt, lambda e: substitute(e, mapping))
+    return made
+
+
+# ---------------------------------------------------------------- loops over threads
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loops:
+    """Puts each region into a loop over the threads that have an effect in it. name: of the loops' variable; element: where they run
+    over the elements that threads store."""
+
+    threads: int
+    crossing: Crossing
+    widths: dict[ir.Buffer, int]
+    name: str
+    element: str
+
+    def kernel(self, tree: ir.Stmt) -> ir.Stmt:
+        """The whole body, behind zeros for what needs a value at the start."""
+        start = tuple(zeros(self.crossing.zeroed, self.crossing.arrays, thread_of(self.threads)))
+        first = self.looped(ir.Seq(start), (0, self.threads)) if start else None
+        return ir.seq(first, self.statement(tree))
+
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt:
+        match stmt:
+            case Region():
+                return self.region(stmt)
+            case ir.Seq(body):
+                return (
+                    ir.seq(*map(self.statement, body))
+                    if not any(isinstance(s, ir.Let) for s in body)
+                    else stmt.replace(body=tuple(map(self.statement, body)))
+                )
+            case ir.For(body=body):
+                return stmt.replace(body=self.statement(body))
+            case ir.If(then=then, otherwise=otherwise):
+                other = None if otherwise is None else self.statement(otherwise)
+                return stmt.replace(then=self.statement(then), otherwise=other)
+            case _:
+                return stmt
+
+    def region(self, region: Region) -> ir.Stmt:
+        """A region in its loop: fills its private copies, does its work, stores what lives on."""
+        places, arrays, thread = self.crossing.places[region.number], self.crossing.arrays, thread_of(self.threads)
+        active = _active(region.body, (0, self.threads), places.kept)
+        if active[0] >= active[1]:
+            return ir.Seq(())
+        work = redirected(region.body, {b: arrays[b] for b in places.direct}, thread)
+        before = fills(places.filled, arrays, self.widths, thread)
+        behind = stores(places.stored, arrays, self.widths, thread)
+        return self.looped(ir.Seq((*before, *ir.parts(work), *behind)), active)
+
+    def looped(self, body: ir.Stmt, active: Range) -> ir.Stmt:
+        """Statements of each thread, one thread after another."""
+        first, count = active[0], active[1] - active[0]
+        var = Var(self.name, INDEX, 0, count - 1)
+        number: Expr = index(first) if count == 1 else simplify(var + first)
+        mapping = {v: number for v in _mentioned([body]) if is_thread(v)}
+        if count == self.threads:
+            return self.over(var, _substituted(body, mapping))
+        body = _decided(ir.map_expressions(body, lambda e: simplify(substitute(e, mapping))))
+        return body if count == 1 else self.over(var, body)
+
+    def over(self, var: Var, body: ir.Stmt) -> ir.Stmt:
+        """A loop over threads, or over the elements that they store."""
+        return collapsed(ir.For(var, index(1 + (var.upper or 0)), body, "threads"), self.element)
+
+
+def _decided(stmt: ir.Stmt) -> ir.Stmt:
+    """A statement without the conditions whose answers are known."""
+    match stmt:
+        case ir.If(condition, then, otherwise) if condition is TRUE or condition is FALSE:
+            chosen = then if condition is TRUE else otherwise
+            return ir.Seq(()) if chosen is None else _decided(chosen)
+        case _:
+            return stmt.map_children(lambda c: _decided(c) if isinstance(c, ir.Stmt) else c)
+
+
+def _active(stmt: ir.Stmt, among: Range, kept: Buffers) -> Range:
+    """Which of some threads have an effect in a statement: the range of them. kept: the registers that outlive it."""
+    match stmt:
+        case ir.Let() | ir.Store(buffer=ir.Buffer(memory="register")) if (
+            not isinstance(stmt, ir.Store) or stmt.buffer not in kept
+        ):
+            return NOBODY
+        case ir.Seq(body):
+            return _hull(_active(s, among, kept) for s in body)
+        case ir.For(extent=extent, body=body):
+            return NOBODY if isinstance(extent, Const) and extent.value <= 0 else _active(body, among, kept)
+        case ir.If(condition, then, otherwise):
+            others = NOBODY if otherwise is None else _active(otherwise, among, kept)
+            return _hull((_active(then, _where(condition, among), kept), others))
+        case _:
+            return among
+
+
+def _where(condition: Expr, among: Range) -> Range:
+    """The range of those threads in which a condition may hold."""
+    for part in conjuncts(condition):
+        names = free(part)
+        if names and all(map(is_thread, names)) and among[0] < among[1]:
+            numbers = np.arange(*among)
+            try:
+                holds = np.flatnonzero(evaluate(part, dict.fromkeys(names, numbers)))
+            except Opaque:
+                continue
+            among = (among[0] + int(holds[0]), among[0] + int(holds[-1]) + 1) if holds.size else NOBODY
+    return among
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    some = [r for r in ranges if r[0] < r[1]]
+    return (min(r[0] for r in some), max(r[1] for r in some)) if some else NOBODY

@@ -1,0 +1,118 @@
+"""C with clang's vector extensions, for the processor that this process runs on, or for another one.
+
+A program becomes one C file. Each kernel is a function over one block, and an exported function that runs a range of blocks:
+
+    void NAME(void *const *arguments, char *scratch, long first, long last)
+
+`arguments` holds the address of each buffer in the kernel's argument order; `scratch` is the caller's memory for one block's shared
+arrays, 64-byte aligned, of at least the kernel's shared bytes; blocks are numbered with x fastest. The text includes no header
+and calls no library, so that every clang compiles it for every target, and what a reader sees is what runs; a line that begins with
+`// clang:` names options that it is compiled with.
+"""
+
+from __future__ import annotations
+
+from tilelang.lowering.targets import cpu_float32, cpu_float64
+from tilelang.lowering.targets.c_dialect import Dialect, Vectors
+
+_SCALARS = "u?char|u?short|u?int|u?long|float|double"
+
+# Every type has the width that its name has elsewhere in the C family: `char` is signed on every machine, `long` has 64 bits. clang's
+# comparisons of bytes give vectors of its own `char`, which must be signed to serve as masks of wider vectors: on Arm by an option.
+_TYPES = """\
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+"""
+
+# A vector that begins as one value in every lane: a text with such accumulators spells its vectors out. clang's search for vectors
+# among scalars then joins the operands of different rows, and the registers that it needs for them spill.
+_ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
+
+_EXPORT = """\
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+"""
+
+
+def _function_fields(type: str) -> dict[str, str]:
+    """What the texts of functions over a value type are filled with."""
+    return cpu_float32.fields(type) if type.startswith("float") else {}
+
+
+_RESERVED = frozenset(
+    """uchar ushort uint ulong size_t any any_of_one min max floor ceil rint sqrt fabs copysign block arguments scratch first last
+    EXPORT defined sigmoid memcpy memmove memset memcmp""".split()
+)
+
+DIALECT = Dialect(
+    name="cpu",
+    spaces={"global": "", "shared": "", "register": ""},
+    shared="",
+    kernel="static inline __attribute__((always_inline)) void {name}_block",
+    block_number=("block[0]", "block[1]", "block[2]"),
+    thread_number="0",
+    fences={},
+    barrier="",
+    prefetch="__builtin_prefetch({pointer});",
+    no_contraction="#pragma STDC FP_CONTRACT OFF",
+    reserved=_RESERVED,
+    functions={"round": "rint", "abs": "fabs"},
+    masked_access=True,
+    offsets_apart=True,
+    own={"float": cpu_float32.FUNCTIONS, "double": cpu_float64.FUNCTIONS},
+    fast={"float": cpu_float32.FAST},
+    function_fields=_function_fields,
+    ulps={"/": 0.5, "sqrt": 0.5, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0},
+    vectors=Vectors(
+        pack="({type}){{{items}}}",
+        joins=False,
+        join="joined{lanes}({first}, {second})",
+        shuffle="__builtin_shufflevector({first}, {second}, {lanes})",
+        widest=64,
+    ),
+    long_suffix="LL",
+    passes=("threads_in_loops",),
+    block_arguments="const long* restrict block",
+    blocks="""\
+EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
+{{
+    for (long number = first; number < last; ++number) {{
+        const long block[3] = {{number % {x}, number / {x} % {y}, number / {xy}}};
+        {name}_block({arguments});
+    }}
+}}
+""",
+    headers=(
+        (_ACCUMULATOR, "// clang: -fno-slp-vectorize\n"),
+        (r"\A", _TYPES),
+        (rf"\b({_SCALARS})(2|4|8|16|32|64)\b", "typedef $1 $1$2 __attribute__((ext_vector_type($2)));\n"),
+        *(
+            (rf"\bjoined{n}\(", f"#define joined{n}(a, b) __builtin_shufflevector(a, b, {', '.join(map(str, range(n)))})\n")
+            for n in (4, 8, 16, 32, 64)
+        ),
+        (rf"\bas_((?:{_SCALARS})(?:2|4|8|16)?)\(", "#define as_$1(...) __builtin_bit_cast($1, (__VA_ARGS__))\n"),
+        (rf"\bconvert_((?:{_SCALARS}))\(", "#define convert_$1(...) (($1)(__VA_ARGS__))\n"),
+        (
+            rf"\bconvert_((?:{_SCALARS})(?:2|4|8|16))\(",
+            "#define convert_$1(...) __builtin_convertvector((__VA_ARGS__), $1)\n",
+        ),
+        (r"\b(min|max|floor|ceil|rint|sqrt|copysign)\(", "#define $1(...) __builtin_elementwise_$1(__VA_ARGS__)\n"),
+        (r"\bfabs\(", "#define fabs(...) __builtin_elementwise_abs(__VA_ARGS__)\n"),
+        (r"\bINFINITY\b", "#define INFINITY __builtin_inff()\n"),
+        (r"\bNAN\b", '#define NAN __builtin_nanf("")\n'),
+        (r"\bEXPORT\b", _EXPORT),
+        (r"\bany\(", "#define any(...) (__builtin_reduce_or(__VA_ARGS__) != 0)\n"),
+        (r"\bany_of_one\(", "#define any_of_one(...) ((__VA_ARGS__) != 0)\n"),
+    ),
+)

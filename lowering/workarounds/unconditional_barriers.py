@@ -1,0 +1,87 @@
+"""Moves every barrier out of conditions. For PoCL 3.
+
+Needs: `barriers`. Guarantees: no barrier stands under a condition, and a loop with one inside runs at least once; where its extent is
+not a number, its kind is `do`, the test behind the round. One line before and after:
+
+    for i in 0..n: { barrier shared; A[i] = S[i] }
+    do i in 0..max(n, 1): { barrier shared; if i < n: A[i] = S[i] }
+
+PoCL 3 makes loops over the threads of a block out of what lies between barriers, and copies what a condition leads to, so that each
+barrier is met from one side. A loop whose rounds depend on the block's number is such a condition, because it may have no round: with
+another loop and values in registers inside, the kernel is wrong without a word.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from tilelang.expr import Const, Expr, Select, Var, binary, const, index
+from tilelang.lowering import ir
+from tilelang.simplify import interval, simplify
+
+
+def unconditional_barriers(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with its barriers under no condition."""
+    if not _meets(kernel.body):
+        return kernel
+    return kernel.replace(body=_freed(kernel.body, itertools.count()))
+
+
+def _meets(stmt: ir.Stmt) -> bool:
+    return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
+
+
+def _freed(stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
+    """A statement that all control leads to, its barriers freed of what stands around them."""
+    if not _meets(stmt):
+        return stmt
+    match stmt:
+        case ir.Seq(body=body):
+            return stmt.replace(body=tuple(_freed(child, numbers) for child in body))
+        case ir.For(extent=Const()):
+            return stmt.replace(body=_freed(stmt.body, numbers))
+        case ir.For(var=var, extent=extent, body=body):
+            low, _ = interval(extent)
+            if low is None or low < 1:
+                body = _under(binary("<", var, extent), body, numbers)
+                extent = simplify(binary("max", extent, index(1)))
+            return stmt.replace(extent=extent, body=_freed(body, numbers), kind="do")
+        case ir.If():
+            return _freed(_parted(stmt, numbers), numbers)
+        case _:
+            return stmt
+
+
+def _parted(stmt: ir.If, numbers: Iterator[int]) -> ir.Stmt:
+    """A condition around barriers as conditions around what lies between them."""
+    condition, before = stmt.condition, []
+    if ir.loads(condition):  # what it reads may change between the pieces
+        flag = Var(f"holds_{next(numbers)}", condition.dtype)
+        before.append(ir.Let(flag, condition, stmt.span))
+        condition = flag
+    after = [] if stmt.otherwise is None else [_under(~condition, stmt.otherwise, numbers)]
+    return ir.Seq((*before, _under(condition, stmt.then, numbers), *after), stmt.span)
+
+
+def _under(condition: Expr, stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
+    """A statement where a condition holds, its barriers outside the condition."""
+    if not _meets(stmt):
+        return ir.If(condition, stmt, None, getattr(stmt, "span", None))
+    match stmt:
+        case ir.Seq(body=body):
+            parts = [_named(condition, s) if isinstance(s, ir.Let) else _under(condition, s, numbers) for s in body]
+            return stmt.replace(body=tuple(parts))
+        case ir.For(body=body):
+            return stmt.replace(body=_under(condition, body, numbers))
+        case ir.If():
+            return _under(condition, _parted(stmt, numbers), numbers)
+        case _:
+            return stmt
+
+
+def _named(condition: Expr, stmt: ir.Let) -> ir.Let:
+    """A name for all parts of what stood under a condition: what it reads may not exist elsewhere."""
+    if not ir.loads(stmt.value):
+        return stmt
+    return stmt.replace(value=Select(condition, stmt.value, const(0, stmt.value.dtype)))

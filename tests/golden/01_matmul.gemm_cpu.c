@@ -1,0 +1,309 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define min(...) __builtin_elementwise_min(__VA_ARGS__)
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 2 x 1 x 1 blocks of 1 thread, 2560 bytes of shared memory
+static inline __attribute__((always_inline)) void C_block(
+    const float* restrict A,
+    const float* restrict B,
+    float* restrict C,
+    float* restrict B_shared,
+    float* restrict A_shared,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    for (int k = 0; k < 2; ++k) {
+        if (block_x * 16 < 2 && k * 8 < 4) {
+            for (int m_2 = 0; m_2 < 4; ++m_2) {
+                for (int k_3 = 0; k_3 < 8; ++k_3) {
+                    for (int m_3 = 0; m_3 < 4; ++m_3) {
+                        *(A_shared + m_2 * 32 + k_3 * 4 + m_3) = *(A + block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3);
+                    }
+                }
+            }
+        } else {
+            for (int m = 0; m < 4; ++m) {
+                for (int k_2 = 0; k_2 < 8; ++k_2) {
+                    for (int m_1 = 0; m_1 < 4; ++m_1) {
+                        *(A_shared + m * 32 + k_2 * 4 + m_1) = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? *(A + block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2) : 0.0f;
+                    }
+                }
+            }
+        }
+        for (int n = 0; n < 2; ++n) {
+            for (int k_1 = 0; k_1 < 8; ++k_1) {
+                for (int n_1 = 0; n_1 < 2; ++n_1) {
+                    *(float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
+                }
+            }
+            for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
+                float16 C_state_0_0 = (float16)(0.0f);
+                float16 C_state_0_1 = (float16)(0.0f);
+                float16 C_state_1_0 = (float16)(0.0f);
+                float16 C_state_1_1 = (float16)(0.0f);
+                float16 C_state_2_0 = (float16)(0.0f);
+                float16 C_state_2_1 = (float16)(0.0f);
+                float16 C_state_3_0 = (float16)(0.0f);
+                float16 C_state_3_1 = (float16)(0.0f);
+                for (int k_4 = 0; k_4 < 2; ++k_4) {
+                    float16 B_register_0 = *(const float16*)(B_shared + n * 256 + k_4 * 128);
+                    float16 B_register_1 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 16);
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 1) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 1) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 2) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 2) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 3) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 3) * B_register_1;
+                    B_register_0 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 32);
+                    B_register_1 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 48);
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 4) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 4) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 5) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 5) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 6) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 6) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 7) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 7) * B_register_1;
+                    B_register_0 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 64);
+                    B_register_1 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 80);
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 8) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 8) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 9) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 9) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 10) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 10) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 11) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 11) * B_register_1;
+                    B_register_0 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 96);
+                    B_register_1 = *(const float16*)(B_shared + n * 256 + k_4 * 128 + 112);
+                    C_state_0_0 = C_state_0_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 12) * B_register_0;
+                    C_state_0_1 = C_state_0_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 12) * B_register_1;
+                    C_state_1_0 = C_state_1_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 13) * B_register_0;
+                    C_state_1_1 = C_state_1_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 13) * B_register_1;
+                    C_state_2_0 = C_state_2_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 14) * B_register_0;
+                    C_state_2_1 = C_state_2_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 14) * B_register_1;
+                    C_state_3_0 = C_state_3_0 + *(A_shared + m_4 * 32 + k_4 * 16 + 15) * B_register_0;
+                    C_state_3_1 = C_state_3_1 + *(A_shared + m_4 * 32 + k_4 * 16 + 15) * B_register_1;
+                }
+                if (k == 0) {
+                    if (block_x * 16 + m_4 * 4 < 14 && n * 32 < 6) {
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = C_state_0_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = C_state_0_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = C_state_1_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = C_state_1_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = C_state_2_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = C_state_2_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = C_state_3_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = C_state_3_1;
+                    } else {
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = C_state_0_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, C_state_0_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = C_state_0_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, C_state_0_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = C_state_1_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, C_state_1_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = C_state_1_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, C_state_1_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = C_state_2_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, C_state_2_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = C_state_2_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, C_state_2_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = C_state_3_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, C_state_3_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = C_state_3_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, C_state_3_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                    }
+                } else {
+                    if (block_x * 16 + m_4 * 4 < 14 && n * 32 < 6) {
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) + C_state_0_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) + C_state_0_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) + C_state_1_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) + C_state_1_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) + C_state_2_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) + C_state_2_1;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) + C_state_3_0;
+                        *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) + C_state_3_1;
+                    } else {
+                        if (block_x * 16 + m_4 * 4 < 17) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32) + C_state_0_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32, 37 - n * 32, (float16)(0.0f)) + C_state_0_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 16) + C_state_0_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 16, 21 - n * 32, (float16)(0.0f)) + C_state_0_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 16) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 37) + C_state_1_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 37, 37 - n * 32, (float16)(0.0f)) + C_state_1_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 53) + C_state_1_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 53, 21 - n * 32, (float16)(0.0f)) + C_state_1_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 15) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 74) + C_state_2_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 74, 37 - n * 32, (float16)(0.0f)) + C_state_2_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 90) + C_state_2_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 90, 21 - n * 32, (float16)(0.0f)) + C_state_2_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                        if (block_x * 16 + m_4 * 4 < 14) {
+                            if (n * 32 < 22) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 111) + C_state_3_0;
+                            } else {
+                                store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 111, 37 - n * 32, (float16)(0.0f)) + C_state_3_0, 37 - n * 32);
+                            }
+                            if (n * 32 < 6) {
+                                *(float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) = *(const float16_u*)(C + block_x * 592 + m_4 * 148 + n * 32 + 127) + C_state_3_1;
+                            } else {
+                                if (n * 32 < 21) {
+                                    store_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, load_first_global_float16(C + block_x * 592 + m_4 * 148 + n * 32 + 127, 21 - n * 32, (float16)(0.0f)) + C_state_3_1, 21 - n * 32);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+EXPORT void C(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 2, number / 2 % 1, number / 2};
+        C_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 2048), block);
+    }
+}

@@ -1,0 +1,209 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define as_int16(...) __builtin_bit_cast(int16, (__VA_ARGS__))
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
+    float16 y = x > 25.0f ? (float16)(25.0f) : x;
+    y = y < -104.0f ? (float16)(-104.0f) : y;
+    const float16 shifted = y * 1.44269504f + 12583063.0f;
+    const float16 w = shifted - 12583063.0f;
+    const float16 r = (w * 0.693359375f - y) - w * 2.12194440e-4f;
+    float16 p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+#if defined(__AVX512DQ__)
+    const float16 one = (float16)(1.0f);
+    const float16 unit = as_float16(__builtin_ia32_scalefps512_mask(one, w, one, (ushort)0xffff, 4));
+    const float16 sum = (unit + 1.0f) + p;
+    const float16 first = as_float16(__builtin_ia32_rcp14ps512_mask(sum, sum, (ushort)0xffff));
+    const float16 off = ((1.0f - first) - unit * first) - p * first;
+    const float16 inverse = off * first + first;
+    return as_float16(__builtin_ia32_scalefps512_mask(inverse, w, inverse, (ushort)0xffff, 4));
+#else
+    const float16 power = as_float16(as_int16(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const float16 unit = power * 0x1p-24f;
+    const float16 large = unit > 1.0f ? unit : (float16)(1.0f);
+    const float16 small = (unit > 1.0f ? (float16)(1.0f) : unit) + p;
+    const float16 sum = large + small;
+    const float16 rest = small - (sum - large);
+    const float16 first = 1.0f / sum;
+    return (first - (first * first) * rest) * power * 0x1p-24f;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 3584 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    const float* restrict W,
+    const float* restrict bias,
+    float* restrict Y,
+    float* restrict Y_sum_state_shared,
+    float* restrict W_shared,
+    float* restrict X_shared,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    for (int n = 0; n < 2; ++n) {
+        for (int k = 0; k < 8; ++k) {
+            *(float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
+        }
+    }
+    for (int m = 0; m < 4; ++m) {
+        for (int k_1 = 0; k_1 < 8; ++k_1) {
+            for (int m_1 = 0; m_1 < 4; ++m_1) {
+                *(X_shared + m * 32 + k_1 * 4 + m_1) = m * 4 + m_1 < 11 && k_1 < 7 ? *(X + block_x * 77 + m * 28 + m_1 * 7 + k_1) : 0.0f;
+            }
+        }
+    }
+    for (int n_1 = 0; n_1 < 2; ++n_1) {
+        for (int m_2 = 0; m_2 < 3; ++m_2) {
+            float16 Y_sum_state_0 = (float16)(0.0f);
+            float16 Y_sum_state_1 = (float16)(0.0f);
+            float16 Y_sum_state_2 = (float16)(0.0f);
+            float16 Y_sum_state_3 = (float16)(0.0f);
+            for (int k_2 = 0; k_2 < 2; ++k_2) {
+                float16 W_register = *(const float16*)(W_shared + n_1 * 128 + k_2 * 64);
+                Y_sum_state_0 = Y_sum_state_0 + *(X_shared + m_2 * 32 + k_2 * 16) * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 1) * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 2) * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 3) * W_register;
+                W_register = *(const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 16);
+                Y_sum_state_0 = Y_sum_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 4) * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 5) * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 6) * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 7) * W_register;
+                W_register = *(const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 32);
+                Y_sum_state_0 = Y_sum_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 8) * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 9) * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 10) * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 11) * W_register;
+                W_register = *(const float16*)(W_shared + n_1 * 128 + k_2 * 64 + 48);
+                Y_sum_state_0 = Y_sum_state_0 + *(X_shared + m_2 * 32 + k_2 * 16 + 12) * W_register;
+                Y_sum_state_1 = Y_sum_state_1 + *(X_shared + m_2 * 32 + k_2 * 16 + 13) * W_register;
+                Y_sum_state_2 = Y_sum_state_2 + *(X_shared + m_2 * 32 + k_2 * 16 + 14) * W_register;
+                Y_sum_state_3 = Y_sum_state_3 + *(X_shared + m_2 * 32 + k_2 * 16 + 15) * W_register;
+            }
+            *(float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16) = Y_sum_state_0;
+            *(float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 32) = Y_sum_state_1;
+            *(float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 64) = Y_sum_state_2;
+            *(float16*)(Y_sum_state_shared + m_2 * 128 + n_1 * 16 + 96) = Y_sum_state_3;
+        }
+    }
+    for (int m_5 = 0; m_5 < 11; ++m_5) {
+        for (int n_2 = 0; n_2 < 2; ++n_2) {
+            if (n_2 * 16 < 4) {
+                *(float16_u*)(Y + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16) + (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * 0.044715f) * 1.5957692f);
+            } else {
+                store_first_global_float16(Y + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_2 * 16);
+            }
+        }
+    }
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 3, number / 3 % 1, number / 3};
+        Y_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 0), (void*)(scratch + 2048), (void*)(scratch + 3072), block);
+    }
+}

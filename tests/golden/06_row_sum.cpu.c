@@ -1,0 +1,85 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+// 5 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    float* restrict Y,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    float16 Y_state_0 = (float16)(0.0f);
+    float16 Y_state_1 = (float16)(0.0f);
+    float16 Y_state_2 = (float16)(0.0f);
+    float16 Y_state_3 = (float16)(0.0f);
+    __builtin_prefetch(X + block_x * 37);
+    __builtin_prefetch(X + block_x * 37 + 16);
+    __builtin_prefetch(X + block_x * 37 + 32);
+    __builtin_prefetch(X + block_x * 37 + 48);
+    Y_state_0 = Y_state_0 + *(const float16_u*)(X + block_x * 37);
+    Y_state_1 = Y_state_1 + *(const float16_u*)(X + block_x * 37 + 16);
+    Y_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? Y_state_2 + load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) : Y_state_2;
+    float16 Y_fold_0 = Y_state_0 + Y_state_2;
+    float16 Y_fold_1 = Y_state_1 + Y_state_3;
+    float16 Y_fold_1_1 = Y_fold_0 + Y_fold_1;
+    float8 Y_fold_2 = Y_fold_1_1.s01234567 + Y_fold_1_1.s89abcdef;
+    float4 Y_fold_3 = Y_fold_2.s0123 + Y_fold_2.s4567;
+    float2 Y_fold_4 = Y_fold_3.s01 + Y_fold_3.s23;
+    float Y_fold_5 = Y_fold_4.s0 + Y_fold_4.s1;
+    Y[block_x] = Y_fold_5;
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 5, number / 5 % 1, number / 5};
+        Y_block(arguments[0], arguments[1], block);
+    }
+}

@@ -1,0 +1,75 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef int int4 __attribute__((ext_vector_type(4)));
+#define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const float4_u*)p;
+    float4 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    return v;
+#endif
+}
+
+// 5 x 1 x 1 blocks of 1 thread, 16 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    float* restrict Y,
+    float* restrict Y_fold_1_meet,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    float Y_fold_1;
+    for (int tid = 0; tid < 4; ++tid) {
+        float4 Y_state = (float4)(0.0f);
+        for (int j_round = 0; j_round < 3; ++j_round) {
+            if (j_round * 16 + tid * 4 < 34) {
+                Y_state = Y_state + *(const float4_u*)(X + block_x * 37 + j_round * 16 + tid * 4);
+            } else {
+                if (j_round * 16 + tid * 4 < 37) {
+                    Y_state = (int4){0, 1, 2, 3} < (int4)(37 - j_round * 16 - tid * 4) ? Y_state + load_first_global_float4(X + block_x * 37 + j_round * 16 + tid * 4, 37 - j_round * 16 - tid * 4, (float4)(0.0f)) : Y_state;
+                }
+            }
+        }
+        float2 Y_fold = Y_state.s01 + Y_state.s23;
+        Y_fold_1 = Y_fold.s0 + Y_fold.s1;
+        Y_fold_1_meet[tid] = Y_fold_1;
+    }
+    for (int tid = 0; tid < 2; ++tid) {
+        Y_fold_1_meet[tid] = Y_fold_1_meet[tid] + Y_fold_1_meet[tid + 2];
+    }
+    Y_fold_1_meet[0] = Y_fold_1_meet[0] + Y_fold_1_meet[1];
+    Y_fold_1 = Y_fold_1_meet[0];
+    Y[block_x] = Y_fold_1;
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 5, number / 5 % 1, number / 5};
+        Y_block(arguments[0], arguments[1], (void*)(scratch + 0), block);
+    }
+}

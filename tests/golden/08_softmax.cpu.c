@@ -1,0 +1,258 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define as_int16(...) __builtin_bit_cast(int16, (__VA_ARGS__))
+#define INFINITY __builtin_inff()
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+    const float16 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+    const float8 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+    const float4 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
+    const float2 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
+    float16 y = x > 89.0f ? (float16)(89.0f) : x;
+    y = y < -104.0f ? (float16)(-104.0f) : y;
+    const float16 shifted = y * 1.44269504f + 12583166.0f;
+    const float16 n = shifted - 12583166.0f;
+    const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float16 p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+#else
+    p = (p * (r * r) + r) + 1.0f;
+#endif
+#if defined(__AVX512DQ__)
+    return as_float16(__builtin_ia32_scalefps512_mask(p, n, p, (ushort)0xffff, 4));
+#else
+    const int16 first = as_int16(shifted) >> 1;
+    return p * as_float16(first << 23) * as_float16((as_int16(shifted) - first) << 23);
+#endif
+}
+
+static inline void store_first_shared_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+static inline float16 load_first_shared_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)p & 63) == 0) {
+        __builtin_nontemporal_store(v, (float16*)p);
+        return;
+    }
+    if (((size_t)p & 15) == 0) {
+        __builtin_nontemporal_store(v.s0123, (float4*)(p + 0));
+        __builtin_nontemporal_store(v.s4567, (float4*)(p + 4));
+        __builtin_nontemporal_store(v.s89ab, (float4*)(p + 8));
+        __builtin_nontemporal_store(v.scdef, (float4*)(p + 12));
+        return;
+    }
+#endif
+    *(float16_u*)p = v;
+}
+
+static inline void store_first_global_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 1 x 1 x 1 blocks of 1 thread, 148 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    float* restrict Y,
+    float* restrict shifted_shared,
+    const long* restrict block)
+{
+    for (int i = 0; i < 3; ++i) {
+        float16 peak_state_0 = (float16)(-INFINITY);
+        float16 peak_state_1 = (float16)(-INFINITY);
+        float16 peak_state_2 = (float16)(-INFINITY);
+        float16 peak_state_3 = (float16)(-INFINITY);
+        peak_state_0 = maximum_float16(peak_state_0, *(const float16_u*)(X + i * 37));
+        peak_state_1 = maximum_float16(peak_state_1, *(const float16_u*)(X + i * 37 + 16));
+        peak_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? maximum_float16(peak_state_2, load_first_global_float16(X + i * 37 + 32, 5, (float16)(0.0f))) : peak_state_2;
+        float16 peak_fold_0 = maximum_float16(peak_state_0, peak_state_2);
+        float16 peak_fold_1 = maximum_float16(peak_state_1, peak_state_3);
+        float16 peak_fold_1_1 = maximum_float16(peak_fold_0, peak_fold_1);
+        float8 peak_fold_2 = maximum_float8(peak_fold_1_1.s01234567, peak_fold_1_1.s89abcdef);
+        float4 peak_fold_3 = maximum_float4(peak_fold_2.s0123, peak_fold_2.s4567);
+        float2 peak_fold_4 = maximum_float2(peak_fold_3.s01, peak_fold_3.s23);
+        float peak_fold_5 = maximum_float(peak_fold_4.s0, peak_fold_4.s1);
+        float peak_register = peak_fold_5;
+        __builtin_prefetch(X + i * 37);
+        __builtin_prefetch(X + i * 37 + 16);
+        __builtin_prefetch(X + i * 37 + 32);
+        __builtin_prefetch(X + i * 37 + 48);
+        *(float16*)(shifted_shared) = exp_float16(*(const float16_u*)(X + i * 37) - peak_register);
+        *(float16*)(shifted_shared + 16) = exp_float16(*(const float16_u*)(X + i * 37 + 16) - peak_register);
+        store_first_shared_float16(shifted_shared + 32, exp_float16(load_first_global_float16(X + i * 37 + 32, 5, (float16)(0.0f)) - peak_register), 5);
+        float16 total_state_0 = (float16)(0.0f);
+        float16 total_state_1 = (float16)(0.0f);
+        float16 total_state_2 = (float16)(0.0f);
+        float16 total_state_3 = (float16)(0.0f);
+        total_state_0 = total_state_0 + *(const float16*)(shifted_shared);
+        total_state_1 = total_state_1 + *(const float16*)(shifted_shared + 16);
+        total_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? total_state_2 + load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) : total_state_2;
+        float16 total_fold_0 = total_state_0 + total_state_2;
+        float16 total_fold_1 = total_state_1 + total_state_3;
+        float16 total_fold_1_1 = total_fold_0 + total_fold_1;
+        float8 total_fold_2 = total_fold_1_1.s01234567 + total_fold_1_1.s89abcdef;
+        float4 total_fold_3 = total_fold_2.s0123 + total_fold_2.s4567;
+        float2 total_fold_4 = total_fold_3.s01 + total_fold_3.s23;
+        float total_fold_5 = total_fold_4.s0 + total_fold_4.s1;
+        float total_register = total_fold_5;
+        store_streaming_float16(Y + i * 37, *(const float16*)(shifted_shared) / total_register);
+        store_streaming_float16(Y + i * 37 + 16, *(const float16*)(shifted_shared + 16) / total_register);
+        store_first_global_float16(Y + i * 37 + 32, load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) / total_register, 5);
+    }
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 1, number / 1 % 1, number / 1};
+        Y_block(arguments[0], arguments[1], (void*)(scratch + 0), block);
+    }
+}

@@ -1,0 +1,200 @@
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float4 __attribute__((ext_vector_type(4)));
+#define as_float(...) __builtin_bit_cast(float, (__VA_ARGS__))
+#define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#define as_int(...) __builtin_bit_cast(int, (__VA_ARGS__))
+#define INFINITY __builtin_inff()
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const float4_u*)p;
+    float4 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    return v;
+#endif
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
+    float y = x > 89.0f ? (float)(89.0f) : x;
+    y = y < -104.0f ? (float)(-104.0f) : y;
+    const float shifted = y * 1.44269504f + 12583166.0f;
+    const float n = shifted - 12583166.0f;
+    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+#else
+    p = (p * (r * r) + r) + 1.0f;
+#endif
+#if 0
+    return as_float(__builtin_ia32_scalefps_mask(p, n, p, ));
+#else
+    const int first = as_int(shifted) >> 1;
+    return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
+#endif
+}
+
+static inline float4 load_first_shared_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const float4_u*)p;
+    float4 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    return v;
+#endif
+}
+
+static inline void store_first_global_float4(float* p, float4 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups128_mask((void*)(size_t)p, as_float4(v), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 4) {
+        *(float4_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 640 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    float* restrict Y,
+    float* restrict peak_state_meet,
+    float* restrict total_state_meet,
+    float* restrict X_register_by_thread,
+    float* restrict shifted_register_by_thread,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    float peak_state, total_state;
+    float4 shifted_register_0, shifted_register_1;
+    for (int tid = 0; tid < 8; ++tid) {
+        float4 X_register_0 = load_first_global_float4(X + block_x * 37 + tid * 4, 37 - tid * 4, (float4)(0.0f));
+        float4 X_register_1 = load_first_global_float4(X + block_x * 37 + tid * 4 + 32, 5 - tid * 4, (float4)(0.0f));
+        peak_state = -INFINITY;
+        peak_state = maximum_float(peak_state, X_register_0.s0);
+        peak_state = maximum_float(peak_state, X_register_0.s1);
+        peak_state = maximum_float(peak_state, X_register_0.s2);
+        peak_state = maximum_float(peak_state, X_register_0.s3);
+        if (tid * 4 < 5) {
+            peak_state = maximum_float(peak_state, X_register_1.s0);
+        }
+        if (tid * 4 < 4) {
+            peak_state = maximum_float(peak_state, X_register_1.s1);
+        }
+        if (tid * 4 < 3) {
+            peak_state = maximum_float(peak_state, X_register_1.s2);
+        }
+        if (tid * 4 < 2) {
+            peak_state = maximum_float(peak_state, X_register_1.s3);
+        }
+        peak_state_meet[tid] = peak_state;
+        *(float4*)(X_register_by_thread + tid * 8) = X_register_0;
+        *(float4*)(X_register_by_thread + tid * 8 + 4) = X_register_1;
+    }
+    for (int tid = 0; tid < 4; ++tid) {
+        peak_state_meet[tid] = maximum_float(peak_state_meet[tid], peak_state_meet[tid + 4]);
+    }
+    for (int tid = 0; tid < 2; ++tid) {
+        peak_state_meet[tid] = maximum_float(peak_state_meet[tid], peak_state_meet[tid + 2]);
+    }
+    peak_state_meet[0] = maximum_float(peak_state_meet[0], peak_state_meet[1]);
+    for (int tid = 0; tid < 8; ++tid) {
+        peak_state = peak_state_meet[0];
+        float peak_register = peak_state;
+        shifted_register_0.s0 = exp_float(X_register_by_thread[tid * 8] - peak_register);
+        shifted_register_0.s1 = exp_float(X_register_by_thread[tid * 8 + 1] - peak_register);
+        shifted_register_0.s2 = exp_float(X_register_by_thread[tid * 8 + 2] - peak_register);
+        shifted_register_0.s3 = exp_float(X_register_by_thread[tid * 8 + 3] - peak_register);
+        shifted_register_1.s0 = exp_float(X_register_by_thread[tid * 8 + 4] - peak_register);
+        shifted_register_1.s1 = exp_float(X_register_by_thread[tid * 8 + 5] - peak_register);
+        shifted_register_1.s2 = exp_float(X_register_by_thread[tid * 8 + 6] - peak_register);
+        shifted_register_1.s3 = exp_float(X_register_by_thread[tid * 8 + 7] - peak_register);
+        total_state = 0.0f;
+        total_state = total_state + shifted_register_0.s0;
+        total_state = total_state + shifted_register_0.s1;
+        total_state = total_state + shifted_register_0.s2;
+        total_state = total_state + shifted_register_0.s3;
+        if (tid * 4 < 5) {
+            total_state = total_state + shifted_register_1.s0;
+        }
+        if (tid * 4 < 4) {
+            total_state = total_state + shifted_register_1.s1;
+        }
+        if (tid * 4 < 3) {
+            total_state = total_state + shifted_register_1.s2;
+        }
+        if (tid * 4 < 2) {
+            total_state = total_state + shifted_register_1.s3;
+        }
+        total_state_meet[tid] = total_state;
+        *(float4*)(shifted_register_by_thread + tid * 8) = shifted_register_0;
+        *(float4*)(shifted_register_by_thread + tid * 8 + 4) = shifted_register_1;
+    }
+    for (int tid = 0; tid < 4; ++tid) {
+        total_state_meet[tid] = total_state_meet[tid] + total_state_meet[tid + 4];
+    }
+    for (int tid = 0; tid < 2; ++tid) {
+        total_state_meet[tid] = total_state_meet[tid] + total_state_meet[tid + 2];
+    }
+    total_state_meet[0] = total_state_meet[0] + total_state_meet[1];
+    for (int tid = 0; tid < 8; ++tid) {
+        total_state = total_state_meet[0];
+        float total_register = total_state;
+        for (int j_round_3 = 0; j_round_3 < 2; ++j_round_3) {
+            if (j_round_3 * 32 + tid * 4 < 34) {
+                *(float4_u*)(Y + block_x * 37 + j_round_3 * 32 + tid * 4) = *(const float4*)(shifted_register_by_thread + tid * 8 + j_round_3 * 4) / total_register;
+            } else {
+                if (j_round_3 * 32 + tid * 4 < 37) {
+                    store_first_global_float4(Y + block_x * 37 + j_round_3 * 32 + tid * 4, load_first_shared_float4(shifted_register_by_thread + tid * 8 + j_round_3 * 4, 37 - j_round_3 * 32 - tid * 4, (float4)(0.0f)) / total_register, 37 - j_round_3 * 32 - tid * 4);
+                }
+            }
+        }
+    }
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 3, number / 3 % 1, number / 3};
+        Y_block(arguments[0], arguments[1], (void*)(scratch + 0), (void*)(scratch + 64), (void*)(scratch + 128), (void*)(scratch + 384), block);
+    }
+}

@@ -1,0 +1,238 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+#define as_float(...) __builtin_bit_cast(float, (__VA_ARGS__))
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define sqrt(...) __builtin_elementwise_sqrt(__VA_ARGS__)
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+    const float16 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+    const float8 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+    const float4 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
+    const float2 r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+    const float r = a > b ? a : b;
+    return a == a ? r : a;
+}
+
+static inline float rsqrt_float(float x) {
+#if 0
+    const float y = as_float(__builtin_ia32_rsqrt14ps_mask(x, x, ));
+    const float product = x * y;
+    const float off = 1.0f - product * y;  // NaN where x is 0 or infinite, whose y is right
+    const float result = y + (y * off) * (off * 0.375f + 0.5f);
+    return off == off ? result : y;
+#else
+    return 1.0f / sqrt(x);
+#endif
+}
+
+static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned
+#if __has_builtin(__builtin_nontemporal_store)
+    if (((size_t)p & 63) == 0) {
+        __builtin_nontemporal_store(v, (float16*)p);
+        return;
+    }
+    if (((size_t)p & 15) == 0) {
+        __builtin_nontemporal_store(v.s0123, (float4*)(p + 0));
+        __builtin_nontemporal_store(v.s4567, (float4*)(p + 4));
+        __builtin_nontemporal_store(v.s89ab, (float4*)(p + 8));
+        __builtin_nontemporal_store(v.scdef, (float4*)(p + 12));
+        return;
+    }
+#endif
+    *(float16_u*)p = v;
+}
+
+static inline void store_first_global_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    const float* restrict gamma,
+    const float* restrict beta,
+    float* restrict Y,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    float16 count_state_0 = (float16)(0.0f);
+    float16 count_state_1 = (float16)(0.0f);
+    float16 count_state_2 = (float16)(0.0f);
+    float16 count_state_3 = (float16)(0.0f);
+    float16 mean_state_0 = (float16)(0.0f);
+    float16 mean_state_1 = (float16)(0.0f);
+    float16 mean_state_2 = (float16)(0.0f);
+    float16 mean_state_3 = (float16)(0.0f);
+    float16 squares_state_0 = (float16)(0.0f);
+    float16 squares_state_1 = (float16)(0.0f);
+    float16 squares_state_2 = (float16)(0.0f);
+    float16 squares_state_3 = (float16)(0.0f);
+    float16 count_state_common_0 = count_state_0 + 1.0f;
+    float16 count_state_common_1_1_0 = *(const float16_u*)(X + block_x * 37) - mean_state_0;
+    float16 count_state_common_2_1_0 = (float16)(0.0f) < count_state_common_0 ? 1.0f / maximum_float16(count_state_common_0, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_state_next_0 = count_state_common_0;
+    mean_state_0 = mean_state_0 + count_state_common_1_1_0 * count_state_common_2_1_0;
+    squares_state_0 = squares_state_0 + 0.0f + count_state_common_1_1_0 * count_state_common_1_1_0 * count_state_0 * count_state_common_2_1_0;
+    count_state_0 = count_state_next_0;
+    float16 count_state_common_1 = count_state_1 + 1.0f;
+    float16 count_state_common_1_1_1 = *(const float16_u*)(X + block_x * 37 + 16) - mean_state_1;
+    float16 count_state_common_2_1_1 = (float16)(0.0f) < count_state_common_1 ? 1.0f / maximum_float16(count_state_common_1, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_state_next_1 = count_state_common_1;
+    mean_state_1 = mean_state_1 + count_state_common_1_1_1 * count_state_common_2_1_1;
+    squares_state_1 = squares_state_1 + 0.0f + count_state_common_1_1_1 * count_state_common_1_1_1 * count_state_1 * count_state_common_2_1_1;
+    count_state_1 = count_state_next_1;
+    float16 count_state_common_2 = count_state_2 + 1.0f;
+    float16 count_state_common_1_1_2 = load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_state_2;
+    float16 count_state_common_2_1_2 = (float16)(0.0f) < count_state_common_2 ? 1.0f / maximum_float16(count_state_common_2, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_state_next_2 = count_state_common_2;
+    mean_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? mean_state_2 + count_state_common_1_1_2 * count_state_common_2_1_2 : mean_state_2;
+    squares_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? squares_state_2 + 0.0f + count_state_common_1_1_2 * count_state_common_1_1_2 * count_state_2 * count_state_common_2_1_2 : squares_state_2;
+    count_state_2 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(5) ? count_state_next_2 : count_state_2;
+    float16 count_fold_common_0 = count_state_0 + count_state_2;
+    float16 count_fold_common_1_1_0 = mean_state_2 - mean_state_0;
+    float16 count_fold_common_2_0 = (float16)(0.0f) < count_fold_common_0 ? count_state_2 / maximum_float16(count_fold_common_0, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_fold_0 = count_fold_common_0;
+    float16 mean_fold_0 = mean_state_0 + count_fold_common_1_1_0 * count_fold_common_2_0;
+    float16 squares_fold_0 = squares_state_0 + squares_state_2 + count_fold_common_1_1_0 * count_fold_common_1_1_0 * count_state_0 * count_fold_common_2_0;
+    float16 count_fold_common_1 = count_state_1 + count_state_3;
+    float16 count_fold_common_1_1_1 = mean_state_3 - mean_state_1;
+    float16 count_fold_common_2_1 = (float16)(0.0f) < count_fold_common_1 ? count_state_3 / maximum_float16(count_fold_common_1, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_fold_1 = count_fold_common_1;
+    float16 mean_fold_1 = mean_state_1 + count_fold_common_1_1_1 * count_fold_common_2_1;
+    float16 squares_fold_1 = squares_state_1 + squares_state_3 + count_fold_common_1_1_1 * count_fold_common_1_1_1 * count_state_1 * count_fold_common_2_1;
+    float16 count_fold_1_common = count_fold_0 + count_fold_1;
+    float16 count_fold_1_common_1 = mean_fold_1 - mean_fold_0;
+    float16 count_fold_1_common_2 = (float16)(0.0f) < count_fold_1_common ? count_fold_1 / maximum_float16(count_fold_1_common, (float16)(1.0f)) : (float16)(0.0f);
+    float16 count_fold_1_1 = count_fold_1_common;
+    float16 mean_fold_1_1 = mean_fold_0 + count_fold_1_common_1 * count_fold_1_common_2;
+    float16 squares_fold_1_1 = squares_fold_0 + squares_fold_1 + count_fold_1_common_1 * count_fold_1_common_1 * count_fold_0 * count_fold_1_common_2;
+    float8 count_fold_2_common = count_fold_1_1.s01234567 + count_fold_1_1.s89abcdef;
+    float8 count_fold_2_common_1 = mean_fold_1_1.s89abcdef - mean_fold_1_1.s01234567;
+    float8 count_fold_2_common_2 = (float8)(0.0f) < count_fold_2_common ? count_fold_1_1.s89abcdef / maximum_float8(count_fold_2_common, (float8)(1.0f)) : (float8)(0.0f);
+    float8 count_fold_2 = count_fold_2_common;
+    float8 mean_fold_2 = mean_fold_1_1.s01234567 + count_fold_2_common_1 * count_fold_2_common_2;
+    float8 squares_fold_2 = squares_fold_1_1.s01234567 + squares_fold_1_1.s89abcdef + count_fold_2_common_1 * count_fold_2_common_1 * count_fold_1_1.s01234567 * count_fold_2_common_2;
+    float4 count_fold_3_common = count_fold_2.s0123 + count_fold_2.s4567;
+    float4 count_fold_3_common_1 = mean_fold_2.s4567 - mean_fold_2.s0123;
+    float4 count_fold_3_common_2 = (float4)(0.0f) < count_fold_3_common ? count_fold_2.s4567 / maximum_float4(count_fold_3_common, (float4)(1.0f)) : (float4)(0.0f);
+    float4 count_fold_3 = count_fold_3_common;
+    float4 mean_fold_3 = mean_fold_2.s0123 + count_fold_3_common_1 * count_fold_3_common_2;
+    float4 squares_fold_3 = squares_fold_2.s0123 + squares_fold_2.s4567 + count_fold_3_common_1 * count_fold_3_common_1 * count_fold_2.s0123 * count_fold_3_common_2;
+    float2 count_fold_4_common = count_fold_3.s01 + count_fold_3.s23;
+    float2 count_fold_4_common_1 = mean_fold_3.s23 - mean_fold_3.s01;
+    float2 count_fold_4_common_2 = (float2)(0.0f) < count_fold_4_common ? count_fold_3.s23 / maximum_float2(count_fold_4_common, (float2)(1.0f)) : (float2)(0.0f);
+    float2 count_fold_4 = count_fold_4_common;
+    float2 mean_fold_4 = mean_fold_3.s01 + count_fold_4_common_1 * count_fold_4_common_2;
+    float2 squares_fold_4 = squares_fold_3.s01 + squares_fold_3.s23 + count_fold_4_common_1 * count_fold_4_common_1 * count_fold_3.s01 * count_fold_4_common_2;
+    float count_fold_5_common = count_fold_4.s0 + count_fold_4.s1;
+    float count_fold_5_common_1 = mean_fold_4.s1 - mean_fold_4.s0;
+    float count_fold_5_common_2 = 0.0f < count_fold_5_common ? count_fold_4.s1 / maximum_float(count_fold_5_common, 1.0f) : 0.0f;
+    float count_fold_5 = count_fold_5_common;
+    float mean_fold_5 = mean_fold_4.s0 + count_fold_5_common_1 * count_fold_5_common_2;
+    float squares_fold_5 = squares_fold_4.s0 + squares_fold_4.s1 + count_fold_5_common_1 * count_fold_5_common_1 * count_fold_4.s0 * count_fold_5_common_2;
+    float count_register = count_fold_5;
+    float mean_register = mean_fold_5;
+    float squares_register = squares_fold_5;
+    float scale_register = rsqrt_float(squares_register / 37.0f + 1e-05f);
+    __builtin_prefetch(X + block_x * 37);
+    __builtin_prefetch(X + block_x * 37 + 16);
+    __builtin_prefetch(X + block_x * 37 + 32);
+    __builtin_prefetch(X + block_x * 37 + 48);
+    store_streaming_float16(Y + block_x * 37, (*(const float16_u*)(X + block_x * 37) - mean_register) * scale_register * *(const float16_u*)(gamma) + *(const float16_u*)(beta));
+    store_streaming_float16(Y + block_x * 37 + 16, (*(const float16_u*)(X + block_x * 37 + 16) - mean_register) * scale_register * *(const float16_u*)(gamma + 16) + *(const float16_u*)(beta + 16));
+    store_first_global_float16(Y + block_x * 37 + 32, (load_first_global_float16(X + block_x * 37 + 32, 5, (float16)(0.0f)) - mean_register) * scale_register * load_first_global_float16(gamma + 32, 5, (float16)(0.0f)) + load_first_global_float16(beta + 32, 5, (float16)(0.0f)), 5);
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 3, number / 3 % 1, number / 3};
+        Y_block(arguments[0], arguments[1], arguments[2], arguments[3], block);
+    }
+}

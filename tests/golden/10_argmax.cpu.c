@@ -1,0 +1,127 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef char char16 __attribute__((ext_vector_type(16)));
+typedef char char2 __attribute__((ext_vector_type(2)));
+typedef char char4 __attribute__((ext_vector_type(4)));
+typedef char char8 __attribute__((ext_vector_type(8)));
+typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+typedef int int2 __attribute__((ext_vector_type(2)));
+typedef int int4 __attribute__((ext_vector_type(4)));
+typedef int int8 __attribute__((ext_vector_type(8)));
+typedef uchar uchar16 __attribute__((ext_vector_type(16)));
+typedef uchar uchar2 __attribute__((ext_vector_type(2)));
+typedef uchar uchar4 __attribute__((ext_vector_type(4)));
+typedef uchar uchar8 __attribute__((ext_vector_type(8)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define convert_char16(...) __builtin_convertvector((__VA_ARGS__), char16)
+#define convert_char2(...) __builtin_convertvector((__VA_ARGS__), char2)
+#define convert_char4(...) __builtin_convertvector((__VA_ARGS__), char4)
+#define convert_char8(...) __builtin_convertvector((__VA_ARGS__), char8)
+#define convert_int16(...) __builtin_convertvector((__VA_ARGS__), int16)
+#define convert_int2(...) __builtin_convertvector((__VA_ARGS__), int2)
+#define convert_int4(...) __builtin_convertvector((__VA_ARGS__), int4)
+#define convert_int8(...) __builtin_convertvector((__VA_ARGS__), int8)
+#define convert_uchar16(...) __builtin_convertvector((__VA_ARGS__), uchar16)
+#define convert_uchar2(...) __builtin_convertvector((__VA_ARGS__), uchar2)
+#define convert_uchar4(...) __builtin_convertvector((__VA_ARGS__), uchar4)
+#define convert_uchar8(...) __builtin_convertvector((__VA_ARGS__), uchar8)
+#define INFINITY __builtin_inff()
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+// 3 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
+static inline __attribute__((always_inline)) void Y_block(
+    const float* restrict X,
+    int* restrict Y,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    float16 Y_argmax_0_state_value_2;
+    uchar16 Y_argmax_0_state_common_2;
+    float16 Y_argmax_0_state = (float16)(-INFINITY);
+    int16 Y_argmax_1_state = (int16)(2147483647);
+    for (int j = 0; j < 2; ++j) {
+        float16 Y_argmax_0_state_value_1 = *(const float16_u*)(X + block_x * 37 + j * 16);
+        uchar16 Y_argmax_0_state_common_1 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_1) | ((Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_1) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1))) & ((int16)(j * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < Y_argmax_1_state))));
+        Y_argmax_0_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_1 : Y_argmax_0_state;
+        Y_argmax_1_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? (int16)(j * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} : Y_argmax_1_state;
+    }
+    {
+        const int j_1 = 2;
+        if (j_1 * 16 < 22) {
+            Y_argmax_0_state_value_2 = *(const float16_u*)(X + block_x * 37 + j_1 * 16);
+            Y_argmax_0_state_common_2 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_2) | ((Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_2) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2))) & ((int16)(j_1 * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < Y_argmax_1_state))));
+            Y_argmax_0_state = convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_2 : Y_argmax_0_state;
+            Y_argmax_1_state = convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} : Y_argmax_1_state;
+        } else {
+            Y_argmax_0_state_value_2 = load_first_global_float16(X + block_x * 37 + j_1 * 16, 37 - j_1 * 16, (float16)(0.0f));
+            Y_argmax_0_state_common_2 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_2) | ((Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_2) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2))) & ((int16)(j_1 * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < Y_argmax_1_state))));
+            Y_argmax_0_state = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_2 : Y_argmax_0_state) : Y_argmax_0_state;
+            Y_argmax_1_state = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} : Y_argmax_1_state) : Y_argmax_1_state;
+        }
+    }
+    uchar8 Y_argmax_0_fold_common = convert_uchar8(-convert_char8(((Y_argmax_0_state.s01234567 < Y_argmax_0_state.s89abcdef) | ((Y_argmax_0_state.s89abcdef != Y_argmax_0_state.s89abcdef) & ~(Y_argmax_0_state.s01234567 != Y_argmax_0_state.s01234567))) | (((Y_argmax_0_state.s01234567 == Y_argmax_0_state.s89abcdef) | ((Y_argmax_0_state.s01234567 != Y_argmax_0_state.s01234567) & (Y_argmax_0_state.s89abcdef != Y_argmax_0_state.s89abcdef))) & (Y_argmax_1_state.s89abcdef < Y_argmax_1_state.s01234567))));
+    float8 Y_argmax_0_fold = convert_int8(Y_argmax_0_fold_common != (uchar8)((uchar)0)) ? Y_argmax_0_state.s89abcdef : Y_argmax_0_state.s01234567;
+    int8 Y_argmax_1_fold = convert_int8(Y_argmax_0_fold_common != (uchar8)((uchar)0)) ? Y_argmax_1_state.s89abcdef : Y_argmax_1_state.s01234567;
+    uchar4 Y_argmax_0_fold_1_common = convert_uchar4(-convert_char4(((Y_argmax_0_fold.s0123 < Y_argmax_0_fold.s4567) | ((Y_argmax_0_fold.s4567 != Y_argmax_0_fold.s4567) & ~(Y_argmax_0_fold.s0123 != Y_argmax_0_fold.s0123))) | (((Y_argmax_0_fold.s0123 == Y_argmax_0_fold.s4567) | ((Y_argmax_0_fold.s0123 != Y_argmax_0_fold.s0123) & (Y_argmax_0_fold.s4567 != Y_argmax_0_fold.s4567))) & (Y_argmax_1_fold.s4567 < Y_argmax_1_fold.s0123))));
+    float4 Y_argmax_0_fold_1 = convert_int4(Y_argmax_0_fold_1_common != (uchar4)((uchar)0)) ? Y_argmax_0_fold.s4567 : Y_argmax_0_fold.s0123;
+    int4 Y_argmax_1_fold_1 = convert_int4(Y_argmax_0_fold_1_common != (uchar4)((uchar)0)) ? Y_argmax_1_fold.s4567 : Y_argmax_1_fold.s0123;
+    uchar2 Y_argmax_0_fold_2_common = convert_uchar2(-convert_char2(((Y_argmax_0_fold_1.s01 < Y_argmax_0_fold_1.s23) | ((Y_argmax_0_fold_1.s23 != Y_argmax_0_fold_1.s23) & ~(Y_argmax_0_fold_1.s01 != Y_argmax_0_fold_1.s01))) | (((Y_argmax_0_fold_1.s01 == Y_argmax_0_fold_1.s23) | ((Y_argmax_0_fold_1.s01 != Y_argmax_0_fold_1.s01) & (Y_argmax_0_fold_1.s23 != Y_argmax_0_fold_1.s23))) & (Y_argmax_1_fold_1.s23 < Y_argmax_1_fold_1.s01))));
+    float2 Y_argmax_0_fold_2 = convert_int2(Y_argmax_0_fold_2_common != (uchar2)((uchar)0)) ? Y_argmax_0_fold_1.s23 : Y_argmax_0_fold_1.s01;
+    int2 Y_argmax_1_fold_2 = convert_int2(Y_argmax_0_fold_2_common != (uchar2)((uchar)0)) ? Y_argmax_1_fold_1.s23 : Y_argmax_1_fold_1.s01;
+    uchar Y_argmax_0_fold_3_common = (uchar)((Y_argmax_0_fold_2.s0 < Y_argmax_0_fold_2.s1 || (Y_argmax_0_fold_2.s1 != Y_argmax_0_fold_2.s1 && !(Y_argmax_0_fold_2.s0 != Y_argmax_0_fold_2.s0))) || ((Y_argmax_0_fold_2.s0 == Y_argmax_0_fold_2.s1 || (Y_argmax_0_fold_2.s0 != Y_argmax_0_fold_2.s0 && Y_argmax_0_fold_2.s1 != Y_argmax_0_fold_2.s1)) && Y_argmax_1_fold_2.s1 < Y_argmax_1_fold_2.s0));
+    float Y_argmax_0_fold_3 = Y_argmax_0_fold_3_common != 0 ? Y_argmax_0_fold_2.s1 : Y_argmax_0_fold_2.s0;
+    int Y_argmax_1_fold_3 = Y_argmax_0_fold_3_common != 0 ? Y_argmax_1_fold_2.s1 : Y_argmax_1_fold_2.s0;
+    Y[block_x] = Y_argmax_1_fold_3;
+}
+
+EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 3, number / 3 % 1, number / 3};
+        Y_block(arguments[0], arguments[1], block);
+    }
+}

@@ -1,0 +1,251 @@
+// clang: -fno-slp-vectorize
+#if defined(__CHAR_UNSIGNED__)
+#error "compile with -fsigned-char"
+#endif
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+typedef __SIZE_TYPE__ size_t;
+#define char signed char
+#define long long long
+typedef float float16 __attribute__((ext_vector_type(16)));
+#define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define min(...) __builtin_elementwise_min(__VA_ARGS__)
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+
+static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#else
+    if (count >= 16) return *(const float16_u*)p;
+    float16 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    v.s4 = count > 4 ? p[4] : others.s4;
+    v.s5 = count > 5 ? p[5] : others.s5;
+    v.s6 = count > 6 ? p[6] : others.s6;
+    v.s7 = count > 7 ? p[7] : others.s7;
+    v.s8 = count > 8 ? p[8] : others.s8;
+    v.s9 = count > 9 ? p[9] : others.s9;
+    v.sa = count > 10 ? p[10] : others.sa;
+    v.sb = count > 11 ? p[11] : others.sb;
+    v.sc = count > 12 ? p[12] : others.sc;
+    v.sd = count > 13 ? p[13] : others.sd;
+    v.se = count > 14 ? p[14] : others.se;
+    v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+
+static inline void store_first_global_float16(float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
+// 2 x 1 x 1 blocks of 1 thread, 512 bytes of shared memory
+static inline __attribute__((always_inline)) void O_block(
+    const float* restrict P,
+    const float* restrict V,
+    float* restrict O,
+    float* restrict V_shared,
+    const long* restrict block)
+{
+    const int block_x = (int)block[0];
+    for (int j = 0; j < block_x * 2 + 2; ++j) {
+        for (int d = 0; d < 2; ++d) {
+            for (int j_1 = 0; j_1 < 4; ++j_1) {
+                *(float16*)(V_shared + d * 64 + j_1 * 16) = j * 4 + j_1 < 13 ? load_first_global_float16(V + j * 76 + j_1 * 19 + d * 16, 19 - d * 16, (float16)(0.0f)) : (float16)(0.0f);
+            }
+        }
+        for (int i = 0; i < 2; ++i) {
+            for (int d_1 = 0; d_1 < 2; ++d_1) {
+                if (j == 0 || j * 4 <= block_x * 8 + i * 4 + 3) {
+                    if (block_x * 8 + i * 4 < 10) {
+                        float16 O_state_0 = (float16)(0.0f);
+                        float16 O_state_1 = (float16)(0.0f);
+                        float16 O_state_2 = (float16)(0.0f);
+                        float16 O_state_3 = (float16)(0.0f);
+                        if (j * 4 + 3 <= block_x * 8 + i * 4) {
+                            for (int j_2 = 0; j_2 < min(4, 13 - j * 4); ++j_2) {
+                                float16 V_register = *(const float16*)(V_shared + d_1 * 64 + j_2 * 16);
+                                O_state_0 = O_state_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_2) * V_register;
+                                O_state_1 = O_state_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 13) * V_register;
+                                O_state_2 = O_state_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 26) * V_register;
+                                O_state_3 = O_state_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_2 + 39) * V_register;
+                            }
+                        } else {
+                            for (int j_3 = 0; j_3 < min(4, 13 - j * 4); ++j_3) {
+                                float16 V_register_1 = *(const float16*)(V_shared + d_1 * 64 + j_3 * 16);
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4) {
+                                    O_state_0 = O_state_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_3) * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 1) {
+                                    O_state_1 = O_state_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 13) * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 2) {
+                                    O_state_2 = O_state_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 26) * V_register_1;
+                                }
+                                if (j * 4 + j_3 <= block_x * 8 + i * 4 + 3) {
+                                    O_state_3 = O_state_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_3 + 39) * V_register_1;
+                                }
+                            }
+                        }
+                        if (j == 0) {
+                            if (d_1 * 16 < 4) {
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
+                            } else {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_0;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_2;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_0, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_2, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_3, 19 - d_1 * 16);
+                                }
+                            }
+                        } else {
+                            if (d_1 * 16 < 4) {
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
+                            } else {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_0;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_2;
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_0, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_2, 19 - d_1 * 16);
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_3, 19 - d_1 * 16);
+                                }
+                            }
+                        }
+                    } else {
+                        float16 O_state_1_1_0 = (float16)(0.0f);
+                        float16 O_state_1_1_1 = (float16)(0.0f);
+                        float16 O_state_1_1_2 = (float16)(0.0f);
+                        float16 O_state_1_1_3 = (float16)(0.0f);
+                        for (int j_4 = 0; j_4 < min(4, 13 - j * 4); ++j_4) {
+                            float16 V_register_2 = *(const float16*)(V_shared + d_1 * 64 + j_4 * 16);
+                            if (j * 4 + j_4 <= block_x * 8 + i * 4) {
+                                O_state_1_1_0 = O_state_1_1_0 + *(P + block_x * 104 + i * 52 + j * 4 + j_4) * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 12 && j * 4 + j_4 <= block_x * 8 + i * 4 + 1) {
+                                O_state_1_1_1 = O_state_1_1_1 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 13) * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 11 && j * 4 + j_4 <= block_x * 8 + i * 4 + 2) {
+                                O_state_1_1_2 = O_state_1_1_2 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 26) * V_register_2;
+                            }
+                            if (block_x * 8 + i * 4 < 10 && j * 4 + j_4 <= block_x * 8 + i * 4 + 3) {
+                                O_state_1_1_3 = O_state_1_1_3 + *(P + block_x * 104 + i * 52 + j * 4 + j_4 + 39) * V_register_2;
+                            }
+                        }
+                        if (j == 0) {
+                            if (d_1 * 16 < 4) {
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = O_state_1_1_0;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, O_state_1_1_0, 19 - d_1 * 16);
+                            }
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, O_state_1_1_1, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, O_state_1_1_2, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, O_state_1_1_3, 19 - d_1 * 16);
+                                }
+                            }
+                        } else {
+                            if (d_1 * 16 < 4) {
+                                *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16) + O_state_1_1_0;
+                            } else {
+                                store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_0, 19 - d_1 * 16);
+                            }
+                            if (block_x * 8 + i * 4 < 12) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 19) + O_state_1_1_1;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 19, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_1, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 11) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 38) + O_state_1_1_2;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 38, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_2, 19 - d_1 * 16);
+                                }
+                            }
+                            if (block_x * 8 + i * 4 < 10) {
+                                if (d_1 * 16 < 4) {
+                                    *(float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) = *(const float16_u*)(O + block_x * 152 + i * 76 + d_1 * 16 + 57) + O_state_1_1_3;
+                                } else {
+                                    store_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, load_first_global_float16(O + block_x * 152 + i * 76 + d_1 * 16 + 57, 19 - d_1 * 16, (float16)(0.0f)) + O_state_1_1_3, 19 - d_1 * 16);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+EXPORT void O(void* const* arguments, char* scratch, long first, long last)
+{
+    for (long number = first; number < last; ++number) {
+        const long block[3] = {number % 2, number / 2 % 1, number / 2};
+        O_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), block);
+    }
+}

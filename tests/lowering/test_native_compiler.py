@@ -1,0 +1,191 @@
+"""The compiler for processors: which program it is, what it is asked, and what is said where it is missing, old, broken or slow."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tilelang as tl
+from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import native
+from tilelang.lowering.drivers.cache import BinaryCache
+
+TWICE = """\
+__attribute__((visibility("default"))) void twice(void* const* arguments, char* scratch, long long first, long long last)
+{
+    for (long long i = first; i < last; ++i) ((float*)arguments[0])[i] *= 2;
+}
+"""
+
+pytestmark = pytest.mark.skipif(native.program() is None, reason="the ziglang wheel is not installed")
+posix = pytest.mark.skipif(os.name != "posix", reason="the stand-ins for compilers are shell scripts")
+
+
+@pytest.fixture
+def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Makes a shell script the compiler; the one of the machine comes back after the test."""
+
+    def chosen(script: str) -> None:
+        path = tmp_path / "clang"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("TILELANG_CLANG", str(path))
+        forget()
+
+    def forget() -> None:
+        native.toolchain.cache_clear()
+        native.resolved.cache_clear()
+
+    yield chosen
+    monkeypatch.undo()
+    forget()
+
+
+def test_a_text_becomes_a_library_that_runs() -> None:
+    compiled = native.compile_source(TWICE, "native")
+    assert compiled.compiler == native.version() and compiled.code
+    assert "addss" in native.assembly(TWICE, "x86-64-v2@x86_64-linux") and "fadd" in native.assembly(
+        TWICE, "generic@aarch64-linux"
+    )
+
+
+def test_the_same_text_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = BinaryCache(str(tmp_path))
+    first = native.compile_source(TWICE, "native", (), cache)
+    monkeypatch.setattr(native, "object_code", lambda *_: pytest.fail("compiled again"))
+    assert native.compile_source(TWICE, "native", (), cache) == first
+
+
+def test_a_key_names_the_processor_with_its_features_and_the_compiler() -> None:
+    """Never the word `native`: a cache folder may be carried to another machine, and a virtual machine moved."""
+    version, *facts = native.resolved("native")
+    assert version == native.version() and "native" not in facts and len(facts) > 3
+    assert native.resolved("x86-64-v3@x86_64-linux") != native.resolved("x86-64-v4@x86_64-linux")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "magic"),
+    [("neoverse-v2@aarch64-linux", b"\x7fELF"), ("x86-64-v3@x86_64-windows", b"MZ"), ("haswell@x86_64-linux", b"\x7fELF")],
+)
+def test_other_machines(architecture: str, magic: bytes) -> None:
+    assert native.compile_source(TWICE, architecture).code.startswith(magic)
+
+
+@pytest.mark.parametrize("architecture", ["i386@pdp-11", "neoverse v2@aarch64-linux", "no-such-cpu", "no-such-cpu@aarch64-linux"])
+def test_architectures_that_are_not_known(architecture: str) -> None:
+    with pytest.raises(DeviceError) as raised:
+        native.compile_source(TWICE, architecture)
+    assert raised.value.code == "unknown-architecture" and raised.value.mend
+
+
+def test_a_text_that_does_not_compile_gives_the_compilers_words() -> None:
+    with pytest.raises(DeviceError, match="undeclared") as raised:
+        native.compile_source("void f(void) { g = 1; }", "native")
+    assert raised.value.code == "compile-failed"
+
+
+def test_a_call_of_a_library_is_refused_where_it_is_linked() -> None:
+    with pytest.raises(DeviceError, match="nowhere") as raised:
+        native.compile_source('void nowhere(void); __attribute__((visibility("default"))) void f(void) { nowhere(); }', "native")
+    assert raised.value.code == "compile-failed"
+
+
+# ---------------------------------------------------------------- other compilers
+
+
+@posix
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo 'Debian clang version 14.0.6'", "clang 14.0.6; kernels need version 17 or newer"),
+        ("echo hello", "does not tell its version: hello"),
+        ("exit 3", "it printed nothing"),
+    ],
+)
+def test_a_compiler_that_cannot_be_used(use: Callable[[str], None], script: str, words: str) -> None:
+    use(script)
+    with pytest.raises(DeviceError) as raised:
+        native.version()
+    assert raised.value.code == "no-compiler" and words in raised.value.message and "ziglang" in (raised.value.mend or "")
+
+
+def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> None:
+    use("")
+    monkeypatch.setenv("TILELANG_CLANG", "/nowhere/clang")
+    with pytest.raises(DeviceError, match="/nowhere/clang is not a program"):
+        native.version()
+    monkeypatch.delenv("TILELANG_CLANG")
+    monkeypatch.setattr(native, "program", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    with pytest.raises(DeviceError, match="not installed") as raised:
+        native.version()
+    assert raised.value.code == "no-compiler" and "ziglang" in (raised.value.mend or "")
+
+
+KNOWN = 'case "$*" in *--version*) echo "clang version 19.1.0"; exit;; *-###*) echo \'"-target-cpu" "some"\' >&2; exit;; esac; '
+
+
+@posix
+def test_a_compiler_that_crashes(use: Callable[[str], None]) -> None:
+    use(KNOWN + "echo 'Stack dump:' >&2; kill -SEGV $$")
+    with pytest.raises(DeviceError, match="Stack dump") as raised:
+        native.compile_source(TWICE, "native")
+    assert raised.value.code == "compile-failed"
+    use(KNOWN + "kill -SEGV $$")
+    with pytest.raises(DeviceError, match="signal 11"):
+        native.compile_source(TWICE, "native")
+
+
+@posix
+def test_a_compiler_that_never_ends(use: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    use(KNOWN + "echo 'still at it' >&2; exec sleep 1000")
+    assert native.resolved("native")
+    monkeypatch.setattr(native, "TIMEOUT_S", 0.5)
+    with pytest.raises(DeviceError, match="still at it") as raised:
+        native.compile_source(TWICE, "native")
+    assert raised.value.code == "compile-timeout" and "0.5 s" in raised.value.message
+
+
+@posix
+def test_where_nothing_can_be_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    with pytest.raises(DeviceError) as raised:
+        native.compile_source(TWICE, "x86-64-v3@x86_64-windows")
+    assert raised.value.code == "no-room" and "TMPDIR" in (raised.value.mend or "")
+
+
+@posix
+def test_a_kernel_tells_why_it_cannot_be_compiled(use: Callable[[str], None], tmp_path: Path) -> None:
+    use("exit 1")
+    i = tl.axes(i=7)
+    kernel = tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] * 3, i), tl.target("cpu", profile="avx2"))
+    with pytest.raises(DeviceError) as raised:
+        _ = kernel.compiled
+    assert raised.value.code == "no-compiler"
+    assert "X" in kernel.source, "the text needs no compiler"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a text is linked in a temporary folder")
+def test_no_folder_is_needed_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full, read-only and missing temporary folders do not matter on Linux: programs read and write pipes and memory."""
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    assert native.compile_source(TWICE + "\n", "native").code
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="loads what was compiled by its file in memory")
+def test_what_is_loaded_is_what_was_compiled() -> None:
+    file = os.memfd_create("twice")
+    os.write(file, native.compile_source(TWICE, "native").code)
+    library = ctypes.CDLL(f"/proc/self/fd/{file}")
+    os.close(file)
+    numbers = (ctypes.c_float * 4)(1, 2, 3, 4)
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(numbers))
+    library.twice(arguments, None, ctypes.c_longlong(1), ctypes.c_longlong(3))
+    assert list(numbers) == [1, 4, 6, 4]

@@ -1,0 +1,120 @@
+"""Squares turned in registers: which loops are, what is stored, what stands under a condition, and the words of the processor's C."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets.c_family import emit
+from tilelang.lowering.targets.cpu import DIALECT
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+
+CORES = tl.load_profile("avx512")
+
+
+def transposed(rows: int, columns: int, type: tl.DType = tl.float32, twice: bool = False) -> tl.Tensor:
+    i, j = tl.axes(i=rows, j=columns)
+    X = tl.input("X", type, i, j)
+    return tl.define("Y", X[i, j] + X[i, j] if twice else X[i, j], j, i)
+
+
+def staged(plan: Schedule, n: int = 16) -> Schedule:
+    """Rows are read into shared memory as columns, and stored from there."""
+    move = tl.move().split(i=n).split(j=n).split(i=1, unroll=True).vectorize(j=n)
+    return plan.load("X", tl.shared, layout=tl.layout("j", "i"), steps=move).split(j=1).vectorize(i=n)
+
+
+def direct(plan: Schedule, n: int = 16) -> Schedule:
+    """What is stored along i is read along j."""
+    return plan.split(i=n).split(j=n).split(j=1, unroll=True).vectorize(i=n)
+
+
+def kernels(plan: Schedule, profile: Profile = CORES) -> tuple[ir.Kernel, ...]:
+    return lower(plan.computation, plan.steps, profile).kernels
+
+
+def widths(plan: Schedule, profile: Profile = CORES) -> dict[str, set[int]]:
+    """The lanes of the accesses of every buffer that is in memory."""
+    found: dict[str, set[int]] = {}
+    for s in (s for k in kernels(plan, profile) for s in ir.statements(k.body)):
+        if isinstance(s, ir.Store) and s.buffer.memory != "register":
+            found.setdefault(s.buffer.name, set()).add(ir.lanes(s.value))
+        for load in (x for e in ir.expressions(s) for x in ir.loads(e) if x.buffer.memory != "register"):
+            found.setdefault(load.buffer.name, set()).add(load.lanes)
+    return found
+
+
+def right(plan: Schedule, x: Any, expected: Any) -> None:
+    """It is right in the simulator, which finds nothing, and on the processor here."""
+    kernel = tl.compile(plan, tl.target("cpu", profile=CORES))
+    simulated = tl.simulate(kernel, X=x)
+    assert not simulated.findings and np.array_equal(simulated.outputs["Y"], expected)
+    assert np.array_equal(tl.compile(plan, "cpu")(x), expected)
+
+
+def start(y: tl.Tensor, size: int = 32) -> Schedule:
+    return tl.schedule(y).tile(j=size, i=size).to(tl.block)
+
+
+@pytest.mark.parametrize(("n", "twice"), [(4, False), (8, True), (16, False), (16, True)])
+def test_whole_squares_are_vectors_only(n: int, twice: bool) -> None:
+    y = transposed(16, 32, twice=twice)
+    x = np.arange(16 * 32, dtype=np.float32).reshape(16, 32)
+    for made in (staged, direct):
+        plan = made(start(y, 16), n)
+        assert set().union(*widths(plan).values()) == {n}
+        right(plan, x, (2 * x if twice else x).T)
+
+
+@pytest.mark.parametrize("type", [tl.int8, tl.float16, tl.float64, tl.int32])
+def test_every_type_is_turned(type: tl.DType) -> None:
+    x = np.random.default_rng(0).integers(-100, 100, (16, 16)).astype(type.name)
+    for made in (staged, direct):
+        plan = made(start(transposed(16, 16, type), 16))
+        assert set().union(*widths(plan).values()) == {16}
+        right(plan, x, x.T)
+
+
+@pytest.mark.parametrize("shape", [(17, 32), (20, 23), (5, 7)])
+def test_squares_that_exist_in_part_go_by_elements(shape: tuple[int, int]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for made in (staged, direct):
+        right(made(start(transposed(*shape))), x, x.T)
+
+
+def test_what_is_no_square_stays() -> None:
+    y = transposed(64, 64)
+    plain = start(y).split(i=16).split(j=8).split(j=1, unroll=True).vectorize(i=16)
+    assert 1 in widths(plain)["X"], "8 x 16"
+    loop = start(y).split(i=16).split(j=16).split(j=1).vectorize(i=16)
+    assert 1 in widths(loop)["X"], "a loop that nobody wrote out"
+    i, j = tl.axes(i=64, j=64)
+    copy = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
+    kept = tl.schedule(copy).tile(i=16, j=16).to(tl.block).split(i=1, unroll=True).vectorize(j=16)
+    assert not any("turned" in b.name for k in kernels(kept) for b in k.buffers), "side by side on both sides"
+
+
+def test_where_threads_run_together_nothing_is_turned() -> None:
+    plan = direct(start(transposed(32, 32)), 4)
+    assert not any("turned" in b.name for k in kernels(plan, tl.load_profile("opencl_gpu")) for b in k.buffers)
+
+
+def test_the_processors_words_are_shuffles_of_two_vectors() -> None:
+    plan = direct(start(transposed(32, 32)))
+    text = emit(lower(plan.computation, plan.steps, CORES), DIALECT)
+    shuffles = re.findall(r"__builtin_shufflevector\(\w+, \w+, ([\d, ]+)\)", text)
+    assert len(shuffles) == 4 * 16 and all(len(set(numbers.split(", "))) == 16 for numbers in shuffles)
+    assert max(int(n) for numbers in shuffles for n in numbers.split(", ")) == 31
+
+
+def test_narrow_vectors_turn_smaller_squares() -> None:
+    narrow = dataclasses.replace(CORES, max_vector_lanes=8)
+    assert set().union(*widths(direct(start(transposed(32, 32)), 8), narrow).values()) == {8}

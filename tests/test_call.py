@@ -1,0 +1,132 @@
+"""Calls after a kernel's first, which take fewer steps over NumPy arrays: the same results, the same errors, nothing remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang.call import Direct
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@pytest.fixture(scope="module")
+def kernel() -> tl.Kernel:
+    i, j = tl.axes(i=6, j=8)
+    x, y = (tl.input(name, tl.float32, i, j) for name in "XY")
+    made = tl.compile(tl.define("Z", x[i, j] - 2 * y[i, j], i, j), "cpu")
+    made(filled(), filled())  # from now on calls are direct
+    return made
+
+
+def filled(shape: tuple[int, ...] = (6, 8)) -> Floats:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+@pytest.fixture
+def direct(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each call, whether it was direct."""
+    told: list[bool] = []
+    run = Direct.run
+
+    def observed(self: Direct, arrays: Any, out: Any) -> Any:
+        result = run(self, arrays, out)
+        told.append(result is not None)
+        return result
+
+    monkeypatch.setattr(Direct, "run", observed)
+    return told
+
+
+def test_plain_arrays_are_taken_directly(kernel: tl.Kernel, direct: list[bool]) -> None:
+    x, y, z = filled(), filled() ** 2, np.full((6, 8), np.nan, np.float32)
+    assert kernel(x, y, out=z) is z and np.array_equal(z, x - 2 * y)
+    made = kernel(x, y)
+    assert np.array_equal(made, z) and not np.shares_memory(made, kernel(x, y))
+    assert np.array_equal(kernel(x, x), -x)  # inputs may be one array
+    assert direct == [True] * 4
+
+
+def misaligned(array: Floats) -> Floats:
+    moved = np.zeros(array.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+def read_only(array: Floats) -> Floats:
+    array.flags.writeable = False
+    return array
+
+
+def strided(array: Floats) -> Floats:
+    return np.repeat(array, 2, 1)[:, ::2]
+
+
+def as_subclass(array: Floats) -> Floats:
+    return array.view(np.memmap)
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, misaligned, read_only, strided, as_subclass])
+def test_arrays_that_need_a_copy_or_a_closer_look_give_the_same(
+    kernel: tl.Kernel, direct: list[bool], form: Callable[[Floats], Floats]
+) -> None:
+    assert np.array_equal(kernel(form(filled()), filled()), -filled())
+    assert direct == [False]
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, misaligned, strided])
+def test_outputs_that_need_a_copy_are_filled(kernel: tl.Kernel, direct: list[bool], form: Callable[[Floats], Floats]) -> None:
+    out = form(filled())
+    assert kernel(filled(), filled(), out=out) is out and np.array_equal(out, -filled())
+    assert direct == [False]
+
+
+WRONG: dict[str, tuple[Callable[[], tuple[Any, Any, Any]], str]] = {
+    "shape": (lambda: (filled((8, 6)), filled(), None), "has shape"),
+    "type": (lambda: (filled().astype(np.float64), filled(), None), "has type"),
+    "byte order": (lambda: (filled().astype(">f4"), filled(), None), "has type"),
+    "masks": (lambda: (np.ma.masked_array(filled()), filled(), None), "is masked"),
+    "output's shape": (lambda: (filled(), filled(), filled((8, 6))), "has shape"),
+    "read-only output": (lambda: (filled(), filled(), read_only(filled())), "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_errors_are_those_of_the_first_call(kernel: tl.Kernel, what: str) -> None:
+    make, said = WRONG[what]
+    x, y, out = make()
+    with pytest.raises(tl.TileLangError, match=said):
+        kernel(x, y, out=out)
+    x, y, out = make()
+    first = tl.compile(kernel.schedule, "cpu")
+    with pytest.raises(tl.TileLangError, match=said):
+        first(x, y, out=out)
+
+
+def test_an_output_over_an_input_is_refused(kernel: tl.Kernel) -> None:
+    memory = filled((13, 8))
+    apart = kernel(filled(), memory[:6].copy(), out=memory[6:12])
+    assert np.array_equal(apart, filled() - 2 * filled())
+    for first in (0, 1, 5):
+        with pytest.raises(tl.TileLangError, match="shares memory with the input Y"):
+            kernel(filled(), memory[:6], out=memory[first : first + 6])
+
+
+def test_a_missing_array_is_named(kernel: tl.Kernel) -> None:
+    with pytest.raises(tl.TileLangError, match="needs Y too"):
+        kernel(filled())
+
+
+def test_ranges_are_looked_at_in_every_call() -> None:
+    i = tl.axes(i=4)
+    rows, table = tl.input("rows", tl.int32, i, range=(0, 8)), tl.input("table", tl.float32, v=8)
+    made = tl.compile(tl.define("Y", table[rows[i]], i), "cpu")
+    values = np.arange(8, dtype=np.float32)
+    for _ in range(2):
+        assert made(np.array([7, 0, 1, 2], np.int32), values).tolist() == [7, 0, 1, 2]
+        with pytest.raises(tl.TileLangError, match="outside its range"):
+            made(np.array([8, 0, 1, 2], np.int32), values)
