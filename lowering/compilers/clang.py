@@ -17,6 +17,7 @@ from pathlib import Path
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import disassembly, wheels
 from tilelang.lowering.compilers.compiled import Compiled, CompiledKernel, compile_failed, kept
+from tilelang.lowering.compilers.native import program as program
 from tilelang.lowering.drivers.cache import BinaryCache, key
 
 _INCLUDE = Path(__file__).parent / "include"
@@ -31,13 +32,6 @@ _METADATA = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTA
 _FACT = re.compile(r"^  (?:- | {2})\.(\w+): +(\S+)$", re.MULTILINE)
 _FOLDED = re.compile(r"; (\d+)-byte Folded (Spill|Reload)")
 _VECTOR_REGISTERS = re.compile(r"^; NumVgprs: (\d+)$", re.MULTILINE)
-
-
-@functools.cache
-def program() -> Path | None:
-    """The wheel's program, which holds clang, the assembler and the linker; None where it is not installed."""
-    found = (folder / "zig" for folder in wheels.folders("ziglang"))
-    return next((path for path in found if path.exists()), None)
 
 
 @functools.cache
