@@ -68,7 +68,7 @@ def for_best_products(arguments: Sequence[str]) -> None:
 
 
 def openblas() -> str:
-    """The kernel that NumPy's OpenBLAS uses and its threads; says so where nobody can tell."""
+    """The kernel that NumPy's OpenBLAS uses and its threads; says so where they are unknown."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:

@@ -170,6 +170,17 @@ def test_an_output_may_not_share_memory_with_an_input() -> None:
     np.testing.assert_array_equal(same(interleaved[:, ::2], out=interleaved[:, 1::2]), interleaved[:, ::2])
 
 
+def test_elements_of_an_output_may_not_share_memory() -> None:
+    """Rows on each other, or half on each other; rows that lie between each other are as good as any."""
+    kernel, x, strided = tl.compile(copy(4, 8)), small(4, 8), np.lib.stride_tricks.as_strided
+    for strides in ((0, 4), (16, 4), (4, 4), (4, 0)):
+        with pytest.raises(ComputationError, match="elements that share memory with each other"):
+            kernel(x, out=strided(np.empty(64, np.float32), (4, 8), strides))
+    for strides in ((4, 16), (64, 8), (12, 16)):
+        out = strided(np.empty(128, np.float32), (4, 8), strides)
+        np.testing.assert_array_equal(kernel(x, out=out), x)
+
+
 def test_several_outputs_are_a_named_tuple() -> None:
     i, j = tl.axes(i=4, j=8)
     X = tl.input("X", tl.float32, i, j)

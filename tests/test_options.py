@@ -58,7 +58,7 @@ def test_pyopencl_keeps_nothing_and_pocl_where_the_user_says(tmp_path: Path, env
     assert os.environ["POCL_KERNEL_CACHE"] == "0" and "POCL_CACHE_DIR" not in os.environ
     environment.setenv("TILELANG_CACHE_DIR", str(tmp_path))
     prepare_opencl()
-    assert os.environ["POCL_CACHE_DIR"] == str(tmp_path / "sapphire_rapids")
+    assert os.environ["POCL_CACHE_DIR"] == str(tmp_path / "pocl")
 
 
 def test_the_users_own_choice_is_kept(environment: pytest.MonkeyPatch) -> None:
@@ -98,12 +98,12 @@ def home(tmp_path: Path) -> Path:
 
 def test_a_home_that_cannot_be_written_is_no_matter(home: Path, tmp_path: Path) -> None:
     (home / ".cache").write_text("")
-    assert python(CALL, HOME=str(home), XDG_CACHE_HOME="", POCL_CACHE_DIR=str(tmp_path / "sapphire_rapids")) == "8.0"
+    assert python(CALL, HOME=str(home), XDG_CACHE_HOME="", POCL_CACHE_DIR=str(tmp_path / "pocl")) == "8.0"
 
 
 def test_a_user_whom_nobody_knows_needs_no_home(home: Path, tmp_path: Path) -> None:
     """A number without a name, as containers run with, and no HOME: nothing is kept, and nothing is left where the process stands."""
     nobody = "import os, pwd\ndel os.environ['HOME'], pwd.getpwuid\npwd.getpwuid = {}.__getitem__\n"
-    nowhere = {"XDG_CACHE_HOME": "", "XDG_DATA_HOME": "", "POCL_CACHE_DIR": str(tmp_path / "sapphire_rapids")}
+    nowhere = {"XDG_CACHE_HOME": "", "XDG_DATA_HOME": "", "POCL_CACHE_DIR": str(tmp_path / "pocl")}
     told = python(nobody + CALL + "print(os.listdir())", HOME=str(home), **nowhere)
     assert told.splitlines() == ["8.0", "[]"]

@@ -132,9 +132,24 @@ class Placing:
             check_array(tensor, type, array, "output")
             if not array.flags.writeable:
                 raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
+            if not array.flags.c_contiguous and _meets_itself(array):
+                raise wrong(tensor.name, "has elements that share memory with each other", "pass another array as out=")
         staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
         host = self.connection.host_array(staged, "output", self.queue)
         return Placed(tensor.name, array, host.buffer, None, host, array, staged)
+
+
+def _meets_itself(array: Any) -> bool:
+    """Whether two elements of a strided array have bytes in common."""
+    import numpy as np
+
+    reach, steps = array.itemsize, sorted((abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1)
+    for step, n in steps:
+        if step < reach:  # rows may lie between each other, or on each other: then every element's place decides
+            places = sum(np.ix_(*(np.arange(m) * s for s, m in steps)), start=np.zeros((1,) * len(steps), np.int64))
+            return bool((np.diff(np.sort(places, axis=None)) < array.itemsize).any())
+        reach += (n - 1) * step
+    return False
 
 
 class Direct:

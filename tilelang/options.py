@@ -141,4 +141,4 @@ def prepare_opencl() -> None:
     if own == "":
         os.environ.setdefault("POCL_KERNEL_CACHE", "0")
     elif own is not None:
-        os.environ.setdefault("POCL_CACHE_DIR", os.path.join(own, "sapphire_rapids"))
+        os.environ.setdefault("POCL_CACHE_DIR", os.path.join(own, "pocl"))

@@ -313,7 +313,8 @@ class Schedule(Builder):
         return explain(self)
 
     def check(self, profile: Any = None) -> None:
-        """Raises the Refusal that compiling this schedule for the profile (name, path, Profile; default: PoCL's) would raise."""
+        """Raises the Refusal that compiling this schedule for a profile would raise. profile: a name, a path or a Profile; by default
+        `sapphire_rapids`."""
         from tilelang.runtime import check_schedule
 
         check_schedule(self, profile)

@@ -252,7 +252,26 @@ def text_of_code(source: str, compiled: Compiled) -> str:
 
 
 def link(code: bytes, system: System) -> bytes:
-    """A shared library of one object file."""
+    """A shared library of one object file. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""
+    try:
+        return _linked(code, system)
+    except DeviceError as error:
+        if error.code == "compile-failed":
+            _probe_linker(system)
+        raise
+
+
+def _probe_linker(system: System) -> None:
+    """Raises DeviceError where the linker cannot even tell its version."""
+    probe = (*linker_command(system)[: 2 if toolchain().zig else 1], "--version")
+    done = _run(probe)
+    if done.returncode:
+        words = (done.stderr or done.stdout).decode(errors="replace").strip()[:200]
+        message = f"{' '.join(probe)} ends with exit status {done.returncode}: {words or 'it printed nothing'}"
+        raise DeviceError("no-compiler", message, mend=_INSTALL)
+
+
+def _linked(code: bytes, system: System) -> bytes:
     if sys.platform == "linux" and system.name == "linux":
         file = os.memfd_create("kernel.o")
         try:

@@ -3,7 +3,7 @@
 A cache only saves time: a damaged entry is as good as none, and a directory that cannot be read or written is silently no cache.
 Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum, of their
 name as well. Their bytes are executed, so nothing is read from a directory or a file that another user can write: that is logged, with
-what to do about it. PoCL keeps what it compiles itself: pocl_cache.py.
+what to do about it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class BinaryCache:
         for one in (self.directory, folder):
             try:
                 why = why_unsafe(os.stat(one)) if one is not None else None
-            except OSError:  # it is not there, or nobody may look
+            except OSError:  # it does not exist, or cannot be read
                 continue
             if why is not None:
                 if str(one) not in _told:

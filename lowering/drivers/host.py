@@ -168,7 +168,7 @@ class Connection:
 
 
 class Module:
-    """A loaded library. It is unloaded when nobody has it or one of its functions."""
+    """A loaded library. It is unloaded once neither it nor a function of it is referenced."""
 
     def __init__(self, connection: Connection, library: Library) -> None:
         self.connection, self.library = connection, library

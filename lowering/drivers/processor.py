@@ -66,6 +66,11 @@ class Processor:
         return next((c for c in self.caches if c.level == level and c.kind != "instruction"), None)
 
     @property
+    def numbers(self) -> str:
+        """Its vendor, family and model, as `Profile.processors` lists them."""
+        return f"{self.vendor} {self.family} {self.model}"
+
+    @property
     def details(self) -> str:
         """What tells it from other processors: its numbers, a hash of its features, its caches."""
         features = hashlib.sha256(" ".join(sorted(self.features)).encode()).hexdigest()[:8]

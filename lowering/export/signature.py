@@ -28,6 +28,7 @@ _TAKEN = """
     seconds count words code least n i file before took small near far interface IN OUT I ERROR errno stdin stdout stderr
     alignas alignof bool class constexpr decltype delete explicit export friend inline mutable namespace new noexcept nullptr operator
     private protected public template this throw try typeid typename using virtual wchar_t catch and or not xor asm catch const_cast
+    main printf fprintf fputs perror fopen fclose fwrite atoi exit malloc calloc free timespec_get pthread_create pthread_join
 """.split()
 
 

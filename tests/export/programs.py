@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +30,21 @@ def compiler() -> str:
     pytest.skip("no C compiler that links an executable is installed (apt-get install gcc libc6-dev)")
 
 
-def built(folder: Path, *arguments: str) -> Path:
-    """An executable of files in a folder, in which the compiler finds nothing to complain about."""
-    done = subprocess.run(
-        [compiler(), *STRICT, *arguments, "-pthread", "-o", "program"], cwd=folder, capture_output=True, text=True
-    )
+def built(folder: Path, *arguments: str, by: Sequence[str] = ()) -> Path:
+    """An executable of files in a folder, in which the compiler finds nothing to complain about. by: another compiler than this
+    machine's."""
+    command = [*(by or [compiler()]), *STRICT, *arguments, "-pthread", "-o", "program"]
+    caches = {f"ZIG_{which}_CACHE_DIR": str(folder / "zig") for which in ("LOCAL", "GLOBAL")}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, **caches})
     assert done.returncode == 0, done.stderr
     return folder / "program"
 
 
-def outputs_of(program: Path, kernel: tl.Kernel, threads: int) -> tuple[str, Mapping[str, Any]]:
-    """What the main of an export prints, and the outputs by name, from the file that it writes."""
-    done = subprocess.run([str(program), str(threads), "outputs"], cwd=program.parent, capture_output=True, text=True)
+def outputs_of(program: Path, kernel: tl.Kernel, threads: int, starter: Sequence[str] = ()) -> tuple[str, Mapping[str, Any]]:
+    """What the main of an export prints, and the outputs by name, from the file that it writes. starter: what the command line begins
+    with."""
+    command = [*starter, str(program), str(threads), "outputs"]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     data, found, start = (program.parent / "outputs").read_bytes(), {}, 0
     for t in kernel.computation.outputs:

@@ -12,10 +12,14 @@ import pytest
 
 import tilelang as tl
 from tests.export.programs import STRICT, built, compiler, inputs_of, outputs_of
+from tests.machines.running import starter
 from tests.test_examples import load
 from tilelang.computation import computation
 from tilelang.errors import DeviceError
+from tilelang.lowering.compilers import native
 from tilelang.reference import compare
+
+ARM = "neoverse-v2@aarch64-linux"
 
 
 def product(M: int = 37, N: int = 45, K: int = 29) -> tl.Kernel:
@@ -44,7 +48,7 @@ def several_types() -> tl.Kernel:
     table = tl.input("table", tl.bfloat16, *tl.axes(r=11, j=7))
     keep = tl.input("keep", tl.bool, i)
     a = tl.define("half", tl.cast(tl.cast(x[i, j], tl.float32) * 0.5, tl.float16), i, j)
-    b = tl.define("near", tl.where(keep[i], tl.cast(table[rows[i], j], tl.float32), 0.0), i, j)
+    b = tl.define("printf", tl.where(keep[i], tl.cast(table[rows[i], j], tl.float32), 0.0), i, j)
     c = tl.define("positive", x[i, j] > 0, i, j)
     d = tl.define("wide", tl.minimum(tl.cast(rows[i], tl.int64) * 3, tl.cast(5, tl.int64)), i)
     e = tl.define("byte", tl.cast(tl.cast(x[i, j], tl.float32), tl.float8_e4m3), i, j)
@@ -75,6 +79,23 @@ def test_a_program_in_c_gives_what_the_reference_gives(name: str, tmp_path: Path
     assert len(sums) == 1
     for output in kernel.computation.outputs:
         assert re.search(rf"^{output.name}_?: (sum [-.\d]+, )?hash \w{{16}}$", min(sums), re.M)
+
+
+@pytest.mark.slow
+def test_programs_for_arm_run_under_an_emulator(tmp_path: Path) -> None:
+    """The same main, the static library and the launcher with threads, linked with the C library that comes with zig."""
+    emulator = starter(ARM)
+    if not native.toolchain().zig:
+        pytest.skip("TILELANG_CLANG names a compiler without a C library for arm64")
+    zig = [*native.toolchain().linker, "cc", "-target", "aarch64-linux-musl", "-static"]
+    for name, make in KERNELS.items():  # in one test, for zig builds its C library once
+        kernel = make()
+        kernel.export(tmp_path, name, ARM)
+        program = built(tmp_path, "main.c", f"lib{name}.a", by=zig)
+        for threads in (1, 4):
+            _, outputs = outputs_of(program, kernel, threads, emulator)
+            report = compare(kernel.computation, inputs_of(kernel), outputs)
+            assert report, f"{name}, {threads} threads: {report}"
 
 
 def test_what_is_exported_is_what_runs(tmp_path: Path) -> None:

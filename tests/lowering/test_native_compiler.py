@@ -153,6 +153,24 @@ def test_a_compiler_that_never_ends(use: Callable[[str], None], monkeypatch: pyt
 
 
 @posix
+@posix
+def test_a_linker_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> None:
+    """The compiler works, the linker beside it does not: the installation is told, not the kernel's text."""
+    use("")
+    monkeypatch.delenv("TILELANG_CLANG")
+    stub = tmp_path / "zig"
+    stub.write_text(
+        f'#!/bin/sh\ncase "$1" in ld.lld) echo "cannot load a library" >&2; exit 127;; esac\nexec {native.program()} "$@"\n'
+    )
+    stub.chmod(0o755)
+    monkeypatch.setattr(native, "program", lambda: stub)
+    native.toolchain.cache_clear()
+    with pytest.raises(DeviceError) as raised:
+        native.compile_source(TWICE, "x86-64-v2@x86_64-linux")
+    assert raised.value.code == "no-compiler" and "ld.lld --version ends with exit status 127" in raised.value.message
+    assert "cannot load a library" in raised.value.message and "ziglang" in (raised.value.mend or "")
+
+
 def test_where_nothing_can_be_linked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     with pytest.raises(DeviceError) as raised:

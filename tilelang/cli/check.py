@@ -19,8 +19,8 @@ def command(asked: Asked, form: str) -> None:
     """Check FILE without a device.
 
     Every computation and schedule of the file, or the one of --schedule, is built for the sizes given (else the parameters' defaults)
-    and lowered for the profile (default: pocl). All findings are printed, those that depend on each other once. Exits with 1 where
-    there are any.
+    and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. Exits with 1
+    where there are any.
     """
     errors = findings(asked)
     seen: dict[tuple[Any, ...], TileLangError] = {}

@@ -30,7 +30,7 @@ CUTS = (2, 4, 1, 3, 8, 5, 16)
 
 
 def tiny_profile() -> Profile:
-    """PoCL's profile with warps of 8 threads, which are a numbering only: small blocks then have several."""
+    """The profile `sapphire_rapids` with warps of 8 threads, which are a numbering only: small blocks then have several."""
     found = load_profile("sapphire_rapids")
     levels = tuple(dataclasses.replace(x, threads=WARP) if x.name == "warp" else x for x in found.levels)
     return dataclasses.replace(found, levels=levels)
