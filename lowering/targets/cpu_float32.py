@@ -3,21 +3,23 @@
 Templates are strings over these placeholders, all given by `fields(type)` but `$inline`: `$T` the value type (float, float2, ...
 float16), `$I` and `$U` its signed and unsigned integer types, `$D` and `$L` double and long with as many lanes; `$wide` is a
 preprocessor condition for the instructions of AVX-512 on this type, and `$bits`, `$all` and `$rounding` complete their builtins'
-names and arguments. The surrounding text supplies as_T(...), convert_T(...), any(mask), sqrt, rint, INFINITY, NAN, a `long` of 64
-bits, and contraction of a * b + c within a statement, on which the exact steps for machines with fused multiply-add rely.
-Comparisons of scalars are 1 in C and those of vectors -1, so that a mask is made by `? ($I)(-1) : ($I)(0)` before it meets `any`.
+names and arguments; `$sixteen` is one for its vectors of 16 lanes. The surrounding text supplies as_T(...), convert_T(...),
+any(mask), sqrt, rint, INFINITY, NAN, a `long` of 64 bits, and contraction of a * b + c within a statement, on which the exact steps
+for machines with fused multiply-add rely. Comparisons of scalars are 1 in C and those of vectors -1, so that a mask is made by
+`? ($I)(-1) : ($I)(0)` before it meets `any`.
 
 Every result is right for NaN, infinities, signed zeros and denormals. `ulps` is the greatest error, rounded up, with fused
-multiply-add and without: over all arguments of 2^-8 to 2^7 in size and samples of the others (over all 2^32 with AVX-512 for exp,
-exp2, expm1, log, log2, log1p and rsqrt), of pow over random pairs with room for those not seen, and of 1 / sqrt(x) elsewhere the
-bound that follows from its two roundings. `benchmarks/cpu_functions.py` measures it. Polynomial
-coefficients are weighted least-maximum fits (Lawson's iteration), rounded one by one from the lowest power. The waves, powers
-and remainders stand in `cpu_float32_waves.py`.
+multiply-add and without: over all 2^32 arguments with AVX-512, elsewhere over those of 2^-8 to 2^7 in size and samples of the others,
+of pow over random pairs with room for those not seen, and of 1 / sqrt(x) elsewhere the bound that follows from its two roundings.
+`benchmarks/cpu_functions.py` measures it. Polynomial coefficients are weighted least-maximum fits (Lawson's iteration), rounded one
+by one from the lowest power. The waves, powers and remainders stand in `cpu_float32_waves.py`, tanh and erf in
+`cpu_float32_pieces.py`.
 """
 
 from __future__ import annotations
 
 from tilelang.lowering.targets.c_functions import Function
+from tilelang.lowering.targets.cpu_float32_pieces import ERF, TANH
 from tilelang.lowering.targets.cpu_float32_waves import COS, FMOD, POW, SIN
 
 # 2^n p for p near 1 and n of -150 to 128, where the low bits of `shifted` are n + 254. AVX-512 has an instruction for it. Elsewhere
@@ -56,7 +58,7 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
 
 _FAST_EXP = (
     """
-${inline} $T fast_exp_$T($T x) {  // one degree less, and log(2) as one number where products are fused
+${inline} $T fast_exp_$T($T x) {  // one degree less, and log(2) as one number where products are fused; least where both errors add
     $T y = x > 89.0f ? ($T)(89.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
     const $T shifted = y * 1.44269504f + 12583166.0f;
@@ -66,10 +68,10 @@ ${inline} $T fast_exp_$T($T x) {  // one degree less, and log(2) as one number w
 #else
     const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
 #endif
-    $T p = r * 8.26300122e-3f + 4.18993309e-2f;
-    p = p * r + 1.66681722e-1f;
-    p = p * r + 4.99991387e-1f;
-    p = p * r + 9.99999464e-1f;
+    $T p = r * 8.22769199e-3f + 4.18963954e-2f;
+    p = p * r + 1.66687906e-1f;
+    p = p * r + 4.99991685e-1f;
+    p = p * r + 9.99999225e-1f;
     p = p * r + 1.0f;
 """
     + _SCALED
@@ -241,73 +243,6 @@ ${inline} $T rsqrt_$T($T x) {
 }
 """
 
-_TANH = """
-${inline} $T tanh_$T($T x) {  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
-    const $T a = as_$T(as_$I(x) & 0x7fffffff);
-    const $T s = a * a;
-    $T p = s * -5.71703678e-3f + 2.06505787e-2f;
-    p = p * s - 5.37434965e-2f;
-    p = p * s + 1.33314908e-1f;
-    p = p * s - 3.33332837e-1f;
-    const $T near = p * (s * a) + a;
-    const $T y = a > 9.1f ? ($T)(9.1f) : a;
-    const $T shifted = y * 2.88539004f + 12582912.0f;
-    const $T n = shifted - 12582912.0f;
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    const $T r = y * 2.88539004f - n;
-#else
-    const $T r = ((y - n * 0.3466796875f) + n * 1.06097220e-4f) * 2.88539004f;
-#endif
-    $T q = r * 1.53267814e-4f + 1.33910251e-3f;
-    q = q * r + 9.61850584e-3f;
-    q = q * r + 5.55035956e-2f;
-    q = q * r + 2.40226477e-1f;
-    q = q * r + 6.93147182e-1f;
-    q = q * r + 1.0f;
-    const $T power = as_$T(as_$I(q) + (as_$I(shifted) << 23));
-    const $T far = 1.0f - 2.0f / (power + 1.0f);
-    return as_$T(as_$I(a > 0.625f ? far : near) | (as_$I(x) & ~0x7fffffff));  // the sign of zero too
-}
-"""
-
-_ERF = """
-${inline} $T erf_$T($T x) {  // an odd polynomial near zero, 1 - 2^-(|x| q(|x|)) elsewhere
-    const $T a = as_$T(as_$I(x) & 0x7fffffff);
-    const $T s = x * x;
-    $T p = s * -5.96425263e-4f + 4.98800399e-3f;
-    p = p * s - 2.67631244e-2f;
-    p = p * s + 1.12817213e-1f;
-    p = p * s - 3.76124859e-1f;
-    p = p * s + 1.28379151e-1f;
-    const $T near = p * x + x;
-    const $T t = a > 4.0f ? ($T)(4.0f) : a;
-    $T q = t * $q0 + $q1;
-    q = q * t + $q2;
-    q = q * t + $q3;
-    q = q * t + $q4;
-    q = q * t + $q5;
-    q = q * t + $q6;
-    const $T shifted = q * t + 12582912.0f;
-    const $T n = shifted - 12582912.0f;
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    const $T r = q * t - n;
-#else
-    const $T high = as_$T(as_$I(t) & ~0xfff);  // with 12 bits, as `most`: their product is exact
-    const $T most = as_$T(as_$I(q) & ~0xfff);
-    const $T r = ((most * high - n) + (q - most) * high) + q * (t - high);
-#endif
-    p = r * 1.32698927e-3f + 9.67149250e-3f;
-    p = p * r + 5.55071086e-2f;
-    p = p * r + 2.40222439e-1f;
-    p = p * r + 6.93147004e-1f;
-    p = p * r + 1.0f;
-    const $T far = 1.0f - as_$T(as_$I(p) + (as_$I(shifted) << 23));
-    return a > 0.9277f ? as_$T(as_$I(far) | (as_$I(x) & ~0x7fffffff)) : near;
-}
-"""
-for _i, _c in enumerate((1.15259299e-5, -3.25755333e-4, 3.65447090e-3, -2.37874929e-2, 1.06266432e-1, 6.35133445e-1, 1.12865293)):
-    _ERF = _ERF.replace(f"$q{_i}", f"{-_c * 1.4426950408889634:.8e}f")
-
 _SIGMOID = """
 ${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
     $T y = x > 25.0f ? ($T)(25.0f) : x;
@@ -349,8 +284,8 @@ FUNCTIONS: dict[str, Function] = {
     "log2": Function(_LOG2, (), 1.23),
     "log1p": Function(_LOG1P, (), 1.0),
     "rsqrt": Function(_RSQRT, (), 1.5),
-    "tanh": Function(_TANH, (), 1.46),
-    "erf": Function(_ERF, (), 1.45),
+    "tanh": Function(TANH, (), 1.46),
+    "erf": Function(ERF, (), 1.45),
     "sigmoid": Function(_SIGMOID, (), 1.45),
     "sin": Function(SIN, (), 1.5),
     "cos": Function(COS, (), 1.5),
@@ -370,6 +305,7 @@ def fields(type: str) -> dict[str, str]:
     others = {"T": type, "I": f"int{lanes}", "U": f"uint{lanes}", "D": f"double{lanes}", "L": f"long{lanes}"}
     if lanes == "16":
         wide = {"wide": "defined(__AVX512DQ__)", "bits": "512", "all": "(ushort)0xffff", "rounding": ", 4"}
+        wide["sixteen"] = wide["wide"]
     elif lanes in ("4", "8"):
         wide = {
             "wide": "defined(__AVX512DQ__) && defined(__AVX512VL__)",
@@ -379,4 +315,4 @@ def fields(type: str) -> dict[str, str]:
         }
     else:
         wide = {"wide": "0", "bits": "", "all": "", "rounding": ""}
-    return others | wide
+    return {"sixteen": "0"} | others | wide
