@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.autoschedule.database import Database, Entry, Key, Recalled, now
 from tilelang.autoschedule.measure import LIMIT_S, Measured, Progress, measure
-from tilelang.autoschedule.measure_programs import OnDevice
+from tilelang.autoschedule.measure_programs import OnDevice, compiler_of
 from tilelang.autoschedule.roofline import bound
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError
@@ -167,7 +167,7 @@ def place_of(target: OnDevice) -> tuple[str, str, str]:
     return (
         device.fingerprint,
         profile_version(target.profile),
-        f"{target.dialect}, {device.driver_version}, {device.platform_version}, tilelang {_version()}",
+        f"{target.dialect}, {compiler_of(target)}, {device.platform_version}, tilelang {_version()}",
     )
 
 

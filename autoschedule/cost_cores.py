@@ -352,7 +352,9 @@ def _indexed_cycles(nest: Nest, place: Placed, device: Cores) -> float:
     each, row, aside = device.rate("padded_move_cycles"), row_extent(place), not _side_by_side(place)
     if place.layout is not None and place.layout.terms and isinstance(place.layout.terms[-1], Binary) and row == 1:
         return each + device.rate("copied_row_cycles") / place.spans[-1]
-    if aside and not _remainders(place):
+    if _remainders(place):
+        each *= max(1.0, _divisions(place) / 2)  # it was measured where there are two
+    elif aside:
         return each
     return each + (device.rate("copied_row_cycles") / row if _bordered(nest, place) else 0.0)
 
@@ -392,6 +394,17 @@ def _remainders(place: Placed) -> bool:
     assert access is not None
     over_axes = place.layout is not None and bool(set(place.layout.dims) - {d.name for d in access.tensor.dims})
     return over_axes and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
+
+
+def _divisions(place: Placed) -> int:
+    """How many quotients and remainders of one fused axis an element's indices take, at most."""
+    assert place.access is not None
+    parts = [e for i in place.access.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
+    found = (
+        sum(any(isinstance(x, (Var, Axis)) and x.name.removeprefix("@") == a for x in e.walk()) for e in parts)
+        for a in place.access.axes
+    )
+    return max(found, default=0)
 
 
 def _side_by_side(place: Placed) -> bool:

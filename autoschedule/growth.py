@@ -34,6 +34,7 @@ from tilelang.autoschedule.rtile import (
 
 KEPT_PIECES = 6  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
+SQUARES_AHEAD = 4  # how many squares before their use their lines are fetched: these take as long as memory needs to answer
 LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 
 
@@ -322,10 +323,12 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
                 blocks = [(_corner(nest, turned, piece, width), piece)]
                 if square > 1:  # rows are stored whole, one after another
-                    large = _large(nest, device, piece, square)
+                    large = _large(nest, device, turned, piece, square)
                     blocks.append((large, {**piece, axis: large[axis]}))
+                before = SQUARES_AHEAD if square > 1 and device.fetches else 0
                 for block, rows_of_block in blocks:
-                    yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream, square=square)
+                    yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
+                                ahead=before, square=square)  # fmt: skip
             for stream, share in itertools.product(streams, (1, 4, 16, 64)):
                 block = shared_out(nest, device, piece, share)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
@@ -347,20 +350,25 @@ def _turned(nest: Nest, axis: str) -> dict[str, str]:
 
 def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
     """A block as long along what operands in shared memory follow as along the vectors."""
-    along = {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
+    along = _followed(nest, turned)
     return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
 
 
-def _large(nest: Nest, device: Cores, piece: dict[str, int], square: int) -> dict[str, int]:
-    """A block as long along both of the last two axes, of a quarter of the last cache, in whole squares: long rows are
-    fetched ahead on both sides."""
+def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
+    """The axes along which elements of these operands follow each other."""
+    return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
+
+
+def _large(nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int) -> dict[str, int]:
+    """A block along both of the last two axes, of a quarter of the last cache, in whole squares: much longer along the rows that are
+    read, which are fetched ahead, than along those that are stored."""
     element_bytes = max(a.element_bytes for a in nest.accesses)
     side = 1 << int(math.log2(device.room_bytes / 4 / element_bytes)) // 2
-    least = {a.name: max(piece[a.name], square) for a in nest.spatial[-2:]}
-    return {
-        a.name: in_parts(a.extent, -(-a.extent // max(side, least[a.name])), least[a.name]) if a.name in least else piece[a.name]
-        for a in nest.spatial
-    }
+    along, block = _followed(nest, turned), dict(piece)
+    for a in nest.spatial[-2:]:
+        least = max(piece[a.name], square)
+        block[a.name] = in_parts(a.extent, -(-a.extent // max(side * 4 if a.name in along else side // 4, least)), least)
+    return block
 
 
 def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> dict[str, int]:

@@ -68,6 +68,12 @@ def text_of(program: ir.Program, target: OnDevice) -> Program:
 # ---------------------------------------------------------------- what the compiler reports
 
 
+def compiler_of(target: OnDevice) -> str:
+    """What compiles a target's kernels, with its version: the driver, or clang for the processor."""
+    assert target.device is not None
+    return compilers.load("cpu").version() if target.dialect == "cpu" else target.device.driver_version
+
+
 def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
     """What the compiler reports of each kernel; nothing where none can tell."""
     architecture = target.profile.architecture

@@ -20,7 +20,7 @@ RULES = {
     "threads": "a block would have more threads than the device takes, or than a core holds",
     "grid": "a kernel would have more blocks, or threads in all, than a grid takes: fewer are tried, with several tiles each",
     "slow-shared": "shared memory is no faster than global memory there, so that a copy in it gains nothing",
-    "tails": "a walk would take a fused axis apart at every point",
+    "tails": "a loop would divide the fused index at every iteration",
     "reported-registers": "the compiler reports more registers for the threads of a block than a core has",
     "reported-spills": "the compiler reports more than an eighth of a thread's registers kept in memory, of other candidates less",
 }

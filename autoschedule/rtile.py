@@ -317,7 +317,8 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mappin
     if along is None or n < 2 or not ends_along or left[tile.axis] % n or left[along] % n:
         return None
     rows, columns = dims[tile.axis], dims[along]
-    return Split(((rows, n),)), Split(((columns, n),)), Split(((rows, 1),), unroll=True), Vectorize(columns, n)
+    fetch = (Place("load", access.name, "l2", ahead=tile.ahead),) if tile.ahead else ()
+    return Split(((rows, n),)), Split(((columns, n),)), *fetch, Split(((rows, 1),), unroll=True), Vectorize(columns, n)
 
 
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:

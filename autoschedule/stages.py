@@ -7,6 +7,7 @@ is always possible; one kernel is tried where such axes exist, and comes first w
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import TypeAlias
 
@@ -55,22 +56,26 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
         return []
     lanes = 8 * device.lanes
     inputs = {t.name for t in computation.inputs} if device.fetches else set()
-    fetched = _last_reader(last, [stages[t.name] for t in order], inputs)
+    fetched = _last_reader(last, [stages[t.name] for t in order], inputs, rows)
+    if fetched is not None and 2 * fetched.row_bytes + width > device.caches[0].bytes:
+        fetched = dataclasses.replace(fetched, memory="l2", rows=2)
     kept: list[Step] = []
     for t in order:
         stage = stages[t.name]
-        made = _row_steps(stage, rows, lanes, fetched if fetched is not None and fetched[0] is stage else None)
+        made = _row_steps(stage, rows, lanes, fetched)
         kept.append(Place("compute", t.name, _memory(stage, rows), steps=made))
-    body = _last_steps(last, rows, lanes, fetched if fetched is not None and fetched[0] is last else None)
+    body = _last_steps(last, rows, lanes, fetched)
+    # A row that is stored while the next one is computed is read from what was kept of it, else its inputs must stay near.
+    delayed = any(isinstance(step, Place) and step.memory == "shared" for step in kept)
     found = []
-    for share in ROWS_FOR_A_CORE:
+    for share, stream in itertools.product(ROWS_FOR_A_CORE, (True, False) if not last.reduced else (False,)):
         sizes = _rows_of_a_block(last, rows, device.cores * share)
+        several = any(n > 1 for _, n in sizes)
         head: list[Step] = [Tile(sizes, "block")]
-        if any(n > 1 for _, n in sizes):
+        if several:
             head.append(Split(tuple((a, 1) for a, _ in sizes)))
-        if not last.reduced:
-            behind = int(any(n > 1 for _, n in sizes))
-            head.append(Place("via", None, "register", stream=True, behind=behind))
+        if stream:
+            head.append(Place("via", None, "register", stream=True, behind=int(several and delayed)))
         device.pruning.keeps()
         found.append((*head, *kept, *body))
     return found
@@ -126,35 +131,47 @@ def _memory(stage: Nest, rows: list[str]) -> str:
     return "register" if all(a.name in rows or a.extent == 1 for a in stage.spatial) else "shared"
 
 
-def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> tuple[Nest, str] | None:
-    """The last of the stages, or what follows them, that reads an input over all its axes, and that input: the next row of it is
-    fetched there."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fetched:
+    """Rows of an input that are brought near before they are read. nest: the loops that do it; row_bytes: what one row of them reads of
+    all tensors; memory: where the rows go; rows: how many rows before."""
+
+    nest: Nest
+    name: str
+    row_bytes: int
+    memory: str = "l1"
+    rows: int = 1
+
+
+def _last_reader(last: Nest, stages: list[Nest], inputs: set[str], rows: list[str]) -> Fetched | None:
+    """The last of the stages, or what follows them, that reads an input over all its axes: the next row of it is fetched there."""
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
             if access.name in inputs and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
-                return nest, access.name
+                row = {**nest.extents, **dict.fromkeys(rows, 1)}
+                return Fetched(nest, access.name, sum(a.footprint_bytes(row) for a in nest.reads))
     return None
 
 
-def _row_steps(stage: Nest, rows: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...] | None:
+def _row_steps(stage: Nest, rows: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...] | None:
     """The vectors of a stage: along what it reduces, or along the rest of its row."""
     inner = stage.reduced or tuple(a for a in stage.spatial if a.name not in rows)
     return _vectors(stage, [a.name for a in inner], lanes, fetched) or None
 
 
-def _vectors(nest: Nest, names: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...]:
+def _vectors(nest: Nest, names: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...]:
     for name in reversed(names):
         extent = nest.extents[name]
         if extent > 1 and any(a.stride(name) == 1 for a in nest.accesses):
             width = min(lanes, 1 << (extent.bit_length() - 1))
-            if fetched is None or extent <= width:
+            if fetched is None or fetched.nest is not nest or extent <= width:
                 return (Vectorize(name, width),)
-            fetch = Place("load", fetched[1], "l1", ahead=-(-extent // width))
+            fetch = Place("load", fetched.name, fetched.memory, ahead=fetched.rows * -(-extent // width))
             return (Split(((name, width),)), fetch, Vectorize(name, width))
     return ()
 
 
-def _last_steps(last: Nest, rows: list[str], lanes: int, fetched: tuple[Nest, str] | None) -> tuple[Step, ...]:
+def _last_steps(last: Nest, rows: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...]:
     names = [a.name for a in (last.reduced or last.spatial) if a.name not in rows]
     head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if last.reduced else ()
     return (*head, *_vectors(last, names, lanes, fetched))

@@ -174,8 +174,12 @@ class Traffic:
         return [cache.lost(n) for n in sets]
 
     def begun(self, cache: Cache, follow: Follow) -> float:
-        """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins."""
-        lost, lines = self._lost(cache), ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not s.packed)
+        """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins. Nothing
+        is read of lines that are written whole, past the caches."""
+        lost, lines = (
+            self._lost(cache),
+            ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not (s.packed or s.past)),
+        )
         return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:

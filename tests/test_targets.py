@@ -6,11 +6,12 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy
+from tests.test_nearest import made
 from tilelang import targets
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.roofline import SIDES, bandwidth, bound
 from tilelang.computation import as_computation
-from tilelang.lowering.drivers import opencl
+from tilelang.lowering.drivers import host, opencl
 from tilelang.lowering.drivers.interface import Device
 from tilelang.targets import measured_path, shipped_target
 
@@ -49,6 +50,17 @@ def test_a_processor_with_other_cores_gets_no_false_bound(units: int, bytes_: in
     peak = given.rate("float32_gflops")
     assert bound(moved, dataclasses.replace(given, memories=())) == pytest.approx(2**28 / peak * 1e-9 if peak else 0)
     assert given.rate("global_gb_per_s")  # schedules are compared by it
+
+
+@pytest.mark.parametrize(("model", "measured"), [(17, True), (18, False)])
+def test_a_processor_of_the_measured_model_has_its_bounds(model: int, measured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver calls its architecture `native`; the profile of its very model was measured on it, that of a sibling was not."""
+    found = made("AuthenticAMD", 25, model, 64)
+    monkeypatch.setattr(targets, "processor", lambda: found)
+    given, shipped = shipped_target(host.describe_processor(found, 2)).profile, tl.load_profile("zen4")
+    assert given.name == "zen4" and given.architecture == "native"
+    least = bandwidth(given, 2**31, tuple(SIDES))
+    assert least == bandwidth(shipped, 2**31, tuple(SIDES)) if measured else least is None
 
 
 def test_processors_of_one_name_are_told_apart() -> None:

@@ -255,9 +255,11 @@ class Profile:
         memories: Mapping[str, Mapping[str, int]] | None = None,
         rates: Mapping[str, float] | None = None,
         source: str = "queried",
+        same_model: bool = False,
     ) -> Profile:
         """The profile with what the driver said in place of what the file says; None leaves a number as it is. Rates that all compute
-        units have together follow their number. memories: fields of memories, by name; rates: in place of the profile's."""
+        units have together follow their number. memories: fields of memories, by name; rates: in place of the profile's. same_model:
+        the profile was measured on such a device, whatever name its architecture has."""
         changed: list[str] = []
 
         def put(path: str, facts: Any, **values: Any) -> Any:
@@ -285,7 +287,7 @@ class Profile:
             sources=sources,
             rates=tuple(sorted((dict(self.rates) | dict(rates or {})).items())),
         )
-        newer = self.architecture not in (None, merged.architecture)
+        newer = not same_model and self.architecture not in (None, merged.architecture)
         same = merged.compute_units == self.compute_units and not newer
         return merged if same else merged._of_another(self, newer)
 

@@ -221,6 +221,7 @@ def measured_path(device: Device) -> Path:
 
 def _queried(profile: Profile, device: Device, origin: str) -> Target:
     """A device with a profile, in which what its driver says takes the place of what the file says."""
+    seen = _seen(device)
     queried = profile.with_queried(
         max_block_threads=device.max_threads,
         shared_bytes=device.shared_bytes,
@@ -229,8 +230,8 @@ def _queried(profile: Profile, device: Device, origin: str) -> Target:
         zero_copy_host=device.host_memory,
         architecture=device.architecture or None,
         source=QUERIED,
+        same_model=seen is not None and seen.numbers in profile.processors,
     )
-    seen = _seen(device)
     if seen is not None:
         found = extensions.capabilities(seen.features, "amx_tile" in seen.features and extensions.allow_tiles())
         named = tuple(sorted({*queried.capabilities, *found}))

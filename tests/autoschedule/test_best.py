@@ -14,6 +14,7 @@ from tilelang.autoschedule.database import Database
 from tilelang.computation import Computation
 from tilelang.errors import DeviceError
 from tilelang.lowering import pipeline
+from tilelang.lowering.compilers import native
 from tilelang.options import Options
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
@@ -113,5 +114,7 @@ def test_another_profile_or_compiler_has_another_key(monkeypatch: pytest.MonkeyP
     assert key == key_of(sums(40), tl.target("cpu")) and key.hash == key_of(sums(40), tl.target("cpu")).hash
     changed = tl.Target("opencl", target.profile.with_queried(compute_units=99), target.device)
     assert key_of(sums(40), changed).family != key.family
+    monkeypatch.setattr(native, "version", lambda: "clang 99")
+    other = key_of(sums(40), target)
     monkeypatch.setattr(module, "_version", lambda: "2")
-    assert key_of(sums(40), target).hash != key.hash
+    assert len({key.hash, other.hash, key_of(sums(40), target).hash}) == 3

@@ -74,6 +74,24 @@ def footprints(bench: Bench, found: Findings) -> None:
             moved.append((float(size), 1e-9 / seconds))
         found.curve(f"{what}_bandwidth", "footprint_bytes", "gb_per_s", moved, "16 bytes at once, all cores, bytes of both sides")
     levels(bench, found, points)
+    if (shared := found.known.get("global_gb_per_s")) and not bench.lockstep:
+        run, written = streaming(bench)
+        gb_per_s = written / found.time("stream", int(written), run).seconds * 1e-9
+        found.rate(
+            "streamed_lines", shared / gb_per_s, "lines that are read at global_gb_per_s while one is written past the caches"
+        )
+
+
+def streaming(bench: Bench) -> tuple[Run, float]:
+    """A kernel that writes more than any cache holds by stores that go past the caches, and the bytes that it writes."""
+    width = 64 * bench.lanes
+    rows = LARGEST_BYTES // 8 // (4 * width * bench.cores)
+    b, i, j = axes(b=bench.cores, i=rows, j=width)
+    X = input("X", float32, j)
+    block = in_blocks(schedule(define("Y", X[j] + 1.0, b, i, j)), b=1).via(register, stream=True)
+    return bench.of_schedule(
+        block.split(i=1).split(j=4 * bench.lanes).vectorize(j=4 * bench.lanes)
+    ), 4.0 * bench.cores * rows * width
 
 
 def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]]) -> None:

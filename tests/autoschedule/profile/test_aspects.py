@@ -14,7 +14,7 @@ from tilelang.machine import load_profile
 from tilelang.targets import local_target
 
 KNOWN = {"cycle_ns": 0.5}
-UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value".split()
+UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value lines".split()
 INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False, "cpu": True}
 
 
