@@ -354,8 +354,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if code:
             return code
     known, damaged = operators_results.read(given.results)
-    chosen = {o.id for o in asked(given)} | {o.id for o in operators_cases.SQUARES}
-    rows = [row for (_, name), row in known.items() if name in chosen]
+    order = {o.id: number for number, o in enumerate((*asked(given), *operators_cases.SQUARES))}
+    rows = sorted((row for (_, name), row in known.items() if name in order), key=lambda row: order[row["operator"]])
     print(operators_targets.show(rows) if given.targets else operators_table.show(rows))
     if damaged:
         print(f"{given.results}: passed over, as no results: lines {', '.join(map(str, damaged))}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import harness
+from benchmarks.machine import machine
 
 Row = dict[str, Any]
 Rows = dict[tuple[str, str], Row]
@@ -19,7 +20,8 @@ ASKED = ("what", "operator", "class", "extents")  # of every row
 def read(path: Path, device: str | None = None) -> tuple[Rows, list[int]]:
     """The last row of each measurement and operator, and the numbers of the lines that are none.
 
-    device: whose rows (None: of the device that was measured last); times of two devices are not mixed.
+    device: whose rows, on a processor such as this one (None: of what was measured last); times of two devices are not mixed, nor those
+    of two processors that call themselves the same.
     """
     every: list[Row] = []
     rows: Rows = {}
@@ -32,9 +34,11 @@ def read(path: Path, device: str | None = None) -> tuple[Rows, list[int]]:
             every.append(row)
         elif line.strip():
             damaged.append(number)
-    wanted = every[-1].get("device") if device is None and every else device
+    wanted: tuple[Any, Any] = device, machine().model
+    if device is None and every:
+        wanted = every[-1].get("device"), every[-1].get("processor")
     for row in every:
-        if row.get("device") == wanted:
+        if row.get("device") == wanted[0] and row.get("processor") in (None, wanted[1]):
             rows[row["what"], row["operator"]] = row
     return rows, damaged
 

@@ -60,21 +60,25 @@ def plain(size: tuple[int, int, int]) -> tl.Schedule:
     )  # fmt: skip
 
 
-def packed(c: tl.Tensor, name: str, m: int = 252, n: int = 512, k: int = 512, rows: int = 6, columns: int = 0) -> tl.Schedule:
-    """By an instruction over vectors: rows x columns sums in registers, B packed so that one vector is one load. columns, where it is
-    0: four vectors."""
+def packed(c: tl.Tensor, name: str, n: int = 256, k: int = 1024, rows: int = 6, columns: int = 0) -> tl.Schedule:
+    """By an instruction over vectors: rows x columns sums in registers, B packed once so that one vector is one load. A is read where
+    it lies; where an instruction takes several of its rows, they are packed. columns, where it is 0: four vectors."""
     shape = use(name).shape
     depth, high, columns = shape["k"], shape.get("m", 1), columns or 4 * shape["n"]
     side_by_side = tl.layout(lambda k, n: (n // columns, k // depth, n % columns, k % depth))
-    return (
+    plan = (
         tl.schedule(c)
-        .tile(m=m, n=n).to(tl.block)
+        .tile(m=c.shape[0], n=n).to(tl.block)
         .split(k=k)
         .load("B", tl.shared, layout=side_by_side,
               steps=tl.move().split(k=depth, n=min(16, columns)).split(k=1, unroll=True).vectorize(n=min(16, columns)))
-        .load("A", tl.shared, layout=tl.layout(lambda m, k: (m // rows, k // depth, m % rows, k % depth)),
-              steps=tl.move().vectorize(k=depth))
-        .split(n=columns, m=rows)
+    )  # fmt: skip
+    if high > 1:
+        together = tl.layout(lambda m, k: (m // rows, k // depth, m % rows, k % depth))
+        plan = plan.split(m=40 * rows).load("A", tl.shared, layout=together, steps=tl.move().vectorize(k=depth))
+    return (
+        plan.split(m=rows)
+        .split(n=columns)
         .accumulate(tl.register)
         .split(k=4 * depth)
         .split(k=depth, unroll=True)
@@ -82,7 +86,7 @@ def packed(c: tl.Tensor, name: str, m: int = 252, n: int = 512, k: int = 512, ro
         .split(m=high, unroll=True)
         .load("A", tl.register, steps=tl.move().vectorize(k=depth))
         .do(name, n="n", k="k")
-    )  # fmt: skip
+    )
 
 
 def tiled(c: tl.Tensor, name: str, m: int = 128, n: int = 128, k: int = 256) -> tl.Schedule:

@@ -39,7 +39,7 @@ class Row:
 
     @property
     def met(self) -> str:
-        """yes or no; empty where nothing is wanted, or there was nobody to compare with."""
+        """yes or no; empty where nothing is wanted, or no peer was measured."""
         value = self.ratio if self.ratio is not None or self.peer else self.ours
         if self.wanted is None or value is None:
             return ""

@@ -39,6 +39,7 @@ def shipped(measured: Profile, name: str, description: str, architecture: str, m
     sources |= {"processors": f"queried: the numbers of {machine}", "architecture": "derived: LLVM's name of it"}
     return dataclasses.replace(
         measured, name=name, description=description, architecture=architecture, processors=(model,), unmeasured=(),
+        capabilities=(),  # each processor says its own
         sources=tuple(sorted(sources.items())),
     )  # fmt: skip
 
@@ -60,7 +61,7 @@ def main() -> None:
     here = processor()
     made = shipped(
         read_profile(Path(given.measured)), given.name, given.description, given.architecture,
-        f"{here.vendor} {here.family} {here.model}", given.machine, given.before,
+        here.numbers, given.machine, given.before,
     )  # fmt: skip
     print(text_of(made, given.machine), end="")
 
