@@ -14,9 +14,8 @@ from tilelang.machine import Curve, Profile
 #   stores_per_cycle, operations_per_cycle: all of them together; latency_cycles: from a multiply-add to one that needs it;
 #   window_operations: so many run ahead of one that waits
 #   exp_cycles, divide_cycles ...: one operation, by its name; fold_cycles: the lanes of a vector to one sum
-#   vector_move_cycles, padded_vector_move_cycles, run_move_cycles (elements to where they lie side by side again), element_move_cycles
-#   (elsewhere), padded_move_cycles (with conditions or remainders at each), copied_row_cycles (a row of an image that is moved with its
-#   border and nothing more)
+#   vector_move_cycles; turned_vector_cycles (of a square whose rows and columns change places; derived where it is not known);
+#   padded_vector_move_cycles, padded_move_cycles (of an element: with conditions or remainders at each)
 #   loads_share: of the smaller of operations and loads, what does not run beside the larger; crossing_cycles: a vector on two lines;
 #   array_offset_bytes: how far behind a line arrays begin
 #   gathered_element_cycles: a lane of a read that is not side by side; scattered_element_cycles: of a result
@@ -27,7 +26,7 @@ from tilelang.machine import Curve, Profile
 #   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of
 #   so many rows at a time (followed_rows)
 #   kept_share: of the last cache, what a launch finds there of the one before it; streamed_lines: as many lines come from memory while
-#   one goes there past the caches
+#   one goes there past the caches; streamed_row_ns: more, to begin a row of such lines
 #   loose_lines: as many lines, one after another, come from the next cache while one does of several rows in turn
 #   waiting_share: of the smaller of work and waiting, what does not run beside the larger; far_waiting_share: for memory, where work is
 #   by far the larger

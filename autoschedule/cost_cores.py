@@ -16,7 +16,7 @@ from tilelang.autoschedule.bodies import Body, body_depth, body_of, passes, piec
 from tilelang.autoschedule.cores import Cores, divided
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.loops import Loops, Placed
-from tilelang.autoschedule.nest import Access, Nest, span
+from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.traffic import Traffic, staged_places
 from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
@@ -259,7 +259,7 @@ def _spilled(loops: Loops, body: Body, device: Cores) -> float:
     shared = [
         body.vectors([a.name for a in loops.nest.spatial if a.name in r.axes]) for r in loops.nest.reads if body.axis in r.axes
     ]
-    return max(0.0, held + min(shared, default=0) + 1 - device.registers)
+    return max(0.0, held + min((n for n in shared if n < held), default=0) + 1 - device.registers)
 
 
 def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> float:
@@ -291,7 +291,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     turned = any(p.stop_bytes for p in loops.places)  # on their way, to where they lie side by side
     for write in nest.writes:
         if axis in write.axes and write.stride(axis) != 1:
-            each += lanes * device.rate("element_move_cycles" if turned else "scattered_element_cycles")
+            each += turned_vector_cycles(lanes, device) if turned else lanes * device.rate("scattered_element_cycles")
     return passes(loops, depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
 
 
@@ -327,36 +327,58 @@ def _result_vectors(loops: Loops, device: Cores) -> int:
 
 
 def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
-    """Cycles of the moves of a place, all rounds: by vectors, or by elements, which cost more where each has its own index."""
+    """Cycles of the moves of a place, all rounds: by vectors, as its steps or the lowering make them, or by elements, where each has an
+    index of its own."""
     assert place.access is not None
     elements = passes(loops, place.depth) * place.box_bytes / place.access.element_bytes
-    indexed = place.access.padded or _remainders(place)
     if place.vector is not None and place.vector[1] > 1:
-        if place.turned:  # squares whose vectors exchange lanes, in as many steps as doubling takes
-            each = device.rate("vector_move_cycles") + math.log2(place.vector[1])
-            return elements / min(place.vector[1], device.lanes) * each
-        if indexed:  # lane by lane
+        lanes = min(place.vector[1], device.lanes)
+        if place.turned:
+            return elements / lanes * turned_vector_cycles(place.vector[1], device)
+        if place.access.padded or _remainders(place):  # lane by lane
             return elements / device.lanes * device.rate("padded_vector_move_cycles")
-        return elements / min(place.vector[1], device.lanes) * device.rate("vector_move_cycles")
-    if indexed:
-        return elements * _indexed_cycles(loops.nest, place, device)
-    return elements * device.rate("run_move_cycles" if _side_by_side(place) else "element_move_cycles")
+        return elements / lanes * device.rate("vector_move_cycles")
+    if _remainders(place):  # it was measured where there are two
+        return elements * device.rate("padded_move_cycles") * max(1.0, _divisions(place) / 2)
+    return passes(loops, place.depth) * _vectors_moved(place, device)
 
 
-def _indexed_cycles(nest: Nest, place: Placed, device: Cores) -> float:
-    """Cycles of an element that is looked for, and may lie outside of the tensor.
+def turned_vector_cycles(lanes: int, device: Cores) -> float:
+    """Cycles of a vector of a square whose rows and columns change places: vectors exchange lanes, in log2 steps."""
+    measured = device.rates.get("turned_vector_cycles")
+    return device.rate("vector_move_cycles") + math.log2(lanes) if measured is None else measured
 
-    They are fewer where whole vectors of elements follow each other, or where each goes elsewhere anyway; more where every row is begun
-    by itself, to be cut into phases or copied with its border.
-    """
-    each, row, aside = device.rate("padded_move_cycles"), row_extent(place), not _side_by_side(place)
-    if place.layout is not None and place.layout.terms and isinstance(place.layout.terms[-1], Binary) and row == 1:
-        return each + device.rate("copied_row_cycles") / place.spans[-1]
-    if _remainders(place):
-        each *= max(1.0, _divisions(place) / 2)  # it was measured where there are two
-    elif aside:
-        return each
-    return each + (device.rate("copied_row_cycles") / row if _bordered(nest, place) else 0.0)
+
+def _vectors_moved(place: Placed, device: Cores) -> float:
+    """Cycles of one round of moves that the lowering makes vectors of: rows, rows of every second element, or squares."""
+    assert place.access is not None
+    row, last = row_extent(place), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
+    elements = math.prod(place.spans) if not place.by_points else place.box_bytes / place.access.element_bytes
+    vector, element = device.rate("vector_move_cycles"), device.rate("gathered_element_cycles")
+    if isinstance(last, Binary) and last.op == "//":  # compilers make whole vectors of these, and elements of what is left
+        return elements / row * (row // device.lanes * vector + row % device.lanes * element)
+    if _side_by_side(place):
+        return elements / row * -(-row // device.lanes) * vector
+    across = _read_together(place)
+    lanes = next((n for n in (4, 8, 16, 32, 64) if n >= min(row, across, device.lanes)), device.lanes)
+    if min(row, across) < 4:
+        return elements * element
+    squares = elements / (row * across) * -(-row // lanes) * -(-across // lanes)
+    return squares * lanes * turned_vector_cycles(lanes, device)
+
+
+def _read_together(place: Placed) -> int:
+    """How many elements of a place's tensor lie side by side, whole rows together."""
+    access = place.access
+    assert access is not None
+    if place.by_points:
+        return max((place.tile[a] for a in access.axes if access.stride(a) == 1), default=1)
+    found = 1
+    for dim, extent in zip(reversed(access.tensor.dims), reversed(place.spans), strict=True):
+        found *= extent
+        if extent != dim.extent or access.padded:
+            break
+    return found
 
 
 def row_extent(place: Placed) -> int:
@@ -369,23 +391,12 @@ def row_extent(place: Placed) -> int:
     match place.layout.terms[-1]:
         case Binary("%", _, Const(value=n)):
             return int(n)
+        case Binary("//", Var(name=name), Const(value=n)):
+            return -(-box.get(name.removeprefix("@"), 1) // int(n))
         case Var(name=name):
             return box.get(name.removeprefix("@"), 1)
         case _:
             return 1
-
-
-def _bordered(nest: Nest, place: Placed) -> bool:
-    """Whether each block moves exactly a whole image and one element around it: loops whose first and last round alone differ are
-    taken apart by the compiler, into a copy for each row."""
-    access = place.access
-    assert access is not None
-    windows = [(i, d.extent) for i, d in zip(access.indices, access.tensor.dims, strict=True) if len(linear(i)[0]) > 1]
-    names = {e.name.removeprefix("@") for i, _ in windows for e in i.walk() if isinstance(e, (Var, Axis))}
-    whole = all(place.cut.get(a) == nest.extents[a] for a in names)
-    return (
-        access.padded and bool(names) and whole and _side_by_side(place) and all(span(i, place.cut) == n + 2 for i, n in windows)
-    )
 
 
 def _remainders(place: Placed) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.capacity import sized
 from tilelang.autoschedule.cores import Cores
-from tilelang.autoschedule.cost_cores import leaf_cycles
+from tilelang.autoschedule.cost_cores import leaf_cycles, result_cycles
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import Access, Nest, NestAxis
 from tilelang.autoschedule.rtile import (
@@ -34,6 +34,10 @@ from tilelang.autoschedule.rtile import (
 
 KEPT_PIECES = 6  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
+LARGE_SIDES = (
+    (4, 0.25),
+    (2, 1),
+)  # long rows are fetched ahead while they are read; those that are stored past the caches begin slowly
 SQUARES_AHEAD = 4  # how many squares before their use their lines are fetched: these take as long as memory needs to answer
 LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 
@@ -128,18 +132,21 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, i
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
         loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
-        cycles = leaf_cycles(loops, device) / nest.points
+        cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
     return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.08]
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
-    """Vectors along one axis, and rounds of the two axes that save most loads."""
-    room = max(1, device.registers - 4)
-    others = [a for a in nest.spatial if a.name != axis and a.extent > 1 and any(a.name not in r.axes for r in nest.reads)]
+    """Vectors along one axis, and rounds of the two axes that save most loads; or of a row of results, which squares store."""
+    room, rows = max(1, device.registers - 4), _rows(nest, axis)
+    others = [
+        a for a in nest.spatial
+        if a.name != axis and a.extent > 1 and (a.name in rows or any(a.name not in r.axes for r in nest.reads))
+    ]  # fmt: skip
     others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
-    choices = [_rounds(a.extent, most) for a, most in zip(others, (16, 3), strict=False)]
+    choices = [_rounds(a.extent, room if a.name in rows else most) for a, most in zip(others, (16, 3), strict=False)]
     for columns in (1, 2, 3, 4):
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
@@ -151,6 +158,13 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
             if not device.pruning.drops("registers", math.prod(rounds) * columns > room):
                 sizes = {a.name: n for a, n in zip(others, rounds, strict=False)}
                 yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}
+
+
+def _rows(nest: Nest, axis: str) -> list[str]:
+    """The axes along which results lie side by side, where those of one vector do not."""
+    if any(w.stride(axis) == 1 for w in nest.writes):
+        return []
+    return [a.name for a in nest.spatial if a.extent > 1 and all(w.stride(a.name) == 1 for w in nest.writes)]
 
 
 def _rounds(extent: int, most: int) -> list[int]:
@@ -224,8 +238,10 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
     whole = {a.name: a.extent for a in nest.reduced}
     if passes(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
-        for width in dict.fromkeys((most, lanes)):
-            piece = {a.name: width if a.name == axis else 1 for a in nest.spatial}
+        sizes = [(width, {}) for width in dict.fromkeys((most, lanes))]
+        sizes += [(lanes, {a: n}) for a in _rows(nest, axis) for n in _rounds(nest.extents[a], max(1, device.registers - 4))[-2:]]
+        for width, row in sizes:
+            piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}
             vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
             tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
             for share in (1, 4, 16, 64):
@@ -323,8 +339,8 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
                 blocks = [(_corner(nest, turned, piece, width), piece)]
                 if square > 1:  # rows are stored whole, one after another
-                    large = _large(nest, device, turned, piece, square)
-                    blocks.append((large, {**piece, axis: large[axis]}))
+                    large = [_large(nest, device, turned, piece, square, shape) for shape in LARGE_SIDES]
+                    blocks += [(block, {**piece, axis: block[axis]}) for block in large]
                 before = SQUARES_AHEAD if square > 1 and device.fetches else 0
                 for block, rows_of_block in blocks:
                     yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
@@ -359,15 +375,18 @@ def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
     return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
 
 
-def _large(nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int) -> dict[str, int]:
-    """A block along both of the last two axes, of a quarter of the last cache, in whole squares: much longer along the rows that are
-    read, which are fetched ahead, than along those that are stored."""
+def _large(
+    nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
+) -> dict[str, int]:
+    """A block along both of the last two axes, in whole squares. sides: along the rows that are read and those that are stored, by that
+    of a square of a quarter of the last cache."""
     element_bytes = max(a.element_bytes for a in nest.accesses)
     side = 1 << int(math.log2(device.room_bytes / 4 / element_bytes)) // 2
     along, block = _followed(nest, turned), dict(piece)
     for a in nest.spatial[-2:]:
         least = max(piece[a.name], square)
-        block[a.name] = in_parts(a.extent, -(-a.extent // max(side * 4 if a.name in along else side // 4, least)), least)
+        wanted = int(side * sides[a.name not in along])
+        block[a.name] = in_parts(a.extent, -(-a.extent // max(wanted, least)), least)
     return block
 
 

@@ -92,14 +92,6 @@ class Placed:
         return isinstance(last, Var) and last.name.removeprefix("@") != self.vector[0]
 
     @functools.cached_property
-    def by_columns(self) -> bool:
-        """Whether a copy goes by elements in the order of its place, which is not that of the tensor."""
-        if self.access is None or self.vector is not None or self.layout is None or not self.layout.terms:
-            return False
-        last = self.layout.terms[-1]
-        return isinstance(last, Var) and last.name.removeprefix("@") in {d.name for d in self.access.tensor.dims[:-1]}
-
-    @functools.cached_property
     def box_bytes(self) -> int:
         """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
         if self.access is None:

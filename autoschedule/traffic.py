@@ -98,8 +98,7 @@ class Stream:
     """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
     its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
     what one byte of it is worth between caches. past: it goes past them. border: as many times as large is a copy with what lies around
-    the tensor. columns: the tile that a copy goes through column by column, so that the next one finds a line again only where those of
-    all rows find places (None: row by row)."""
+    the tensor."""
 
     access: Access
     packed: bool = False
@@ -109,7 +108,6 @@ class Stream:
     weight: float = 1.0
     past: bool = False
     border: float = 1.0
-    columns: Tile | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,13 +171,13 @@ class Traffic:
             sets = self._sets[cache.line_bytes] = [self._working_set(cache, w) for w in self.walks]
         return [cache.lost(n) for n in sets]
 
-    def begun(self, cache: Cache, follow: Follow) -> float:
+    def begun(self, cache: Cache, follow: Follow, past: bool = False) -> float:
         """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins. Nothing
-        is read of lines that are written whole, past the caches."""
-        lost, lines = (
-            self._lost(cache),
-            ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not (s.packed or s.past)),
-        )
+        is read of lines that are written whole, past the caches. past: of these, how many rows begin."""
+        lost = self._lost(cache)
+        if past:
+            return sum(self._begun(s, cache, lost, follow) for s in self.streams if s.past)
+        lines = ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not (s.packed or s.past))
         return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
@@ -235,17 +233,7 @@ class Traffic:
                 whole = float(self._size(s, cache, walk.outside))
                 least, start = min(float(walk.rounds), whole / start), whole
             found *= least + (walk.rounds - least) * missing
-        return found * s.weight * self._by_columns(s, cache)
-
-    def _by_columns(self, s: Stream, cache: Cache) -> float:
-        """How many times a copy by columns brings each line: rows a power of two apart share a cache's few places, and drive each other
-        out before the next column comes to them."""
-        if s.columns is None:
-            return 1.0
-        box = s.access.box(s.columns)
-        if cache.holds(s.access, (*box[:-1], 1)):
-            return 1.0
-        return max(1.0, math.prod(box) * cache.line_bytes / cache.footprint(s.access, box))
+        return found * s.weight
 
 
 def streams(loops: Loops) -> Iterator[Stream]:
@@ -265,7 +253,7 @@ def streams(loops: Loops) -> Iterator[Stream]:
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
         else:
             border = 1.0 if place.by_points else math.prod(place.spans) * access.element_bytes / place.box_bytes
-            yield Stream(access, outer=place.depth, columns=place.tile if place.by_columns else None)
+            yield Stream(access, outer=place.depth)
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
 
 

@@ -61,7 +61,7 @@ def _searched(traffic: Traffic, pages: Cache) -> float:
 
 def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
     """Cycles in which the first lines of rows come from memory: nothing fetched them before, so they take its latency, as many at a
-    time as a core waits for."""
+    time as a core waits for; and in which rows begin that are written past the caches."""
     cycle, together = device.rates.get("cycle_ns"), device.rates.get("awaited_lines")
     if device.latency is None or not device.caches or not cycle or not together:
         return 0.0
@@ -69,7 +69,9 @@ def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
     line = device.latency.at(loops.nest.compulsory_bytes) / together / cycle
     more = max(0.0, line - divided(last.line_bytes, last.beyond))
     near = int(device.rates.get("page_bytes", 0)) // 2  # who follows a row sees all of its page
-    return traffic.begun(last, Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)) * more
+    follow = Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
+    written = device.rates.get("streamed_row_ns", 0.0) / cycle
+    return traffic.begun(last, follow) * more + traffic.begun(last, Follow(1, 1.0, 0), past=True) * written
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:

@@ -27,6 +27,7 @@ from tilelang.lowering.passes.flight import keep_in_flight
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.passes.late_waits import wait_late
+from tilelang.lowering.passes.moves import move_in_vectors
 from tilelang.lowering.passes.outwards import move_conditions_out
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.turn import turn
@@ -56,6 +57,7 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
     return (
         ("groups", close_groups),
         ("flight", keep_in_flight),
+        ("moves", lambda kernel: move_in_vectors(kernel, profile.max_vector_lanes)),
         ("fuse", fuse),
         ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),

@@ -3,8 +3,8 @@
 Needs: `For(kind="vector")` inside `For(kind="unroll")`, both of one power of two that a vector has lanes for, around one store.
 Where the store's neighbours lie along the outer loop and those of what it reads along the inner one, or the other way round, each
 row is read as one vector, the vectors change places lane by lane in log2 steps, and each column is stored as one. Guarantees: the
-same stores; no access that was of vectors becomes one of elements. Under a condition both stand, the vectors for squares that
-exist as a whole.
+same stores; no access that was of vectors becomes one of elements. Under a condition squares that exist as a whole have none; of others
+that only move elements, those that exist are read and stored by masks, and the rest stays as it was.
 
     unroll i in 0..4: vector j in 0..4: S[j, i] = X[i, j]    ->
     unroll i in 0..4: vector j in 0..4: rows[i, j] = X[i, j]
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 
-from tilelang.expr import Binary, Const, Expr, Var, index, substitute
+from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
 from tilelang.simplify import conjunction, conjuncts, linear, simplify, weighted_sum
 
@@ -58,44 +58,51 @@ class _Turning:
         whole = None if condition is None else _whole(condition, u, v, n)
         if condition is not None and whole is None:
             return None
-        if _beside(body.buffer, body.indices, u, v):
-            made = self._stores(body, u, v, n)
-        else:
-            made = self._loads(body, u, v, n)
+        of = self._stores if _beside(body.buffer, body.indices, u, v) else self._loads
+        made = of(body, u, v, n, None)
         if made is None or whole is None:
             return made
-        return ir.If(whole, made, stmt, stmt.span)
+        part = of(body, u, v, n, condition) if _moved(body.value) is not None else stmt
+        return ir.If(whole, made, part, stmt.span)
 
     def _square(self, rows: Expr, columns: Expr) -> bool:
         sizes = [int(e.value) for e in (rows, columns) if isinstance(e, Const)]
         n = sizes[0] if len(sizes) == 2 and sizes[0] == sizes[1] else 0
         return LEAST_LANES <= n <= self.most_lanes and not n & (n - 1)
 
-    def _stores(self, store: ir.Store, u: Var, v: Var, n: int) -> ir.Stmt | None:
-        """The store's neighbours lie along u: values are computed along v, as they are read, and turned."""
+    def _stores(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
+        """The store's neighbours lie along u: values are computed along v, as they are read, and turned. condition: of elements that
+        exist."""
         if not any(_beside(load.buffer, load.indices, v, u) for load in ir.loads(store.value)):
             return None
         rows = self._buffer("rows", store.buffer, n)
-        first = _square(u, v, n, ir.Store(rows, (u, v), store.value, None, False, store.span))
+        first = _square(u, v, n, ir.Store(rows, (u, v), _existing(store.value, condition), None, False, store.span))
         steps, turned = self._steps(rows, n)
-        last = _square(v, u, n, store.replace(value=ir.Load(turned, (v, u))))
+        last = _square(v, u, n, _where(condition, store.replace(value=ir.Load(turned, (v, u)))))
         return ir.seq(first, *steps, last)
 
-    def _loads(self, store: ir.Store, u: Var, v: Var, n: int) -> ir.Stmt | None:
-        """The store's neighbours lie along v: what is read along u is turned before."""
+    def _loads(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
+        """The store's neighbours lie along v: what is read along u is turned before. condition: of elements that exist."""
         if not _beside(store.buffer, store.indices, v, u):
             return None
-        found = [x for x in dict.fromkeys(ir.loads(store.value)) if _beside(x.buffer, x.indices, u, v) and x.count is None]
+        found: list[Expr]
+        if (load := _moved(store.value)) is not None and load is not store.value:  # what is not there is not read
+            found = [store.value] if _beside(load.buffer, load.indices, u, v) else []
+        elif any(isinstance(x, Select) and list(ir.loads(x)) for x in store.value.walk()):
+            found = []
+        else:
+            found = [x for x in dict.fromkeys(ir.loads(store.value)) if _beside(x.buffer, x.indices, u, v) and x.count is None]
         if not found:
             return None
         before, known = list[ir.Stmt](), dict[Expr, Expr]()
-        for load in found:
+        for value in found:
+            (load, *_) = ir.loads(value)
             rows = self._buffer("rows", load.buffer, n)
-            before.append(_square(v, u, n, ir.Store(rows, (v, u), load, None, False, store.span)))
+            before.append(_square(v, u, n, ir.Store(rows, (v, u), _existing(value, condition), None, False, store.span)))
             steps, turned = self._steps(rows, n)
             before += steps
-            known[load] = ir.Load(turned, (u, v))
-        return ir.seq(*before, _square(u, v, n, store.replace(value=substitute(store.value, known))))
+            known[value] = ir.Load(turned, (u, v))
+        return ir.seq(*before, _square(u, v, n, _where(condition, store.replace(value=substitute(store.value, known)))))
 
     def _steps(self, rows: ir.Buffer, n: int) -> tuple[list[ir.Stmt], ir.Buffer]:
         """The exchanges between vectors that lie 1, 2, 4, ... apart, of lanes as far apart; and the buffer of the columns."""
@@ -124,6 +131,25 @@ class _Turning:
 
 def _square(outer: Var, inner: Var, n: int, body: ir.Stmt) -> ir.Stmt:
     return ir.For(outer, index(n), ir.For(inner, index(n), body, "vector"), "unroll")
+
+
+def _moved(value: Expr) -> ir.Load | None:
+    """The element that is all of a value, or stands in it where it exists and a constant otherwise; None where it is computed."""
+    if isinstance(value, Select) and isinstance(value.otherwise, Const) and not ir.loads(value.condition):
+        value = value.then
+    return value if isinstance(value, ir.Load) else None
+
+
+def _existing(value: Expr, condition: Expr | None) -> Expr:
+    if condition is None:
+        return value
+    if isinstance(value, Select):
+        return value.replace(condition=Binary("and", condition, value.condition))
+    return Select(condition, value, const(0, value.dtype))
+
+
+def _where(condition: Expr | None, store: ir.Store) -> ir.Stmt:
+    return store if condition is None else ir.If(condition, store, None, store.span)
 
 
 def _beside(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var, across: Var) -> bool:

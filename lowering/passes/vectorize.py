@@ -17,7 +17,7 @@ from math import gcd
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import conjunction, conjuncts, linear, simplify, weighted_sum
+from tilelang.simplify import FALSE, conjunction, conjuncts, linear, simplify, weighted_sum
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 
@@ -160,7 +160,7 @@ class _Widening:
                 lanes = conjunction(counts)
                 assert lanes is not None
                 partial = self.by_lane(ir.If(lanes, stmt.then, None, stmt.span))
-            body = ir.If(last, full, partial, stmt.span)
+            body = partial if last is FALSE else ir.If(last, full, partial, stmt.span)
         outer = conjunction(uniform)
         return body if outer is None else ir.If(outer, body, None, stmt.span)
 

@@ -26,6 +26,34 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
+static inline void store_first_shared_float16(__local float* p, float16 v, long count) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
+    return;
+#else
+    if (count >= 16) {
+        *(__local float16_u*)p = v;
+        return;
+    }
+    if (count > 0) p[0] = v.s0;
+    if (count > 1) p[1] = v.s1;
+    if (count > 2) p[2] = v.s2;
+    if (count > 3) p[3] = v.s3;
+    if (count > 4) p[4] = v.s4;
+    if (count > 5) p[5] = v.s5;
+    if (count > 6) p[6] = v.s6;
+    if (count > 7) p[7] = v.s7;
+    if (count > 8) p[8] = v.s8;
+    if (count > 9) p[9] = v.s9;
+    if (count > 10) p[10] = v.sa;
+    if (count > 11) p[11] = v.sb;
+    if (count > 12) p[12] = v.sc;
+    if (count > 13) p[13] = v.sd;
+    if (count > 14) p[14] = v.se;
+    if (count > 15) p[15] = v.sf;
+#endif
+}
+
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     __builtin_ia32_storeups512_mask((void*)(size_t)p, as_float16(v), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u));
@@ -65,10 +93,17 @@ void Z(
     const int block_x = (int)get_group_id(0);
     const int block_y = (int)get_group_id(1);
     for (int h = 0; h < 3; ++h) {
-        for (int w = 0; w < 7; ++w) {
-            for (int c = 0; c < 3; ++c) {
-                *(X_shared + h * 21 + w * 3 + c) = block_x + h < 6 && 1 <= block_x + h && w < 6 && 1 <= w ? *(X + (block_y * 75 + block_x * 15 + h * 15 + w * 3 + c - 18)) : 0.0f;
+        if (max(0, 1 - block_x) <= h && h < min(3, 6 - block_x)) {
+            for (int w_2 = 0; w_2 < 3; ++w_2) {
+                *(X_shared + h * 21 + w_2) = 0.0f;
             }
+            store_first_shared_float16(X_shared + h * 21 + 3, load_first_global_float16(X + (block_y * 75 + block_x * 15 + h * 15 - 15), 15, (float16)(0.0f)), 15);
+            for (int w_4 = 0; w_4 < 3; ++w_4) {
+                *(X_shared + h * 21 + w_4 + 18) = 0.0f;
+            }
+        } else {
+            *(__local float16_u*)(X_shared + h * 21) = (float16)(0.0f);
+            store_first_shared_float16(X_shared + h * 21 + 16, (float16)(0.0f), 5);
         }
     }
     for (int q = 0; q < 3; ++q) {

@@ -10,7 +10,10 @@ typedef __SIZE_TYPE__ size_t;
 #define char signed char
 #define long long long
 typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float4 __attribute__((ext_vector_type(4)));
 #define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#define max(...) __builtin_elementwise_max(__VA_ARGS__)
 #define min(...) __builtin_elementwise_min(__VA_ARGS__)
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -41,6 +44,21 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
     v.sd = count > 13 ? p[13] : others.sd;
     v.se = count > 14 ? p[14] : others.se;
     v.sf = count > 15 ? p[15] : others.sf;
+    return v;
+#endif
+}
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const float4_u*)p;
+    float4 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
     return v;
 #endif
 }
@@ -91,20 +109,44 @@ static inline __attribute__((always_inline)) void C_block(
                 }
             }
         }
-        if (block_x * 16 < 2 && k * 8 < 4) {
-            for (int m_2 = 0; m_2 < 4; ++m_2) {
-                for (int k_3 = 0; k_3 < 8; ++k_3) {
-                    for (int m_3 = 0; m_3 < 4; ++m_3) {
-                        *(A_shared + m_2 * 32 + k_3 * 4 + m_3) = *(A + block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3);
-                    }
-                }
-            }
-        } else {
-            for (int m = 0; m < 4; ++m) {
-                for (int k_2 = 0; k_2 < 8; ++k_2) {
-                    for (int m_1 = 0; m_1 < 4; ++m_1) {
-                        *(A_shared + m * 32 + k_2 * 4 + m_1) = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? *(A + block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2) : 0.0f;
-                    }
+        for (int m = 0; m < 4; ++m) {
+            const int k_end_1 = min(8, 11 - k * 8);
+            const int m_end_1 = max(min(4, 17 - block_x * 16 - m * 4), 0);
+            for (int k_5 = 0; k_5 < 2; ++k_5) {
+                if (k_5 * 4 + 3 < k_end_1 && 3 < m_end_1) {
+                    float4 A_rows_0 = *(const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4);
+                    float4 A_rows_1 = *(const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 11);
+                    float4 A_rows_2 = *(const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 22);
+                    float4 A_rows_3 = *(const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 33);
+                    float4 A_step_0 = __builtin_shufflevector(A_rows_0, A_rows_1, 0, 4, 2, 6);
+                    float4 A_step_1 = __builtin_shufflevector(A_rows_0, A_rows_1, 1, 5, 3, 7);
+                    float4 A_step_2 = __builtin_shufflevector(A_rows_2, A_rows_3, 0, 4, 2, 6);
+                    float4 A_step_3 = __builtin_shufflevector(A_rows_2, A_rows_3, 1, 5, 3, 7);
+                    float4 A_turned_0 = __builtin_shufflevector(A_step_0, A_step_2, 0, 1, 4, 5);
+                    float4 A_turned_1 = __builtin_shufflevector(A_step_1, A_step_3, 0, 1, 4, 5);
+                    float4 A_turned_2 = __builtin_shufflevector(A_step_0, A_step_2, 2, 3, 6, 7);
+                    float4 A_turned_3 = __builtin_shufflevector(A_step_1, A_step_3, 2, 3, 6, 7);
+                    *(float4*)(A_shared + m * 32 + k_5 * 16) = A_turned_0;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 4) = A_turned_1;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 8) = A_turned_2;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 12) = A_turned_3;
+                } else {
+                    float4 A_rows_1_1_0 = 0 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_1 = 1 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 11, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_2 = 2 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 22, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_3 = 3 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 33, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_step_0 = __builtin_shufflevector(A_rows_1_1_0, A_rows_1_1_1, 0, 4, 2, 6);
+                    float4 A_rows_1_step_1 = __builtin_shufflevector(A_rows_1_1_0, A_rows_1_1_1, 1, 5, 3, 7);
+                    float4 A_rows_1_step_2 = __builtin_shufflevector(A_rows_1_1_2, A_rows_1_1_3, 0, 4, 2, 6);
+                    float4 A_rows_1_step_3 = __builtin_shufflevector(A_rows_1_1_2, A_rows_1_1_3, 1, 5, 3, 7);
+                    float4 A_rows_1_turned_0 = __builtin_shufflevector(A_rows_1_step_0, A_rows_1_step_2, 0, 1, 4, 5);
+                    float4 A_rows_1_turned_1 = __builtin_shufflevector(A_rows_1_step_1, A_rows_1_step_3, 0, 1, 4, 5);
+                    float4 A_rows_1_turned_2 = __builtin_shufflevector(A_rows_1_step_0, A_rows_1_step_2, 2, 3, 6, 7);
+                    float4 A_rows_1_turned_3 = __builtin_shufflevector(A_rows_1_step_1, A_rows_1_step_3, 2, 3, 6, 7);
+                    *(float4*)(A_shared + m * 32 + k_5 * 16) = A_rows_1_turned_0;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 4) = A_rows_1_turned_1;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 8) = A_rows_1_turned_2;
+                    *(float4*)(A_shared + m * 32 + k_5 * 16 + 12) = A_rows_1_turned_3;
                 }
             }
         }

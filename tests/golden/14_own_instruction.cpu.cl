@@ -25,6 +25,21 @@ static inline float16 load_first_global_float16(const __global float* p, long co
     return v;
 #endif
 }
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+
+static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#else
+    if (count >= 4) return *(const __global float4_u*)p;
+    float4 v = others;
+    v.s0 = count > 0 ? p[0] : others.s0;
+    v.s1 = count > 1 ? p[1] : others.s1;
+    v.s2 = count > 2 ? p[2] : others.s2;
+    v.s3 = count > 3 ? p[3] : others.s3;
+    return v;
+#endif
+}
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
@@ -72,20 +87,44 @@ void C(
                 }
             }
         }
-        if (block_x * 16 < 2 && k * 8 < 4) {
-            for (int m_2 = 0; m_2 < 4; ++m_2) {
-                for (int k_3 = 0; k_3 < 8; ++k_3) {
-                    for (int m_3 = 0; m_3 < 4; ++m_3) {
-                        *(A_shared + m_2 * 32 + k_3 * 4 + m_3) = *(A + block_x * 176 + m_2 * 44 + m_3 * 11 + k * 8 + k_3);
-                    }
-                }
-            }
-        } else {
-            for (int m = 0; m < 4; ++m) {
-                for (int k_2 = 0; k_2 < 8; ++k_2) {
-                    for (int m_1 = 0; m_1 < 4; ++m_1) {
-                        *(A_shared + m * 32 + k_2 * 4 + m_1) = block_x * 16 + m * 4 + m_1 < 17 && k * 8 + k_2 < 11 ? *(A + block_x * 176 + m * 44 + m_1 * 11 + k * 8 + k_2) : 0.0f;
-                    }
+        for (int m = 0; m < 4; ++m) {
+            const int k_end_1 = min(8, 11 - k * 8);
+            const int m_end_1 = max(min(4, 17 - block_x * 16 - m * 4), 0);
+            for (int k_5 = 0; k_5 < 2; ++k_5) {
+                if (k_5 * 4 + 3 < k_end_1 && 3 < m_end_1) {
+                    float4 A_rows_0 = *(__global const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4);
+                    float4 A_rows_1 = *(__global const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 11);
+                    float4 A_rows_2 = *(__global const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 22);
+                    float4 A_rows_3 = *(__global const float4_u*)(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 33);
+                    float4 A_step_0 = (float4)(A_rows_0.s0, A_rows_1.s0, A_rows_0.s2, A_rows_1.s2);
+                    float4 A_step_1 = (float4)(A_rows_0.s1, A_rows_1.s1, A_rows_0.s3, A_rows_1.s3);
+                    float4 A_step_2 = (float4)(A_rows_2.s0, A_rows_3.s0, A_rows_2.s2, A_rows_3.s2);
+                    float4 A_step_3 = (float4)(A_rows_2.s1, A_rows_3.s1, A_rows_2.s3, A_rows_3.s3);
+                    float4 A_turned_0 = (float4)(A_step_0.s0, A_step_0.s1, A_step_2.s0, A_step_2.s1);
+                    float4 A_turned_1 = (float4)(A_step_1.s0, A_step_1.s1, A_step_3.s0, A_step_3.s1);
+                    float4 A_turned_2 = (float4)(A_step_0.s2, A_step_0.s3, A_step_2.s2, A_step_2.s3);
+                    float4 A_turned_3 = (float4)(A_step_1.s2, A_step_1.s3, A_step_3.s2, A_step_3.s3);
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16) = A_turned_0;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 4) = A_turned_1;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 8) = A_turned_2;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 12) = A_turned_3;
+                } else {
+                    float4 A_rows_1_1_0 = 0 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_1 = 1 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 11, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_2 = 2 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 22, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_1_3 = 3 < m_end_1 ? load_first_global_float4(A + block_x * 176 + m * 44 + k * 8 + k_5 * 4 + 33, k_end_1 - k_5 * 4, (float4)(0.0f)) : (float4)(0.0f);
+                    float4 A_rows_1_step_0 = (float4)(A_rows_1_1_0.s0, A_rows_1_1_1.s0, A_rows_1_1_0.s2, A_rows_1_1_1.s2);
+                    float4 A_rows_1_step_1 = (float4)(A_rows_1_1_0.s1, A_rows_1_1_1.s1, A_rows_1_1_0.s3, A_rows_1_1_1.s3);
+                    float4 A_rows_1_step_2 = (float4)(A_rows_1_1_2.s0, A_rows_1_1_3.s0, A_rows_1_1_2.s2, A_rows_1_1_3.s2);
+                    float4 A_rows_1_step_3 = (float4)(A_rows_1_1_2.s1, A_rows_1_1_3.s1, A_rows_1_1_2.s3, A_rows_1_1_3.s3);
+                    float4 A_rows_1_turned_0 = (float4)(A_rows_1_step_0.s0, A_rows_1_step_0.s1, A_rows_1_step_2.s0, A_rows_1_step_2.s1);
+                    float4 A_rows_1_turned_1 = (float4)(A_rows_1_step_1.s0, A_rows_1_step_1.s1, A_rows_1_step_3.s0, A_rows_1_step_3.s1);
+                    float4 A_rows_1_turned_2 = (float4)(A_rows_1_step_0.s2, A_rows_1_step_0.s3, A_rows_1_step_2.s2, A_rows_1_step_2.s3);
+                    float4 A_rows_1_turned_3 = (float4)(A_rows_1_step_1.s2, A_rows_1_step_1.s3, A_rows_1_step_3.s2, A_rows_1_step_3.s3);
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16) = A_rows_1_turned_0;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 4) = A_rows_1_turned_1;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 8) = A_rows_1_turned_2;
+                    *(__local float4*)(A_shared + m * 32 + k_5 * 16 + 12) = A_rows_1_turned_3;
                 }
             }
         }

@@ -76,22 +76,26 @@ def footprints(bench: Bench, found: Findings) -> None:
     levels(bench, found, points)
     if (shared := found.known.get("global_gb_per_s")) and not bench.lockstep:
         run, written = streaming(bench)
-        gb_per_s = written / found.time("stream", int(written), run).seconds * 1e-9
-        found.rate(
-            "streamed_lines", shared / gb_per_s, "lines that are read at global_gb_per_s while one is written past the caches"
-        )
+        seconds = found.time("stream", int(written), run).seconds
+        lines = seconds * shared * 1e9 / written
+        found.rate("streamed_lines", lines, "lines that are read at global_gb_per_s while one is written past the caches")
+        run, written = streaming(bench, by_columns=True)
+        each = 4.0 * bench.lanes * bench.cores / written  # of a core's vectors
+        begun = (found.time("stream by columns", int(written), run).seconds - seconds) * each * 1e9
+        found.rate("streamed_row_ns", max(0.0, begun), "to begin a row that is written past the caches")
 
 
-def streaming(bench: Bench) -> tuple[Run, float]:
-    """A kernel that writes more than any cache holds by stores that go past the caches, and the bytes that it writes."""
-    width = 64 * bench.lanes
+def streaming(bench: Bench, by_columns: bool = False) -> tuple[Run, float]:
+    """A kernel that writes more than any cache holds by stores that go past the caches, and the bytes that it writes. by_columns: each
+    vector to another row than the one before it, and most of them on two lines, as rows of NumPy's arrays are."""
+    width = 64 * bench.lanes + (bench.lanes // 4 if by_columns else 0)
     rows = LARGEST_BYTES // 8 // (4 * width * bench.cores)
     b, i, j = axes(b=bench.cores, i=rows, j=width)
     X = input("X", float32, j)
     block = in_blocks(schedule(define("Y", X[j] + 1.0, b, i, j)), b=1).via(register, stream=True)
-    return bench.of_schedule(
-        block.split(i=1).split(j=4 * bench.lanes).vectorize(j=4 * bench.lanes)
-    ), 4.0 * bench.cores * rows * width
+    lanes = bench.lanes if by_columns else 4 * bench.lanes
+    walks = block.split(j=lanes).split(i=1) if by_columns else block.split(i=1).split(j=lanes)
+    return bench.of_schedule(walks.vectorize(j=lanes)), 4.0 * bench.cores * rows * width
 
 
 def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]]) -> None:

@@ -1,0 +1,170 @@
+"""Moves of one thread in vectors: what becomes rows and squares, what is filled around what exists, what stays as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilelang as tl
+from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+
+CORES = tl.load_profile("avx512")
+NARROW = tl.load_profile("neon")
+
+
+def lanes(plan: Schedule, name: str, profile: Profile = CORES) -> set[int]:
+    """The lanes of what is stored to a buffer."""
+    stores = (s for k in lower(plan.computation, plan.steps, profile).kernels for s in ir.statements(k.body))
+    return {ir.lanes(s.value) for s in stores if isinstance(s, ir.Store) and s.buffer.name == name}
+
+
+def right(plan: Schedule, x: Any, expected: Any, profile: Profile = CORES) -> None:
+    """It is right in the simulator, which finds nothing, and on the processor here."""
+    simulated = tl.simulate(tl.compile(plan, tl.target("cpu", profile=profile)), X=x)
+    assert not simulated.findings
+    np.testing.assert_array_equal(simulated.outputs["Y"], expected)
+    if profile is CORES:
+        np.testing.assert_array_equal(tl.compile(plan, "cpu")(x), expected)
+
+
+def image(h: int, w: int, c: int, stride: int, pad: int, type: tl.DType = tl.int32, fill: float = 0) -> tl.Tensor:
+    """Sums of 3 x 3 windows of an image with a border, channels last."""
+    n = (h + 2 * pad - 3) // stride + 1, (w + 2 * pad - 3) // stride + 1
+    p, q, ch, r, s = tl.axes(p=n[0], q=n[1], c=c, r=3, s=3)
+    X = tl.input("X", type, tl.axes(c=c), tl.axes(h=h), tl.axes(w=w))
+    at = X[ch, p * stride + r - pad, q * stride + s - pad]
+    return tl.define("Y", tl.sum(tl.pad(at, fill) if pad else at, over=(r, s)), ch, p, q)
+
+
+def windows(x: Any, stride: int, pad: int, fill: float = 0) -> Any:
+    x = np.pad(x, ((0, 0), (pad, pad), (pad, pad)), constant_values=fill)
+    h, w = x.shape[1:]
+    rows, columns = range(0, h - 2, stride), range(0, w - 2, stride)
+    return np.array([[[x[c, a : a + 3, b : b + 3].sum() for b in columns] for a in rows] for c in range(x.shape[0])], x.dtype)
+
+
+def staged(y: tl.Tensor, layout: Any, **tile: int) -> Schedule:
+    """A tile's input in shared memory in a layout, moved as the lowering chooses."""
+    plan = tl.schedule(y).tile(**tile).to(tl.block).load("X", tl.shared, layout=layout)
+    return plan.split(**dict.fromkeys(tile, 1)).accumulate(tl.register)
+
+
+def channels_last(y: tl.Tensor, c: int, p: int, q: int) -> Schedule:
+    return staged(y, tl.layout("h", "w", "c"), c=c, p=p, q=q)
+
+
+def phases(y: tl.Tensor, c: int, p: int, q: int) -> Schedule:
+    return staged(y, tl.layout(lambda c, h, w: (c, h, w % 2, w // 2)), c=c, p=p, q=q)
+
+
+def test_an_image_whose_channels_come_last_moves_by_squares() -> None:
+    y, x = image(20, 20, 16, 1, 1), np.random.default_rng(0).integers(-9, 9, (16, 20, 20)).astype(np.int32)
+    plan = channels_last(y, 16, 20, 20)
+    assert lanes(plan, "X_shared") == {16}
+    right(plan, x, windows(x, 1, 1))
+
+
+def test_what_lies_around_an_image_is_filled_apart_from_it() -> None:
+    """No condition is left in the loops over what exists."""
+    plan = channels_last(image(20, 20, 16, 1, 1), 16, 20, 20)
+    (kernel,) = lower(plan.computation, plan.steps, CORES).kernels
+    tested = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Store) and "Select" in str(type(s.value))]
+    assert not tested
+    x = np.random.default_rng(1).integers(-9, 9, (16, 20, 20)).astype(np.int32)
+    plan = channels_last(image(20, 20, 16, 1, 1, fill=7), 16, 20, 20)
+    right(plan, x, windows(x, 1, 1, 7))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("pad", [0, 1])
+@pytest.mark.parametrize("tile", [(3, 2, 5), (16, 4, 7), (20, 20, 20)])
+def test_every_cut_of_an_image_is_right(stride: int, pad: int, tile: tuple[int, int, int]) -> None:
+    y, x = image(13, 17, 20, stride, pad), np.random.default_rng(2).integers(-9, 9, (20, 13, 17)).astype(np.int32)
+    for made in (channels_last, phases):
+        right(made(y, *tile), x, windows(x, stride, pad))
+        right(made(y, *tile), x, windows(x, stride, pad), NARROW)
+
+
+@pytest.mark.parametrize("type", [tl.int8, tl.float16, tl.bfloat16, tl.float64])
+def test_every_type_moves(type: tl.DType) -> None:
+    i, j = tl.axes(i=37, j=45)
+    y = tl.define("Y", tl.input("X", type, i, j)[i, j], j, i)
+    x = np.random.default_rng(3).integers(-100, 100, (37, 45)).astype(type.numpy)
+    plan = tl.schedule(y).tile(j=20, i=24).to(tl.block).load("X", tl.shared, layout=tl.layout("j", "i")).split(j=1, i=1)
+    right(plan, x, x.T)
+
+
+def test_panels_of_a_product_are_squares_with_and_without_a_tail() -> None:
+    m, k = tl.axes(m=70, k=50)
+    y = tl.define("Y", tl.sum(tl.input("X", tl.int32, m, k)[m, k], over=k), m)
+    x = np.random.default_rng(4).integers(-9, 9, (70, 50)).astype(np.int32)
+    panels = tl.layout(lambda m, k: (m // 16, k, m % 16))
+    plan = tl.schedule(y).tile(m=32).to(tl.block).split(k=16).load("X", tl.shared, layout=panels)
+    plan = plan.split(m=16).accumulate(tl.register).split(k=1).vectorize(m=16)
+    assert lanes(plan, "X_shared") == {16}
+    right(plan, x, x.sum(1))
+
+
+def test_results_that_pass_through_shared_memory_leave_by_squares() -> None:
+    i, j = tl.axes(i=40, j=33)
+    y = tl.define("Y", tl.input("X", tl.int32, j, i)[j, i] + 1, i, j)
+    x = np.random.default_rng(5).integers(-9, 9, (33, 40)).astype(np.int32)
+    plan = tl.schedule(y).tile(i=40, j=33).to(tl.block).via(tl.shared, layout=tl.layout("j", "i")).split(i=1, j=1)
+    right(plan, x, x.T + 1)
+
+
+def test_steps_that_say_how_are_kept() -> None:
+    i, j = tl.axes(i=32, j=32)
+    y = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j], j, i)
+    plan = tl.schedule(y).tile(j=32, i=32).to(tl.block)
+    move = tl.move().vectorize(i=4)
+    assert lanes(plan.load("X", tl.shared, layout=tl.layout("j", "i"), steps=move).split(j=1, i=1), "X_shared") == {4}
+
+
+def test_blocks_of_threads_keep_their_loops() -> None:
+    i, j = tl.axes(i=32, j=32)
+    y = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j], j, i)
+    plan = tl.schedule(y).tile(j=32, i=32).to(tl.block).load("X", tl.shared, layout=tl.layout("j", "i"))
+    assert lanes(plan.tile(j=1, i=16).to(tl.thread).split(i=1), "X_shared") == {1}
+
+
+def test_rows_found_through_a_tensor_stay() -> None:
+    i, j, v = tl.axes(i=9, j=20, v=40)
+    table, ids = tl.input("X", tl.int32, v, j), tl.input("ids", tl.int32, i, range=(0, 40))
+    y = tl.define("Y", table[ids[i], j], i, j)
+    plan = tl.schedule(y).tile(i=9, j=20).to(tl.block).load("X", tl.shared, layout=tl.layout("j", "i")).split(i=1, j=1)
+    x, n = np.arange(800, dtype=np.int32).reshape(40, 20), np.random.default_rng(6).integers(0, 40, 9).astype(np.int32)
+    np.testing.assert_array_equal(tl.compile(plan, "cpu")(x, n), x[n])
+
+
+@given(
+    sizes=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    tile=st.tuples(st.integers(1, 44), st.integers(1, 44)),
+    below=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    above=st.tuples(st.integers(0, 9), st.integers(0, 9)),
+    turned=st.booleans(),
+    profile=st.sampled_from([CORES, NARROW]),
+)
+def test_any_box_with_any_border_is_right(
+    sizes: tuple[int, int], tile: tuple[int, int], below: tuple[int, int], above: tuple[int, int], turned: bool, profile: Profile
+) -> None:
+    """A copy of an array with constants around it, by blocks of any size, both ways round."""
+    whole = [n + a + b for n, a, b in zip(sizes, below, above, strict=True)]
+    i, j = tl.axes(i=whole[0], j=whole[1])
+    X = tl.input("X", tl.int32, tl.axes(a=sizes[0]), tl.axes(b=sizes[1]))
+    y = tl.define("Y", tl.pad(X[i - below[0], j - below[1]], -5), i, j)
+    order = tl.layout("b", "a") if turned else tl.layout("a", "b")
+    plan = tl.schedule(y).tile(i=tile[0], j=tile[1]).to(tl.block).load("X", tl.shared, layout=order).split(i=1, j=1)
+    x = np.arange(sizes[0] * sizes[1], dtype=np.int32).reshape(sizes)
+    expected = np.pad(x, [*zip(below, above, strict=True)], constant_values=-5)
+    kernel = tl.compile(plan, tl.target("cpu", profile=profile))
+    simulated = tl.simulate(kernel, X=x)
+    assert not simulated.findings
+    np.testing.assert_array_equal(simulated.outputs["Y"], expected)
