@@ -294,9 +294,12 @@ def boxed(nest: Nest, name: str) -> bool:
 
 
 def by_points(nest: Nest, name: str) -> bool:
-    """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand."""
+    """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand. Where it has
+    dimensions of the axes' names, a layout over these is one over its dimensions, which says the same only of plain indices."""
     reads = [a for a in nest.reads if a.name == name]
-    return len(reads) == 1 and not any(isinstance(e, Read) for i in reads[0].indices for e in i.walk())
+    if len(reads) > 1 or any(isinstance(e, Read) for i in reads[0].indices for e in i.walk()):
+        return False
+    return plain_dims(reads[0]) is not None or not reads[0].axes <= {d.name for d in reads[0].tensor.dims}
 
 
 def overlaps(access: Access, tile: Mapping[str, int]) -> bool:

@@ -23,7 +23,10 @@ from tilelang.reference import random_arrays
 TYPES = {
     "x86_vdpbf16ps": (tl.bfloat16, tl.bfloat16, tl.float32),
     "x86_vpdpbusd": (tl.uint8, tl.int8, tl.int32),
+    "x86_tdpbf16ps_m32n32k128": (tl.bfloat16, tl.bfloat16, tl.float32),
     "x86_tdpbf16ps": (tl.bfloat16, tl.bfloat16, tl.float32),
+    "x86_tdpbssd_m32n32k256": (tl.int8, tl.int8, tl.int32),
+    "x86_tdpbusd_m32n32k256": (tl.uint8, tl.int8, tl.int32),
     "x86_tdpbssd": (tl.int8, tl.int8, tl.int32),
     "x86_tdpbusd": (tl.uint8, tl.int8, tl.int32),
     "arm_bfmmla": (tl.bfloat16, tl.bfloat16, tl.float32),
@@ -89,8 +92,9 @@ def packed(c: tl.Tensor, name: str, n: int = 256, k: int = 1024, rows: int = 6, 
     )
 
 
-def tiled(c: tl.Tensor, name: str, m: int = 128, n: int = 128, k: int = 256) -> tl.Schedule:
-    """By an instruction over tiles: A and B packed tile by tile in shared memory, sums in an array."""
+def tiled(c: tl.Tensor, name: str, m: int = 512, n: int = 512, k: int = 1024) -> tl.Schedule:
+    """By an instruction over tiles: A and B packed tile by tile in shared memory, sums in an array. What the instruction adds up of B
+    comes from several of its rows, which the move interleaves."""
     shape = use(name).shape
     rows, depth, together = shape["m"], shape["k"], 32 // use(name).operand("A").dtype.bits
     step = 16 * together
@@ -102,12 +106,17 @@ def tiled(c: tl.Tensor, name: str, m: int = 128, n: int = 128, k: int = 256) -> 
         tl.schedule(c)
         .tile(m=m, n=n).to(tl.block)
         .split(k=k)
-        .load("A", tl.shared, layout=of_a, steps=tl.move().vectorize(k=16))
-        .load("B", tl.shared, layout=of_b, steps=tl.move().vectorize(n=16))
+        .load("A", tl.shared, layout=of_a, steps=tl.move().vectorize(k=step))
+        .load("B", tl.shared, layout=of_b, steps=tl.move().split(k=together, n=16).split(k=1, unroll=True).vectorize(n=16))
         .split(n=rows, m=rows)
         .accumulate(tl.register)
         .do(name, m="m", n="n", k="k")
     )  # fmt: skip
+
+
+def by_instruction(size: tuple[int, int, int], name: str) -> tl.Schedule:
+    """The product by an instruction over tiles or over vectors."""
+    return (tiled if name.startswith("x86_tdp") else packed)(product(size, name), name)
 
 
 def with_instructions(target: tl.Target, *capabilities: str) -> tl.Target:
@@ -132,7 +141,7 @@ def main() -> None:
     for edge in given.sizes:
         size = (edge, edge, edge)
         plans = {"float32": plain(size)}
-        plans |= {n: (tiled if "_tdp" in n else packed)(product(size, n), n) for n in there}
+        plans |= {n: by_instruction(size, n) for n in there}
         kernels = {name: tl.compile(plan, target=target) for name, plan in plans.items()}
         arrays = {name: random_arrays(kernel.computation, seed=1) for name, kernel in kernels.items()}
         results = {name: kernel(**arrays[name]) for name, kernel in kernels.items()}

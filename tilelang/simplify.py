@@ -258,8 +258,9 @@ def _remainder(a: Linear, c: int) -> Linear:
         if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const) and int(atom.right.value) % c == 0:
             return _remainder(linear(atom.left), c)
     factor, steps, inside = _carry_free(rest, c)
-    if factor > 1 and inside != ((), 0):
-        return _add(_remainder(steps, c), inside, 1)
+    if factor > 1:
+        reduced = tuple((k, v // factor) for k, v in steps[0]), steps[1] // factor
+        return _add(_scale(_remainder(reduced, c // factor), factor), inside, 1)
     return _atom(Binary("%", from_linear(rest), index(c)))
 
 

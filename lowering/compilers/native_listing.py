@@ -14,7 +14,7 @@ from tilelang.lowering.compilers.listing import Instruction, Listing
 _LABEL = re.compile(r'^"?([\w.$]+)"?:')
 _LOCAL = re.compile(r"^\.?L")
 _INSTRUCTION = re.compile(r"^\s+([a-z][\w.]*)(?:\s+(.*))?$")
-_COMMENT = re.compile(r"\s*(?:##|#|//|;|@).*$")
+_COMMENT = re.compile(r"\s*(?:##|#(?=\s|$)|//|;|@).*$")  # `#1` is a number of Arm's
 _CONDITIONAL = re.compile(r"^(?:j(?!mp)[a-z]+|b\.[a-z]+|cbn?z|tbn?z)$")
 _ALWAYS = ("jmp", "b")
 _ENDS = ("ret", "retq", "br")

@@ -12,6 +12,7 @@ import re
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import DeviceError
 from tilelang.lowering import ir
+from tilelang.lowering.drivers.extensions import TILES
 from tilelang.lowering.targets.c_dialect import C_KEYWORDS
 from tilelang.lowering.targets.c_family import kernel_names
 from tilelang.lowering.targets.c_names import Names
@@ -72,7 +73,8 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Signature:
-    """A program's C function. workspace_bytes: of what kernels leave for later ones; scratch_bytes: of one block's arrays."""
+    """A program's C function. workspace_bytes: of what kernels leave for later ones; scratch_bytes: of one block's arrays; tiles: it
+    has instructions over AMX's."""
 
     name: str
     computation: Computation
@@ -80,6 +82,7 @@ class Signature:
     launches: tuple[Launch, ...]
     workspace_bytes: int
     scratch_bytes: int
+    tiles: bool
 
     @property
     def macro(self) -> str:
@@ -107,4 +110,7 @@ def signature(computation: Computation, program: ir.Program, name: str) -> Signa
         for k in program.kernels
     )  # fmt: skip
     scratch = max((k.shared_bytes for k in program.kernels), default=0)
-    return Signature(name, computation, arguments, launches, workspace, scratch)
+    statements = (s for k in program.kernels for s in ir.statements(k.body))
+    needs = {need for s in statements if isinstance(s, ir.Instruction) for need in s.semantics.needs}
+    tiles = any(need.startswith(TILES) for need in needs)
+    return Signature(name, computation, arguments, launches, workspace, scratch, tiles)

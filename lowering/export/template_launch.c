@@ -119,7 +119,7 @@ static void launch(kernel *run, long long blocks, void *const *arguments, char *
         if (workers[i].started)
             finish(workers[i].handle);
 }
-
+$tiles
 static int run(void *const *arrays, char *memory, int threads)
 {
     char *allocated = NULL, *scratch;
@@ -133,7 +133,7 @@ static int run(void *const *arrays, char *memory, int threads)
     }
     scratch = memory + WORKSPACE;
     workers = (worker *)(scratch + (size_t)threads * SCRATCH);
-    (void)arrays, (void)workers;
+    (void)arrays, (void)workers;$allow
 $launches
     if (allocated != NULL)
         release(allocated);

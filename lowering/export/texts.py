@@ -22,6 +22,16 @@ _BITS = {
     "float8_e5m2": "float8_e5m2: E5M2 of the Open Compute Project, as its 8 bits in a uint8_t",
     "bool": "bool: a byte, 0 or 1",
 }
+_TILES = """\
+
+/* Linux saves AMX's tiles only for a process that asks: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). */
+#if defined(__linux__) && defined(__x86_64__)
+extern long syscall(long number, ...);
+static void allow_tiles(void) { syscall(158L, 0x1023L, 18L); }
+#else
+static void allow_tiles(void) { }
+#endif
+"""
 _CONVERSIONS = {
     "float16": """\
 static double float16_value(uint16_t bits)
@@ -120,6 +130,8 @@ def launcher(made: Signature) -> str:
     checks = [f"misplaced({a.name}, {a.elements}u, {a.tensor.dtype.bytes})" for a in made.arguments]
     fields = {
         "declarations": declared,
+        "tiles": _TILES if made.tiles else "",
+        "allow": "\n    allow_tiles();" if made.tiles else "",
         "launches": "\n".join(_launch(launch) for launch in made.launches),
         "arrays": ", ".join(f"(void *){a.name}" for a in made.arguments),
         "checks": " ||\n        ".join([*checks, "misplaced(memory, 0, ALIGNMENT)"]),

@@ -6,6 +6,8 @@ row is read as one vector, the vectors change places lane by lane in log2 steps,
 same stores; no access that was of vectors becomes one of elements. Under a condition squares that exist as a whole have none; of others
 that only move elements, those that exist are read and stored by masks, and the rest stays as it was.
 
+Where the outer loop is shorter, and what it stores fills the places between what the inner one stores, rows are interleaved in pairs.
+
     unroll i in 0..4: vector j in 0..4: S[j, i] = X[i, j]    ->
     unroll i in 0..4: vector j in 0..4: rows[i, j] = X[i, j]
     step_1[0, 0:4] = {rows[0, 0], rows[1, 0], rows[0, 2], rows[1, 2]} ... step_2[3, 0:4] = {...}
@@ -45,7 +47,10 @@ class _Turning:
     def _turned(self, stmt: ir.For) -> ir.Stmt | None:
         """A square of stores turned; None where it is none."""
         inner = stmt.body
-        if not isinstance(inner, ir.For) or inner.kind != "vector" or not self._square(stmt.extent, inner.extent):
+        if not isinstance(inner, ir.For) or inner.kind != "vector":
+            return None
+        square = self._square(stmt.extent, inner.extent)
+        if not square and not self._comb(stmt.extent, inner.extent):
             return None
         body, condition = inner.body, None
         if isinstance(body, ir.If) and body.otherwise is None:
@@ -55,9 +60,13 @@ class _Turning:
         if any(load.buffer is body.buffer for load in ir.loads(body.value)):
             return None
         u, v, n = stmt.var, inner.var, int(stmt.extent.value) if isinstance(stmt.extent, Const) else 0
-        whole = None if condition is None else _whole(condition, u, v, n)
+        assert isinstance(inner.extent, Const)
+        whole = None if condition is None else _whole(condition, {u: n, v: int(inner.extent.value)})
         if condition is not None and whole is None:
             return None
+        if not square:
+            made = self._interleaved(body, u, v, n, int(inner.extent.value))
+            return made if made is None or whole is None else ir.If(whole, made, stmt, stmt.span)
         of = self._stores if _beside(body.buffer, body.indices, u, v) else self._loads
         made = of(body, u, v, n, None)
         if made is None or whole is None:
@@ -69,6 +78,35 @@ class _Turning:
         sizes = [int(e.value) for e in (rows, columns) if isinstance(e, Const)]
         n = sizes[0] if len(sizes) == 2 and sizes[0] == sizes[1] else 0
         return LEAST_LANES <= n <= self.most_lanes and not n & (n - 1)
+
+    def _comb(self, rows: Expr, columns: Expr) -> bool:
+        sizes = [int(e.value) for e in (rows, columns) if isinstance(e, Const)]
+        few, lanes = sizes if len(sizes) == 2 else (0, 0)
+        return 1 < few < lanes and LEAST_LANES <= lanes <= self.most_lanes and not (few & (few - 1) or lanes & (lanes - 1))
+
+    def _interleaved(self, store: ir.Store, u: Var, v: Var, few: int, n: int) -> ir.Stmt | None:
+        """A comb of stores, one row in the gaps of another: rows are read as vectors, and neighbours are stored as vectors."""
+        reads = ir.loads(store.value)
+        if not reads or not all(_beside(x.buffer, x.indices, v, u) for x in reads):
+            return None
+        if not _beside(store.buffer, store.indices, u, v) or _stride(store.buffer, store.indices, v) != few:
+            return None
+        rows = self._buffer("rows", store.buffer, n, few)
+        first = ir.For(
+            u, index(few), ir.For(v, index(n), ir.Store(rows, (u, v), store.value, span=store.span), "vector"), "unroll"
+        )
+        made: list[ir.Stmt] = [first]
+        for _ in range(few.bit_length() - 1):  # each of the first half meets one of the second: lower lanes, then upper ones
+            after = self._buffer("step", rows, n, few)
+            for k in range(few):
+                items = [(k // 2 + lane % 2 * (few // 2), k % 2 * (n // 2) + lane // 2) for lane in range(n)]
+                value = ir.Pack(tuple(ir.Load(rows, (index(row), index(lane))) for row, lane in items))
+                made.append(ir.Store(after, (index(k), index(0)), value))
+            rows = after
+        flat: dict[Expr, Expr] = {v: u * (n // few) + v // few, u: v % few}
+        places = tuple(simplify(substitute(i, flat)) for i in store.indices)
+        last = store.replace(indices=places, value=ir.Load(rows, (u, v)))
+        return ir.seq(*made, ir.For(u, index(few), ir.For(v, index(n), last, "vector"), "unroll"))
 
     def _stores(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
         """The store's neighbours lie along u: values are computed along v, as they are read, and turned. condition: of elements that
@@ -121,11 +159,11 @@ class _Turning:
             rows, distance = after, 2 * distance
         return made, rows
 
-    def _buffer(self, what: str, like: ir.Buffer, n: int) -> ir.Buffer:
+    def _buffer(self, what: str, like: ir.Buffer, n: int, rows: int = 0) -> ir.Buffer:
         stem = f"{like.name.removesuffix('_rows').partition('_step')[0]}_{what}"
         name = next(x for x in (stem if k == 0 else f"{stem}_{k}" for k in itertools.count()) if x not in self.names)
         self.names.add(name)
-        self.buffers.append(ir.Buffer(name, like.dtype, (n, n), "register", "temporary"))
+        self.buffers.append(ir.Buffer(name, like.dtype, (rows or n, n), "register", "temporary"))
         return self.buffers[-1]
 
 
@@ -152,23 +190,26 @@ def _where(condition: Expr | None, store: ir.Store) -> ir.Stmt:
     return store if condition is None else ir.If(condition, store, None, store.span)
 
 
+def _stride(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var) -> int | None:
+    """How many elements neighbours along a variable lie apart in memory; None where that is not one number."""
+    terms, _ = weighted_sum(indices, buffer.strides)
+    if buffer.memory == "register" or any(atom is not along and along in atom.walk() for atom, _ in terms):
+        return None
+    return dict(terms).get(along, 0)
+
+
 def _beside(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var, across: Var) -> bool:
     """Whether points along one variable lie side by side in memory, and those along the other do not."""
-    if buffer.memory == "register":
-        return False
-    terms, _ = weighted_sum(indices, buffer.strides)
-    steps = dict(terms)
-    alone = all(atom in (along, across) or not {along, across} & set(atom.walk()) for atom in steps)
-    return alone and steps.get(along) == 1 and steps.get(across, 1) != 1
+    return _stride(buffer, indices, along) == 1 and _stride(buffer, indices, across) not in (None, 1)
 
 
-def _whole(condition: Expr, u: Var, v: Var, n: int) -> Expr | None:
+def _whole(condition: Expr, extents: dict[Var, int]) -> Expr | None:
     """Whether a square exists as a whole, by its last point; None where a part of the condition does not say so."""
     for part in conjuncts(condition):
         if not isinstance(part, Binary) or part.op not in ("<", "<="):
             return None
         terms, _ = linear(part.left - part.right)
-        if any(step < 0 if atom in (u, v) else bool({u, v} & set(atom.walk())) for atom, step in terms):
+        if any(step < 0 if atom in extents else bool(extents.keys() & set(atom.walk())) for atom, step in terms):
             return None
-    ends = {u: index(n - 1), v: index(n - 1)}
+    ends = {v: index(n - 1) for v, n in extents.items()}
     return conjunction([simplify(substitute(part, ends)) for part in conjuncts(condition)])

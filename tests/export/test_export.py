@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from benchmarks.processor_products import product as tile_product
+from benchmarks.processor_products import tiled, with_instructions
 from tests.export.programs import STRICT, built, compiler, inputs_of, outputs_of
 from tests.machines.running import starter
 from tests.test_examples import load
 from tilelang.computation import computation
 from tilelang.errors import DeviceError
+from tilelang.instruction import use
 from tilelang.lowering.compilers import native
 from tilelang.reference import compare
 
@@ -96,6 +99,21 @@ def test_programs_for_arm_run_under_an_emulator(tmp_path: Path) -> None:
             _, outputs = outputs_of(program, kernel, threads, emulator)
             report = compare(kernel.computation, inputs_of(kernel), outputs)
             assert report, f"{name}, {threads} threads: {report}"
+
+
+def test_a_program_with_tiles_asks_the_system_for_them(tmp_path: Path) -> None:
+    """Before that, the first instruction over them ends it."""
+    made = use("x86_tdpbf16ps_m32n32k128")
+    target = with_instructions(tl.target("cpu"), *made.needs)
+    kernel = tl.compile(tiled(tile_product((40, 70, 130), made.name), made.name, m=32, n=64, k=128), target)
+    kernel.export(tmp_path / "tiles")
+    product().export(tmp_path / "plain")
+    texts = {path.parent.name: path.read_text() for path in tmp_path.glob("*/*_launch.c")}
+    assert "0x1023L" in texts["tiles"] and "0x1023L" not in texts["plain"]
+    (library,) = (tmp_path / "tiles").glob("*.a")
+    _, outputs = outputs_of(built(tmp_path / "tiles", "main.c", library.name), kernel, 2)
+    report = compare(kernel.computation, inputs_of(kernel), outputs)
+    assert report, report
 
 
 def test_what_is_exported_is_what_runs(tmp_path: Path) -> None:

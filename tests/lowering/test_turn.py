@@ -118,3 +118,17 @@ def test_the_processors_words_are_shuffles_of_two_vectors() -> None:
 def test_narrow_vectors_turn_smaller_squares() -> None:
     narrow = dataclasses.replace(CORES, max_vector_lanes=8)
     assert set().union(*widths(direct(start(transposed(32, 32)), 8), narrow).values()) == {8}
+
+
+@pytest.mark.parametrize(("few", "n", "type"), [(2, 16, tl.bfloat16), (4, 16, tl.int8), (2, 4, tl.float32), (8, 16, tl.int16)])
+def test_rows_are_interleaved(few: int, n: int, type: tl.DType) -> None:
+    """As instructions that add up neighbours along k want their operand."""
+    k, m = tl.axes(k=4 * few + 1, m=3 * n + 5)
+    y = tl.define("Y", tl.sum(tl.cast(tl.input("X", type, k, m)[k, m], tl.float32), over=k), m)
+    move = tl.move().split(k=few, m=n).split(k=1, unroll=True).vectorize(m=n)
+    layout = tl.layout(lambda k, m: (k // few, m, k % few))
+    plan = tl.schedule(y).tile(m=2 * n).to(tl.block).split(k=2 * few).load("X", tl.shared, layout=layout, steps=move)
+    plan = plan.split(m=1).accumulate(tl.register).split(k=1)
+    assert n in widths(plan)["X_shared"]
+    x = np.random.default_rng(0).integers(-8, 8, (4 * few + 1, 3 * n + 5)).astype(type.numpy)
+    right(plan, x, x.astype(np.float32).sum(0))

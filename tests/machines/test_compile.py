@@ -90,6 +90,19 @@ def test_constructed_products_keep_to_registers(architecture: str, name: str) ->
         keeps_to_registers(kernel, architecture)
 
 
+def test_jumps_that_name_a_bit_are_seen() -> None:
+    """`#` begins a number of Arm's, and a comment only before a space."""
+    text = """
+f:                                      // @f
+.LBB0_1:
+\tfmla\tv0.4s, v1.4s, v2.s[0]
+\ttbnz\tw8, #0, .LBB0_1
+\tret
+"""
+    ((loop,),) = (main_loops(function) for function in functions(text))
+    assert [i.name for i in loop.instructions] == ["fmla", "tbnz"]
+
+
 @pytest.mark.parametrize("architecture", MACHINES)
 def test_spills_are_seen(architecture: str) -> None:
     """Sums in 16 x 4 vector registers: none of them has as many."""
