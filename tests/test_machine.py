@@ -327,3 +327,8 @@ def test_wrong_curves_are_refused(before: str, after: str) -> None:
 
 def test_two_curves_of_one_name_are_refused() -> None:
     assert "two curves" in refused(XEON + CURVE + CURVE[CURVE.index("[[curves]]") :]).message
+
+
+def test_a_former_name_is_told_to_whoever_uses_it() -> None:
+    with pytest.warns(FutureWarning, match="`pocl` is now called `sapphire_rapids`"):
+        assert load_profile("pocl") == load_profile("sapphire_rapids")

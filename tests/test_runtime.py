@@ -243,18 +243,37 @@ def test_processes_share_a_cache(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".new-*"))
 
 
+FILL_CACHE = """
+import resource, signal, sys
+from tilelang.lowering.drivers.cache import BinaryCache, key
+cache = BinaryCache(sys.argv[1])
+assert cache.put(key(["x"]), b"binary")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
+print(cache.put(key(["y"]), b"z" * 100_000), cache.get(key(["y"])), cache.get(key(["x"])))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the sizes of files")
+@pytest.mark.parametrize("limit", [0, 1000, 99_999])
+def test_a_full_disk_leaves_no_entry_and_spoils_none(limit: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FILL_CACHE, str(tmp_path), str(limit)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["False", "None", "b'binary'"], done.stderr
+    assert not list(tmp_path.rglob(".new-*"))
+
+
 def unusable_directory(kind: str, folder: Path) -> str:
     """A place where nothing can be kept."""
     if kind == "a file":
         (folder / "cache").write_text("not a directory")
         return str(folder / "cache")
-    if kind == "full":
-        return "/dev/full"
     (folder / "below").write_text("")
     return str(folder / "below" / "cache")
 
 
-@pytest.mark.parametrize("kind", ["a file", "full", "below a file"])
+@pytest.mark.parametrize("kind", ["a file", "below a file"])
 def test_a_cache_that_cannot_be_written_is_no_cache(kind: str, tmp_path: Path) -> None:
     directory = unusable_directory(kind, tmp_path)
     cache = BinaryCache(directory)

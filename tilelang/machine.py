@@ -350,7 +350,7 @@ def _profiles() -> Traversable:
 def load_profile(name_or_path: str | Path) -> Profile:
     """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or has a `/`).
 
-    A profile's former name still works, with a DeprecationWarning. Raises DeviceError: `profile-not-found`, `profile-syntax`,
+    A profile's former name still works, with a FutureWarning, which users see. Raises DeviceError: `profile-not-found`, `profile-syntax`,
     `profile-schema`, `profile-key`, `profile-value`.
 
     >>> load_profile("sapphire_rapids").warp_size
@@ -360,7 +360,7 @@ def load_profile(name_or_path: str | Path) -> Profile:
     if name in RENAMED:
         import warnings
 
-        warnings.warn(f"the profile `{name}` is now called `{RENAMED[name]}`", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"the profile `{name}` is now called `{RENAMED[name]}`", FutureWarning, stacklevel=2)
     return _load(RENAMED.get(name, name))
 
 

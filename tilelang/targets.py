@@ -216,7 +216,12 @@ def measured_path(device: Device) -> Path:
     """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
     digest = hashlib.sha256(device.fingerprint.encode()).hexdigest()[:8]
-    return Path(user_directory("data")) / "profiles" / f"{name}-{digest}.toml"
+    return measured_folder() / f"{name}-{digest}.toml"
+
+
+def measured_folder() -> Path:
+    """Where `tilelang profile` leaves what it measures."""
+    return Path(user_directory("data")) / "profiles"
 
 
 def _queried(profile: Profile, device: Device, origin: str) -> Target:

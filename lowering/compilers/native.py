@@ -160,7 +160,7 @@ def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int
     except OSError as error:
         raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", mend=_INSTALL) from None
     except subprocess.TimeoutExpired as late:
-        said = (late.stderr or b"").decode(errors="replace").strip()
+        said = "\n".join(text.decode(errors="replace").strip() for text in (late.stderr, late.stdout) if text).strip()
         message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
         raise DeviceError("compile-timeout", message, mend="smaller tiles, or another compiler (TILELANG_CLANG)") from None
 

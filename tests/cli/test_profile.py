@@ -83,7 +83,16 @@ def test_a_profile_of_another_device_is_left_alone(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "error[other-device]" in result.stderr and path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.needs_opencl
+def test_what_was_measured_on_other_devices_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by a release whose device for the processor was PoCL's."""
+    monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
+    old = tmp_path / "profiles" / "opencl-pthread-01234567.toml"
+    old.parent.mkdir()
+    old.write_text("schema = 1\n")
+    assert f"{old}: measured on a device that is not here" in tilelang("devices").stdout
+    assert of_json(tilelang("devices", "--json"))["unused_profiles"] == [str(old)]
+
+
 def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
     targets._local_target.cache_clear()
@@ -107,7 +116,6 @@ def test_what_was_measured_is_found_again(tmp_path: Path, monkeypatch: pytest.Mo
         targets._local_target.cache_clear()
 
 
-@pytest.mark.needs_opencl
 def test_what_was_measured_and_is_damaged_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,7 +143,6 @@ def test_a_file_that_is_no_profile_is_left_alone(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "error[profile-not-found]" in result.stderr and path.read_bytes() == b"\xff\xfe"
 
 
-@pytest.mark.needs_opencl
 def test_a_device_that_no_profile_describes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     device = local_target(dialect="cpu").device
     assert device is not None

@@ -6,6 +6,8 @@ import dataclasses
 import importlib.util
 import shutil
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +33,7 @@ def command() -> None:
     from tilelang.targets import devices_of, measured_path
 
     found, unusable = devices(), _unusable()
+    unused = _of_other_devices(found)
     missing = [_missing(d, *devices_of(d)) for d in PARTS if d not in {device.driver for device in found}]
     code = RIGHT if found else NO_DEVICE
     if is_json():
@@ -46,6 +49,7 @@ def command() -> None:
                 "unusable": [{"dialect": "opencl", "name": d.name, "platform": d.platform, "why": why} for d, why in unusable],
                 "compilers": [dataclasses.asdict(tool) for tool in tools()],
                 "profiles": list(shipped_profiles()),
+                "unused_profiles": [str(path) for path in unused],
             }
         )  # fmt: skip
         sys.exit(code)
@@ -57,6 +61,9 @@ def command() -> None:
     header = ("device", "target", "platform", "kind", "architecture", "units", "threads a block", "shared KiB", "memory GiB")
     lines = [table(header, rows) if rows else "no device", ""]
     lines += [f"{d.name}: {_profile(d)}" for d in found]
+    lines += [
+        f"{path}: measured on a device that is not here (or by an earlier release, through PoCL), and not used" for path in unused
+    ]
     lines += [f"{d} is left out, for it cannot compile an empty kernel: {why}" for d, why in unusable if found]
     lines += [f"{m['dialect']}: {m['why']}; here is {_here(m)}; get {m['get']}" for m in missing]
     lines.append("")
@@ -75,6 +82,13 @@ def _unusable() -> tuple[tuple[Device, str], ...]:
         return opencl.unusable_devices()
     except DeviceError:  # without pyopencl, which is told beside
         return ()
+
+
+def _of_other_devices(found: Sequence[Device]) -> list[Path]:
+    """The profiles that `tilelang profile` left here, of devices that are not here."""
+    from tilelang.targets import measured_folder, measured_path
+
+    return sorted({*measured_folder().glob("*.toml")} - {measured_path(d) for d in found})
 
 
 def _profile(device: Device) -> str:
