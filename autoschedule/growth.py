@@ -238,7 +238,7 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
     whole = {a.name: a.extent for a in nest.reduced}
     if passes(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
-        sizes = [(width, {}) for width in dict.fromkeys((most, lanes))]
+        sizes: list[tuple[int, dict[str, int]]] = [(width, {}) for width in dict.fromkeys((most, lanes))]
         sizes += [(lanes, {a: n}) for a in _rows(nest, axis) for n in _rounds(nest.extents[a], max(1, device.registers - 4))[-2:]]
         for width, row in sizes:
             piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}

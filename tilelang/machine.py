@@ -350,8 +350,8 @@ def _profiles() -> Traversable:
 def load_profile(name_or_path: str | Path) -> Profile:
     """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or has a `/`).
 
-    A profile's former name still works, with a FutureWarning, which users see. Raises DeviceError: `profile-not-found`, `profile-syntax`,
-    `profile-schema`, `profile-key`, `profile-value`.
+    A profile's former name still works, with a FutureWarning, which users see. Raises DeviceError: `profile-not-found`,
+    `profile-syntax`, `profile-schema`, `profile-key`, `profile-value`.
 
     >>> load_profile("sapphire_rapids").warp_size
     32

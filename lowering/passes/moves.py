@@ -1,11 +1,11 @@
-"""Moves between global and shared memory by one thread, in whole vectors: element by element is how they are written.
+"""Moves between global and shared memory by one thread go in whole vectors; they are built element by element.
 
-Needs: loops without a kind around one store, of an element that stands in global memory into shared memory or the other way round, at
-indices that are affine in the loops or take one by a small number apart; of an element that does not exist, a constant. Guarantees: the
-same elements are stored; each once, so that their order is free. What lies before, within and after the elements that exist becomes a
-loop of its own, none of which tests what is the same for all its rounds. Where neighbours of the source are neighbours in the target,
-rows move in vectors. Where neighbours along one loop are read, and those along another one written, squares do, which the pass
-`turn` transposes in registers. Anything else stays as it is.
+Needs: serial loops around one store of an element from global into shared memory, or the other way round; the store, or the read, may
+stand under conditions, and what does not exist is stored as a constant. Indices are affine in the loops, or divide one of them by a
+small number. Guarantees: the same elements are stored, each once, which is why their order is free. The rounds before, within and after
+the elements that exist become loops of their own, without tests. Where neighbours in the source are neighbours in the target, rows move
+in vectors. Where neighbours in the source lie along one loop and those in the target along another, squares move, which the pass `turn`
+transposes in registers. Any other loop stays as it is.
 
     for w in 0..9 { for c in 0..8: S[w, c] = X[c, w - 1] if 1 <= w and w < 8 else 0 }    ->
     vector c in 0..8: S[0, c] = 0
@@ -74,7 +74,8 @@ class _Loop:
 
     def at(self, known: dict[Expr, Expr]) -> _Loop:
         """The loop where outer ones are at certain points."""
-        read, inner = (None if x is None else x.at(known) for x in (self.read, self.inner))
+        read = None if self.read is None else self.read.at(known)
+        inner = None if self.inner is None else self.inner.at(known)
         return dataclasses.replace(self, stored=self.stored.at(known), read=read, inner=inner)
 
     def depends(self) -> frozenset[Expr]:
@@ -127,11 +128,9 @@ class _Moving:
         self.names, self.most_lanes = names, most_lanes
 
     def statement(self, stmt: ir.Stmt) -> ir.Stmt:
-        if isinstance(stmt, ir.If) and _same_move(stmt):  # as a whole, and with tests: these stand outside the loops from here on
-            made = self.moved(stmt.otherwise) if stmt.otherwise is not None else None
-            if made is not None:
-                return made
         made = self.moved(stmt)
+        if made is None and isinstance(stmt, ir.If) and stmt.otherwise is not None and _same_move(stmt, stmt.otherwise):
+            made = self.moved(stmt.otherwise)
         if made is not None:
             return made
         return stmt.map_children(lambda child: self.statement(child) if isinstance(child, ir.Stmt) else child)
@@ -152,7 +151,7 @@ class _Moving:
         if found is None:
             return None
         loops, stored, read = found
-        return self.nest(stmt, *self.joined(loops, _Move(store, value, fill)), stored, read)
+        return self.nest(*self.joined(loops, _Move(store, value, fill)), stored, read)
 
     def loops(
         self, around: list[ir.For], move: _Move, conditions: list[Expr], inside: list[Expr]
@@ -224,7 +223,7 @@ class _Moving:
                 return self.joined([one if x is a else x for x in loops if x is not b], moved)
         return loops, move
 
-    def nest(self, stmt: ir.Stmt, loops: list[_Loop], move: _Move, stored: Expr | None, read: Expr | None) -> ir.Stmt | None:
+    def nest(self, loops: list[_Loop], move: _Move, stored: Expr | None, read: Expr | None) -> ir.Stmt | None:
         """The loops, the innermost ones in vectors or squares; None where nothing can be gained."""
         flat = [x for loop in loops for x in ((loop,) if loop.inner is None else (loop, loop.inner))]
         along = next((x for x in flat if x.target == 1 and not x.digits), None)
@@ -235,15 +234,15 @@ class _Moving:
             across = None
         inner = [along] if across in (None, along) else [across, along]
         outer = [x for x in loops if not any(x is y for y in inner)]
-        if not any(x.read for x in flat) and (across is None or along.most < LEAST_LANES):
-            return None  # no test goes, and no vector comes
+        if not any(x.read or x.digits for x in flat) and (across is None or along.most < LEAST_LANES):
+            return None  # no test or division goes, and no vector comes
         order = [*outer, *(x for x in inner if x in loops)]
         if any({y.var for y in (*order[k:], *inner)} & x.depends() for k, x in enumerate(order)):
             return None
         made = self.outer(outer, inner, move, True)
         if read is not None:
-            made = ir.If(read, made, self.outer(outer, inner, move, False), stmt.span)
-        return made if stored is None else ir.If(stored, made, None, stmt.span)
+            made = ir.If(read, made, self.outer(outer, inner, move, False), move.store.span)
+        return made if stored is None else ir.If(stored, made, None, move.store.span)
 
     def outer(self, loops: Sequence[_Loop], inner: list[_Loop], move: _Move, reading: bool) -> ir.Stmt:
         """The loops around the innermost ones, as they stood. reading: whether elements are read; else all are constants."""
@@ -361,8 +360,8 @@ class _Moving:
             whole = conjunction([simplify(substitute(e, ends)) for e in read])
             if whole is not None:
                 made = ir.If(whole, made, self.square(lanes, n, move.stored(True, read), conjunction(stored)), move.store.span)
-        for block in blocks:  # the source's neighbours innermost
-            made = block.replace(body=made)
+        for around in blocks:  # the source's neighbours innermost
+            made = around.replace(body=made)
         return made
 
     @staticmethod
@@ -394,31 +393,43 @@ def _nest(stmt: ir.Stmt) -> tuple[list[ir.For], list[Expr], ir.Store | None]:
             case ir.If(condition, then, None):
                 conditions += conjuncts(condition)
                 stmt = then
-            case ir.For(kind="serial", body=body):
-                around.append(stmt)
-                stmt = body
+            case ir.For(kind="serial") as loop:
+                around.append(loop)
+                stmt = loop.body
             case ir.Store():
                 return around, conditions, stmt
             case _:
                 return around, conditions, None
 
 
-def _same_move(stmt: ir.If) -> bool:
-    """Whether both sides of a condition are one move, without tests and with them."""
-    if stmt.otherwise is None:
+def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
+    """Whether both sides of a condition are one move: with tests where it does not hold, without them where it does, for then all of
+    these hold in all rounds."""
+    (a, none, x), (b, conditions, y) = _nest(stmt.then), _nest(otherwise)
+    if x is None or y is None or none or len(a) != len(b):
         return False
-    (a, first, x), (b, _, y) = _nest(stmt.then), _nest(stmt.otherwise)
-    if x is None or y is None or first or len(a) != len(b):
-        return False
-    value = y.value.then if isinstance(y.value, Select) else y.value
+    value = y.value
+    if isinstance(value, Select):
+        conditions, value = [*conditions, *conjuncts(value.condition)], value.then
     names: dict[Expr, Expr] = {p.var: q.var for p, q in zip(a, b, strict=True)}
+    alike = [
+        *zip(x.indices, y.indices, strict=True),
+        (x.value, value),
+        *((p.extent, q.extent) for p, q in zip(a, b, strict=True)),
+    ]
+    if x.buffer is not y.buffer or any(simplify(substitute(p, names)) is not simplify(q) for p, q in alike):
+        return False
+    known = conjunction([stmt.condition, *(_at_worst(c, [loop.var for loop in b]) for c in conditions)])
+    return known is conjunction([stmt.condition])
 
-    def alike(p: Expr, q: Expr) -> bool:
-        return simplify(substitute(p, names)) is simplify(q)
 
-    places = zip((*x.indices, x.value), (*y.indices, value), strict=True)
-    extents = ((p.extent, q.extent) for p, q in zip(a, b, strict=True))
-    return x.buffer is y.buffer and all(alike(p, q) for p, q in (*places, *extents))
+def _at_worst(condition: Expr, variables: list[Var]) -> Expr:
+    """A comparison in the round in which it holds last; itself where it is something else."""
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
+        return condition
+    steps = dict(linear(condition.left - condition.right)[0])
+    last = {v: index(v.upper if steps.get(v, 0) > 0 else 0) for v in variables if v.upper is not None}
+    return simplify(substitute(condition, last))
 
 
 def _ranges(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, list[tuple[Expr, bool]]] | None, Expr | None]:

@@ -74,7 +74,7 @@ void Z(
             for (int npq = 0; npq < 2; ++npq) {
                 for (int c_1 = 0; c_1 < 4; ++c_1) {
                     for (int npq_1 = 0; npq_1 < 4; ++npq_1) {
-                        *(X_shared + npq * 16 + c_1 * 4 + npq_1) = c_1 < 3 && 1 <= block_x * 2 % 4 * 2 + npq * 2 + r && block_x * 2 % 4 * 2 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 ? *(X + (block_x / 2 * 147 + block_x * 2 % 4 * 42 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_1 - 24)) : 0.0f;
+                        *(X_shared + npq * 16 + c_1 * 4 + npq_1) = c_1 < 3 && 1 <= block_x % 2 * 4 + npq * 2 + r && block_x % 2 * 4 + npq * 2 + r < 8 && 1 <= npq_1 * 2 + s && npq_1 * 2 + s < 8 ? *(X + (block_x / 2 * 147 + block_x % 2 * 84 + npq * 42 + r * 21 + npq_1 * 6 + s * 3 + c_1 - 24)) : 0.0f;
                     }
                 }
             }

@@ -53,7 +53,8 @@ def windows(x: Any, stride: int, pad: int, fill: float = 0) -> Any:
 def staged(y: tl.Tensor, layout: Any, **tile: int) -> Schedule:
     """A tile's input in shared memory in a layout, moved as the lowering chooses."""
     plan = tl.schedule(y).tile(**tile).to(tl.block).load("X", tl.shared, layout=layout)
-    return plan.split(**dict.fromkeys(tile, 1)).accumulate(tl.register)
+    ones: dict[str, Any] = dict.fromkeys(tile, 1)
+    return plan.split(**ones).accumulate(tl.register)
 
 
 def channels_last(y: tl.Tensor, c: int, p: int, q: int) -> Schedule:
