@@ -2,10 +2,10 @@
 
 Needs: serial loops around one store of an element from global into shared memory, or the other way round; the store, or the read, may
 stand under conditions, and what does not exist is stored as a constant. Indices are affine in the loops, or divide one of them by a
-small number. Guarantees: the same elements are stored, each once, which is why their order is free. The rounds before, within and after
-the elements that exist become loops of their own, without tests. Where neighbours in the source are neighbours in the target, rows move
-in vectors. Where neighbours in the source lie along one loop and those in the target along another, squares move, which the pass `turn`
-transposes in registers. Any other loop stays as it is.
+small number. Guarantees: the same elements are stored, some of them twice; no other rounds store to their places, so that their order is
+free. The rounds before, within and after the elements that exist become loops of their own, without tests. Where neighbours in the
+source are neighbours in the target, rows move in vectors. Where neighbours in the source lie along one loop and those in the target along
+another, squares move, which the pass `turn` transposes in registers. Any other loop stays as it is.
 
     for w in 0..9 { for c in 0..8: S[w, c] = X[c, w - 1] if 1 <= w and w < 8 else 0 }    ->
     vector c in 0..8: S[0, c] = 0
@@ -337,9 +337,11 @@ class _Moving:
             made.append(ir.For(block, simplify(part.count // n), vector, span=store.span))
         left = simplify(part.count % n)
         if left is not index(0):
-            point = simplify(part.low + part.count // n * n + lane)
+            again = _fits(part, n)  # the last vector begins among what the one before has stored
+            point = simplify(part.low + (part.count - n if again else part.count // n * n) + lane)
             store = move.at(along.var, point).stored(reading, _before(point, part.limit))
-            made.append(ir.For(lane, index(n), ir.If(Binary("<", lane, left), store), "vector", store.span))
+            body = store if again else ir.If(Binary("<", lane, left), store, None, store.span)
+            made.append(ir.For(lane, index(n), body, "vector", store.span))
         return ir.seq(*made)
 
     def squares(self, loops: list[_Loop], parts: list[_Part], move: _Move) -> ir.Stmt:
@@ -348,8 +350,11 @@ class _Moving:
         blocks, lanes, stored, read = list[ir.For](), list[Var](), list[Expr](), list[Expr]()
         for loop, part in zip(loops, parts, strict=True):
             block, lane = self.variable(loop.var, -(-loop.most // n)), self.variable(loop.var, n)
-            point = simplify(part.low + block * n + lane)
-            stored += _before(simplify(block * n + lane), part.count)
+            first: Expr = block * n
+            if _fits(part, n):  # the last square begins among what the one before has stored
+                first = binary("min", first, part.count - n)
+            point = simplify(part.low + first + lane)
+            stored += _before(simplify(first + lane), part.count)
             read += _before(point, part.limit)
             move = move.at(loop.var, point)
             blocks.append(ir.For(block, simplify((part.count + (n - 1)) // n), ir.seq(), span=move.store.span))
@@ -469,6 +474,11 @@ def _clamped(ends: list[tuple[Expr, bool]], whole: _Range) -> _Range:
 
 def _before(point: Expr, high: Expr | None) -> list[Expr]:
     return [] if high is None else [Binary("<", point, high)]
+
+
+def _fits(part: _Part, n: int) -> bool:
+    """Whether so many rounds of a part are known to exist, as vectors and squares have."""
+    return isinstance(part.count, Const) and int(part.count.value) >= n
 
 
 def _most(count: Expr, most: int) -> int:

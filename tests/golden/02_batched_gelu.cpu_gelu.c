@@ -13,7 +13,6 @@ typedef float float16 __attribute__((ext_vector_type(16)));
 typedef float float4 __attribute__((ext_vector_type(4)));
 typedef int int16 __attribute__((ext_vector_type(16)));
 #define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
-#define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
 #define as_int16(...) __builtin_bit_cast(int16, (__VA_ARGS__))
 #define max(...) __builtin_elementwise_max(__VA_ARGS__)
 #define min(...) __builtin_elementwise_min(__VA_ARGS__)
@@ -50,20 +49,6 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
 #endif
 }
 typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
-
-static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
-#else
-    if (count >= 4) return *(const float4_u*)p;
-    float4 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    return v;
-#endif
-}
 
 static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
     float16 y = x > 25.0f ? (float16)(25.0f) : x;
@@ -171,81 +156,39 @@ static inline __attribute__((always_inline)) void Y_block(
         const int m_end_1 = max(min(4, 11 - m * 4), 0);
         for (int k_4 = 0; k_4 < 2; ++k_4) {
             if (3 < m_end_1) {
-                if (k_4 * 4 < 4) {
-                    float4 X_rows_0 = *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4);
-                    float4 X_rows_1 = *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 7);
-                    float4 X_rows_2 = *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 14);
-                    float4 X_rows_3 = *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 21);
-                    float4 X_step_0 = __builtin_shufflevector(X_rows_0, X_rows_1, 0, 4, 2, 6);
-                    float4 X_step_1 = __builtin_shufflevector(X_rows_0, X_rows_1, 1, 5, 3, 7);
-                    float4 X_step_2 = __builtin_shufflevector(X_rows_2, X_rows_3, 0, 4, 2, 6);
-                    float4 X_step_3 = __builtin_shufflevector(X_rows_2, X_rows_3, 1, 5, 3, 7);
-                    float4 X_turned_0 = __builtin_shufflevector(X_step_0, X_step_2, 0, 1, 4, 5);
-                    float4 X_turned_1 = __builtin_shufflevector(X_step_1, X_step_3, 0, 1, 4, 5);
-                    float4 X_turned_2 = __builtin_shufflevector(X_step_0, X_step_2, 2, 3, 6, 7);
-                    float4 X_turned_3 = __builtin_shufflevector(X_step_1, X_step_3, 2, 3, 6, 7);
-                    *(float4*)(X_shared + m * 32 + k_4 * 16) = X_turned_0;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_turned_1;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_turned_2;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_turned_3;
-                } else {
-                    float4 X_rows_1_1_0 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_1 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 7, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_2 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 14, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_3 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 21, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_step_0 = __builtin_shufflevector(X_rows_1_1_0, X_rows_1_1_1, 0, 4, 2, 6);
-                    float4 X_rows_1_step_1 = __builtin_shufflevector(X_rows_1_1_0, X_rows_1_1_1, 1, 5, 3, 7);
-                    float4 X_rows_1_step_2 = __builtin_shufflevector(X_rows_1_1_2, X_rows_1_1_3, 0, 4, 2, 6);
-                    float4 X_rows_1_step_3 = __builtin_shufflevector(X_rows_1_1_2, X_rows_1_1_3, 1, 5, 3, 7);
-                    float4 X_rows_1_turned_0 = __builtin_shufflevector(X_rows_1_step_0, X_rows_1_step_2, 0, 1, 4, 5);
-                    float4 X_rows_1_turned_1 = __builtin_shufflevector(X_rows_1_step_1, X_rows_1_step_3, 0, 1, 4, 5);
-                    float4 X_rows_1_turned_2 = __builtin_shufflevector(X_rows_1_step_0, X_rows_1_step_2, 2, 3, 6, 7);
-                    float4 X_rows_1_turned_3 = __builtin_shufflevector(X_rows_1_step_1, X_rows_1_step_3, 2, 3, 6, 7);
-                    *(float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_1_turned_0;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_1_turned_1;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_1_turned_2;
-                    if (k_4 * 4 < 4) {
-                        *(float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_1_turned_3;
-                    }
-                }
+                float4 X_rows_0 = *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3));
+                float4 X_rows_1 = *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 7);
+                float4 X_rows_2 = *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 14);
+                float4 X_rows_3 = *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 21);
+                float4 X_step_0 = __builtin_shufflevector(X_rows_0, X_rows_1, 0, 4, 2, 6);
+                float4 X_step_1 = __builtin_shufflevector(X_rows_0, X_rows_1, 1, 5, 3, 7);
+                float4 X_step_2 = __builtin_shufflevector(X_rows_2, X_rows_3, 0, 4, 2, 6);
+                float4 X_step_3 = __builtin_shufflevector(X_rows_2, X_rows_3, 1, 5, 3, 7);
+                float4 X_turned_0 = __builtin_shufflevector(X_step_0, X_step_2, 0, 1, 4, 5);
+                float4 X_turned_1 = __builtin_shufflevector(X_step_1, X_step_3, 0, 1, 4, 5);
+                float4 X_turned_2 = __builtin_shufflevector(X_step_0, X_step_2, 2, 3, 6, 7);
+                float4 X_turned_3 = __builtin_shufflevector(X_step_1, X_step_3, 2, 3, 6, 7);
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4) = X_turned_0;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 4) = X_turned_1;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 8) = X_turned_2;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 12) = X_turned_3;
             } else {
-                if (k_4 * 4 < 4) {
-                    float4 X_rows_2_1_0 = 0 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4) : (float4)(0.0f);
-                    float4 X_rows_2_1_1 = 1 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 7) : (float4)(0.0f);
-                    float4 X_rows_2_1_2 = 2 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 14) : (float4)(0.0f);
-                    float4 X_rows_2_1_3 = 3 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 21) : (float4)(0.0f);
-                    float4 X_rows_2_step_0 = __builtin_shufflevector(X_rows_2_1_0, X_rows_2_1_1, 0, 4, 2, 6);
-                    float4 X_rows_2_step_1 = __builtin_shufflevector(X_rows_2_1_0, X_rows_2_1_1, 1, 5, 3, 7);
-                    float4 X_rows_2_step_2 = __builtin_shufflevector(X_rows_2_1_2, X_rows_2_1_3, 0, 4, 2, 6);
-                    float4 X_rows_2_step_3 = __builtin_shufflevector(X_rows_2_1_2, X_rows_2_1_3, 1, 5, 3, 7);
-                    float4 X_rows_2_turned_0 = __builtin_shufflevector(X_rows_2_step_0, X_rows_2_step_2, 0, 1, 4, 5);
-                    float4 X_rows_2_turned_1 = __builtin_shufflevector(X_rows_2_step_1, X_rows_2_step_3, 0, 1, 4, 5);
-                    float4 X_rows_2_turned_2 = __builtin_shufflevector(X_rows_2_step_0, X_rows_2_step_2, 2, 3, 6, 7);
-                    float4 X_rows_2_turned_3 = __builtin_shufflevector(X_rows_2_step_1, X_rows_2_step_3, 2, 3, 6, 7);
-                    *(float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_2_turned_0;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_2_turned_1;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_2_turned_2;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_2_turned_3;
-                } else {
-                    float4 X_rows_3_1_0 = 0 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_1 = 1 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 7, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_2 = 2 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 14, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_3 = 3 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 21, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_step_0 = __builtin_shufflevector(X_rows_3_1_0, X_rows_3_1_1, 0, 4, 2, 6);
-                    float4 X_rows_3_step_1 = __builtin_shufflevector(X_rows_3_1_0, X_rows_3_1_1, 1, 5, 3, 7);
-                    float4 X_rows_3_step_2 = __builtin_shufflevector(X_rows_3_1_2, X_rows_3_1_3, 0, 4, 2, 6);
-                    float4 X_rows_3_step_3 = __builtin_shufflevector(X_rows_3_1_2, X_rows_3_1_3, 1, 5, 3, 7);
-                    float4 X_rows_3_turned_0 = __builtin_shufflevector(X_rows_3_step_0, X_rows_3_step_2, 0, 1, 4, 5);
-                    float4 X_rows_3_turned_1 = __builtin_shufflevector(X_rows_3_step_1, X_rows_3_step_3, 0, 1, 4, 5);
-                    float4 X_rows_3_turned_2 = __builtin_shufflevector(X_rows_3_step_0, X_rows_3_step_2, 2, 3, 6, 7);
-                    float4 X_rows_3_turned_3 = __builtin_shufflevector(X_rows_3_step_1, X_rows_3_step_3, 2, 3, 6, 7);
-                    *(float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_3_turned_0;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_3_turned_1;
-                    *(float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_3_turned_2;
-                    if (k_4 * 4 < 4) {
-                        *(float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_3_turned_3;
-                    }
-                }
+                float4 X_rows_1_1_0 = 0 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3)) : (float4)(0.0f);
+                float4 X_rows_1_1_1 = 1 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 7) : (float4)(0.0f);
+                float4 X_rows_1_1_2 = 2 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 14) : (float4)(0.0f);
+                float4 X_rows_1_1_3 = 3 < m_end_1 ? *(const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 21) : (float4)(0.0f);
+                float4 X_rows_1_step_0 = __builtin_shufflevector(X_rows_1_1_0, X_rows_1_1_1, 0, 4, 2, 6);
+                float4 X_rows_1_step_1 = __builtin_shufflevector(X_rows_1_1_0, X_rows_1_1_1, 1, 5, 3, 7);
+                float4 X_rows_1_step_2 = __builtin_shufflevector(X_rows_1_1_2, X_rows_1_1_3, 0, 4, 2, 6);
+                float4 X_rows_1_step_3 = __builtin_shufflevector(X_rows_1_1_2, X_rows_1_1_3, 1, 5, 3, 7);
+                float4 X_rows_1_turned_0 = __builtin_shufflevector(X_rows_1_step_0, X_rows_1_step_2, 0, 1, 4, 5);
+                float4 X_rows_1_turned_1 = __builtin_shufflevector(X_rows_1_step_1, X_rows_1_step_3, 0, 1, 4, 5);
+                float4 X_rows_1_turned_2 = __builtin_shufflevector(X_rows_1_step_0, X_rows_1_step_2, 2, 3, 6, 7);
+                float4 X_rows_1_turned_3 = __builtin_shufflevector(X_rows_1_step_1, X_rows_1_step_3, 2, 3, 6, 7);
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4) = X_rows_1_turned_0;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 4) = X_rows_1_turned_1;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 8) = X_rows_1_turned_2;
+                *(float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 12) = X_rows_1_turned_3;
             }
         }
         *(float4*)(X_shared + m * 32 + 28) = (float4)(0.0f);

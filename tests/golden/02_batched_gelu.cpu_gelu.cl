@@ -27,20 +27,6 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 }
 typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
 
-static inline float4 load_first_global_float4(const __global float* p, long count, float4 others) {  // touches the first `count` elements only
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
-#else
-    if (count >= 4) return *(const __global float4_u*)p;
-    float4 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    return v;
-#endif
-}
-
 static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
     float16 y = x > 89.0f ? (float16)(89.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
@@ -142,81 +128,39 @@ void Y(
         const int m_end_1 = max(min(4, 11 - m * 4), 0);
         for (int k_4 = 0; k_4 < 2; ++k_4) {
             if (3 < m_end_1) {
-                if (k_4 * 4 < 4) {
-                    float4 X_rows_0 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4);
-                    float4 X_rows_1 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 7);
-                    float4 X_rows_2 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 14);
-                    float4 X_rows_3 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 21);
-                    float4 X_step_0 = (float4)(X_rows_0.s0, X_rows_1.s0, X_rows_0.s2, X_rows_1.s2);
-                    float4 X_step_1 = (float4)(X_rows_0.s1, X_rows_1.s1, X_rows_0.s3, X_rows_1.s3);
-                    float4 X_step_2 = (float4)(X_rows_2.s0, X_rows_3.s0, X_rows_2.s2, X_rows_3.s2);
-                    float4 X_step_3 = (float4)(X_rows_2.s1, X_rows_3.s1, X_rows_2.s3, X_rows_3.s3);
-                    float4 X_turned_0 = (float4)(X_step_0.s0, X_step_0.s1, X_step_2.s0, X_step_2.s1);
-                    float4 X_turned_1 = (float4)(X_step_1.s0, X_step_1.s1, X_step_3.s0, X_step_3.s1);
-                    float4 X_turned_2 = (float4)(X_step_0.s2, X_step_0.s3, X_step_2.s2, X_step_2.s3);
-                    float4 X_turned_3 = (float4)(X_step_1.s2, X_step_1.s3, X_step_3.s2, X_step_3.s3);
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16) = X_turned_0;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_turned_1;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_turned_2;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_turned_3;
-                } else {
-                    float4 X_rows_1_1_0 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_1 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 7, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_2 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 14, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_1_3 = load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 21, 7 - k_4 * 4, (float4)(0.0f));
-                    float4 X_rows_1_step_0 = (float4)(X_rows_1_1_0.s0, X_rows_1_1_1.s0, X_rows_1_1_0.s2, X_rows_1_1_1.s2);
-                    float4 X_rows_1_step_1 = (float4)(X_rows_1_1_0.s1, X_rows_1_1_1.s1, X_rows_1_1_0.s3, X_rows_1_1_1.s3);
-                    float4 X_rows_1_step_2 = (float4)(X_rows_1_1_2.s0, X_rows_1_1_3.s0, X_rows_1_1_2.s2, X_rows_1_1_3.s2);
-                    float4 X_rows_1_step_3 = (float4)(X_rows_1_1_2.s1, X_rows_1_1_3.s1, X_rows_1_1_2.s3, X_rows_1_1_3.s3);
-                    float4 X_rows_1_turned_0 = (float4)(X_rows_1_step_0.s0, X_rows_1_step_0.s1, X_rows_1_step_2.s0, X_rows_1_step_2.s1);
-                    float4 X_rows_1_turned_1 = (float4)(X_rows_1_step_1.s0, X_rows_1_step_1.s1, X_rows_1_step_3.s0, X_rows_1_step_3.s1);
-                    float4 X_rows_1_turned_2 = (float4)(X_rows_1_step_0.s2, X_rows_1_step_0.s3, X_rows_1_step_2.s2, X_rows_1_step_2.s3);
-                    float4 X_rows_1_turned_3 = (float4)(X_rows_1_step_1.s2, X_rows_1_step_1.s3, X_rows_1_step_3.s2, X_rows_1_step_3.s3);
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_1_turned_0;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_1_turned_1;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_1_turned_2;
-                    if (k_4 * 4 < 4) {
-                        *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_1_turned_3;
-                    }
-                }
+                float4 X_rows_0 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3));
+                float4 X_rows_1 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 7);
+                float4 X_rows_2 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 14);
+                float4 X_rows_3 = *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 21);
+                float4 X_step_0 = (float4)(X_rows_0.s0, X_rows_1.s0, X_rows_0.s2, X_rows_1.s2);
+                float4 X_step_1 = (float4)(X_rows_0.s1, X_rows_1.s1, X_rows_0.s3, X_rows_1.s3);
+                float4 X_step_2 = (float4)(X_rows_2.s0, X_rows_3.s0, X_rows_2.s2, X_rows_3.s2);
+                float4 X_step_3 = (float4)(X_rows_2.s1, X_rows_3.s1, X_rows_2.s3, X_rows_3.s3);
+                float4 X_turned_0 = (float4)(X_step_0.s0, X_step_0.s1, X_step_2.s0, X_step_2.s1);
+                float4 X_turned_1 = (float4)(X_step_1.s0, X_step_1.s1, X_step_3.s0, X_step_3.s1);
+                float4 X_turned_2 = (float4)(X_step_0.s2, X_step_0.s3, X_step_2.s2, X_step_2.s3);
+                float4 X_turned_3 = (float4)(X_step_1.s2, X_step_1.s3, X_step_3.s2, X_step_3.s3);
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4) = X_turned_0;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 4) = X_turned_1;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 8) = X_turned_2;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 12) = X_turned_3;
             } else {
-                if (k_4 * 4 < 4) {
-                    float4 X_rows_2_1_0 = 0 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4) : (float4)(0.0f);
-                    float4 X_rows_2_1_1 = 1 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 7) : (float4)(0.0f);
-                    float4 X_rows_2_1_2 = 2 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 14) : (float4)(0.0f);
-                    float4 X_rows_2_1_3 = 3 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + k_4 * 4 + 21) : (float4)(0.0f);
-                    float4 X_rows_2_step_0 = (float4)(X_rows_2_1_0.s0, X_rows_2_1_1.s0, X_rows_2_1_0.s2, X_rows_2_1_1.s2);
-                    float4 X_rows_2_step_1 = (float4)(X_rows_2_1_0.s1, X_rows_2_1_1.s1, X_rows_2_1_0.s3, X_rows_2_1_1.s3);
-                    float4 X_rows_2_step_2 = (float4)(X_rows_2_1_2.s0, X_rows_2_1_3.s0, X_rows_2_1_2.s2, X_rows_2_1_3.s2);
-                    float4 X_rows_2_step_3 = (float4)(X_rows_2_1_2.s1, X_rows_2_1_3.s1, X_rows_2_1_2.s3, X_rows_2_1_3.s3);
-                    float4 X_rows_2_turned_0 = (float4)(X_rows_2_step_0.s0, X_rows_2_step_0.s1, X_rows_2_step_2.s0, X_rows_2_step_2.s1);
-                    float4 X_rows_2_turned_1 = (float4)(X_rows_2_step_1.s0, X_rows_2_step_1.s1, X_rows_2_step_3.s0, X_rows_2_step_3.s1);
-                    float4 X_rows_2_turned_2 = (float4)(X_rows_2_step_0.s2, X_rows_2_step_0.s3, X_rows_2_step_2.s2, X_rows_2_step_2.s3);
-                    float4 X_rows_2_turned_3 = (float4)(X_rows_2_step_1.s2, X_rows_2_step_1.s3, X_rows_2_step_3.s2, X_rows_2_step_3.s3);
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_2_turned_0;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_2_turned_1;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_2_turned_2;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_2_turned_3;
-                } else {
-                    float4 X_rows_3_1_0 = 0 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_1 = 1 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 7, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_2 = 2 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 14, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_1_3 = 3 < m_end_1 ? load_first_global_float4(X + block_x * 77 + m * 28 + k_4 * 4 + 21, 7 - k_4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    float4 X_rows_3_step_0 = (float4)(X_rows_3_1_0.s0, X_rows_3_1_1.s0, X_rows_3_1_0.s2, X_rows_3_1_1.s2);
-                    float4 X_rows_3_step_1 = (float4)(X_rows_3_1_0.s1, X_rows_3_1_1.s1, X_rows_3_1_0.s3, X_rows_3_1_1.s3);
-                    float4 X_rows_3_step_2 = (float4)(X_rows_3_1_2.s0, X_rows_3_1_3.s0, X_rows_3_1_2.s2, X_rows_3_1_3.s2);
-                    float4 X_rows_3_step_3 = (float4)(X_rows_3_1_2.s1, X_rows_3_1_3.s1, X_rows_3_1_2.s3, X_rows_3_1_3.s3);
-                    float4 X_rows_3_turned_0 = (float4)(X_rows_3_step_0.s0, X_rows_3_step_0.s1, X_rows_3_step_2.s0, X_rows_3_step_2.s1);
-                    float4 X_rows_3_turned_1 = (float4)(X_rows_3_step_1.s0, X_rows_3_step_1.s1, X_rows_3_step_3.s0, X_rows_3_step_3.s1);
-                    float4 X_rows_3_turned_2 = (float4)(X_rows_3_step_0.s2, X_rows_3_step_0.s3, X_rows_3_step_2.s2, X_rows_3_step_2.s3);
-                    float4 X_rows_3_turned_3 = (float4)(X_rows_3_step_1.s2, X_rows_3_step_1.s3, X_rows_3_step_3.s2, X_rows_3_step_3.s3);
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16) = X_rows_3_turned_0;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 4) = X_rows_3_turned_1;
-                    *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 8) = X_rows_3_turned_2;
-                    if (k_4 * 4 < 4) {
-                        *(__local float4*)(X_shared + m * 32 + k_4 * 16 + 12) = X_rows_3_turned_3;
-                    }
-                }
+                float4 X_rows_1_1_0 = 0 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3)) : (float4)(0.0f);
+                float4 X_rows_1_1_1 = 1 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 7) : (float4)(0.0f);
+                float4 X_rows_1_1_2 = 2 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 14) : (float4)(0.0f);
+                float4 X_rows_1_1_3 = 3 < m_end_1 ? *(__global const float4_u*)(X + block_x * 77 + m * 28 + min(k_4 * 4, 3) + 21) : (float4)(0.0f);
+                float4 X_rows_1_step_0 = (float4)(X_rows_1_1_0.s0, X_rows_1_1_1.s0, X_rows_1_1_0.s2, X_rows_1_1_1.s2);
+                float4 X_rows_1_step_1 = (float4)(X_rows_1_1_0.s1, X_rows_1_1_1.s1, X_rows_1_1_0.s3, X_rows_1_1_1.s3);
+                float4 X_rows_1_step_2 = (float4)(X_rows_1_1_2.s0, X_rows_1_1_3.s0, X_rows_1_1_2.s2, X_rows_1_1_3.s2);
+                float4 X_rows_1_step_3 = (float4)(X_rows_1_1_2.s1, X_rows_1_1_3.s1, X_rows_1_1_2.s3, X_rows_1_1_3.s3);
+                float4 X_rows_1_turned_0 = (float4)(X_rows_1_step_0.s0, X_rows_1_step_0.s1, X_rows_1_step_2.s0, X_rows_1_step_2.s1);
+                float4 X_rows_1_turned_1 = (float4)(X_rows_1_step_1.s0, X_rows_1_step_1.s1, X_rows_1_step_3.s0, X_rows_1_step_3.s1);
+                float4 X_rows_1_turned_2 = (float4)(X_rows_1_step_0.s2, X_rows_1_step_0.s3, X_rows_1_step_2.s2, X_rows_1_step_2.s3);
+                float4 X_rows_1_turned_3 = (float4)(X_rows_1_step_1.s2, X_rows_1_step_1.s3, X_rows_1_step_3.s2, X_rows_1_step_3.s3);
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4) = X_rows_1_turned_0;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 4) = X_rows_1_turned_1;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 8) = X_rows_1_turned_2;
+                *(__local float4*)(X_shared + m * 32 + min(k_4 * 4, 3) * 4 + 12) = X_rows_1_turned_3;
             }
         }
         *(__local float4*)(X_shared + m * 32 + 28) = (float4)(0.0f);

@@ -103,7 +103,7 @@ void Z(
             }
         } else {
             *(__local float16_u*)(X_shared + h * 21) = (float16)(0.0f);
-            store_first_shared_float16(X_shared + h * 21 + 16, (float16)(0.0f), 5);
+            *(__local float16_u*)(X_shared + h * 21 + 5) = (float16)(0.0f);
         }
     }
     for (int q = 0; q < 3; ++q) {
