@@ -2,10 +2,10 @@
 
 Needs: serial loops around one store of an element from global into shared memory, or the other way round; the store, or the read, may
 stand under conditions, and what does not exist is stored as a constant. Indices are affine in the loops, or divide one of them by a
-small number. Guarantees: the same elements are stored, some of them twice; no other rounds store to their places, so that their order is
+small number. Guarantees: the same elements are stored, some of them twice; no other rounds store to their places, so that the order is
 free. The rounds before, within and after the elements that exist become loops of their own, without tests. Where neighbours in the
-source are neighbours in the target, rows move in vectors. Where neighbours in the source lie along one loop and those in the target along
-another, squares move, which the pass `turn` transposes in registers. Any other loop stays as it is.
+source are neighbours in the target, rows move in vectors. Where neighbours in the source lie along one loop and those in the target
+along another, squares move, which the pass `turn` transposes in registers. Any other loop stays as it is.
 
     for w in 0..9 { for c in 0..8: S[w, c] = X[c, w - 1] if 1 <= w and w < 8 else 0 }    ->
     vector c in 0..8: S[0, c] = 0
