@@ -24,6 +24,7 @@ from tilelang.lowering.ir_values import Buffer as Buffer
 from tilelang.lowering.ir_values import Load as Load
 from tilelang.lowering.ir_values import Pack as Pack
 from tilelang.lowering.ir_values import Ramp as Ramp
+from tilelang.lowering.ir_values import Shuffle as Shuffle
 from tilelang.lowering.ir_values import lanes as lanes
 from tilelang.lowering.ir_values import loads as loads
 from tilelang.node import Node, node

@@ -132,6 +132,22 @@ class Pack(Expr):
         return f"pack({', '.join(go(i, 0) for i in self.items)})"
 
 
+@interned
+class Shuffle(Expr):
+    """A vector of lanes of two vectors with as many: numbers below that are lanes of the first one, the others of the second."""
+
+    first: Expr
+    second: Expr
+    numbers: tuple[int, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.first.dtype
+
+    def text(self, go: Any) -> str:
+        return f"shuffle({go(self.first, 0)}, {go(self.second, 0)}, {' '.join(map(str, self.numbers))})"
+
+
 _LANES: dict[Expr, int] = {}
 
 
@@ -144,6 +160,8 @@ def lanes(expr: Expr) -> int:
                 found = n
             case Pack(items):
                 found = len(items)
+            case Shuffle(numbers=numbers):
+                found = len(numbers)
             case Binary(_, a, b):
                 found = max(lanes(a), lanes(b))
             case Unary(_, a) | Cast(a, _):

@@ -120,6 +120,10 @@ class Threads:
         items = (self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items))
         return np.stack(np.broadcast_arrays(*map(np.atleast_1d, items)), axis=1)
 
+    def _shuffle(self, expr: ir.Shuffle, mask: Mask) -> Value:
+        pair = np.broadcast_arrays(*(np.atleast_2d(self.evaluate(e, mask.by_thread)) for e in (expr.first, expr.second)))
+        return np.concatenate(pair, axis=1)[:, list(expr.numbers)]
+
     def _site(self, key: Any, buffer: str, access: str) -> Site:
         """The access that `key` (an expression, or a role) makes in the statement being executed."""
         stmt = self._statement
@@ -303,6 +307,7 @@ def _is_geometry(expr: Any) -> bool:
 EVALUATE: dict[type, Callable[[Threads, Any, Mask], Value]] = {
     Const: Threads._const, Var: Threads._var, Binary: Threads._binary, Unary: Threads._unary, Call: Threads._call,
     Cast: Threads._cast, Select: Threads._select, ir.Load: Threads._load, ir.Ramp: Threads._ramp, ir.Pack: Threads._pack,
+    ir.Shuffle: Threads._shuffle,
     ir.BeforeLine: Threads._before_line,
 }  # fmt: skip
 

@@ -389,6 +389,10 @@ def _problem(e: Expr) -> str | None:
         case ir.Pack(items):
             alike = len({i.dtype for i in items}) == 1 and all(ir.lanes(i) == 1 for i in items)
             return None if alike else "not scalars of one type"
+        case ir.Shuffle(first, second, numbers):
+            n = len(numbers)
+            alike = first.dtype == second.dtype and ir.lanes(first) == ir.lanes(second) == n > 1
+            return None if alike and all(0 <= k < 2 * n for k in numbers) else "not lanes of two vectors with as many"
         case Cast():
             return None
         case _:

@@ -10,7 +10,7 @@ Where the outer loop is shorter, and what it stores fills the places between wha
 
     unroll i in 0..4: vector j in 0..4: S[j, i] = X[i, j]    ->
     unroll i in 0..4: vector j in 0..4: rows[i, j] = X[i, j]
-    step_1[0, 0:4] = {rows[0, 0], rows[1, 0], rows[0, 2], rows[1, 2]} ... step_2[3, 0:4] = {...}
+    step_1[0, 0:4] = shuffle(rows[0, 0:4], rows[1, 0:4], 0 4 2 6) ... step_2[3, 0:4] = shuffle(...)
     unroll j in 0..4: vector i in 0..4: S[j, i] = step_2[j, i]
 """
 
@@ -99,8 +99,8 @@ class _Turning:
         for _ in range(few.bit_length() - 1):  # each of the first half meets one of the second: lower lanes, then upper ones
             after = self._buffer("step", rows, n, few)
             for k in range(few):
-                items = [(k // 2 + lane % 2 * (few // 2), k % 2 * (n // 2) + lane // 2) for lane in range(n)]
-                value = ir.Pack(tuple(ir.Load(rows, (index(row), index(lane))) for row, lane in items))
+                numbers = tuple(k % 2 * (n // 2) + lane // 2 + lane % 2 * n for lane in range(n))
+                value = _shuffled(rows, k // 2, k // 2 + few // 2, n, numbers)
                 made.append(ir.Store(after, (index(k), index(0)), value))
             rows = after
         flat: dict[Expr, Expr] = {v: u * (n // few) + v // few, u: v % few}
@@ -150,12 +150,8 @@ class _Turning:
             for k in range(n):
                 low, high = k & ~distance, k | distance
                 side = distance if k & distance else 0
-                items = [
-                    (low, (lane & ~distance) + side) if not lane & distance else (high, lane - distance + side)
-                    for lane in range(n)
-                ]
-                value = ir.Pack(tuple(ir.Load(rows, (index(row), index(lane))) for row, lane in items))
-                made.append(ir.Store(after, (index(k), index(0)), value))
+                numbers = tuple((lane & ~distance) + side + (n if lane & distance else 0) for lane in range(n))
+                made.append(ir.Store(after, (index(k), index(0)), _shuffled(rows, low, high, n, numbers)))
             rows, distance = after, 2 * distance
         return made, rows
 
@@ -165,6 +161,12 @@ class _Turning:
         self.names.add(name)
         self.buffers.append(ir.Buffer(name, like.dtype, (rows or n, n), "register", "temporary"))
         return self.buffers[-1]
+
+
+def _shuffled(rows: ir.Buffer, first: int, second: int, n: int, numbers: tuple[int, ...]) -> ir.Shuffle:
+    """Lanes of two rows."""
+    a, b = (ir.Load(rows, (index(row), index(0)), n) for row in (first, second))
+    return ir.Shuffle(a, b, numbers)
 
 
 def _square(outer: Var, inner: Var, n: int, body: ir.Stmt) -> ir.Stmt:

@@ -93,7 +93,9 @@ class _Unrolling:
 
     def _value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
         match e:
-            case ir.Load() | ir.Pack() | Call() | Cast() | Binary(op="+" | "-" | "*" | "/") if e.dtype is not INDEX:
+            case ir.Load() | ir.Pack() | ir.Shuffle() | Call() | Cast() | Binary(op="+" | "-" | "*" | "/") if (
+                e.dtype is not INDEX
+            ):
                 return e.map_children(lambda child: self.value(child, values) if isinstance(child, Expr) else child)
             case _:
                 return simplify(substitute(e, values))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
-from tilelang.lowering.ir import BeforeLine, Load, Pack, Ramp, lanes
+from tilelang.lowering.ir import BeforeLine, Load, Pack, Ramp, Shuffle, lanes
 from tilelang.lowering.targets.c_dialect import (
     SIGNED_OF_BITS,
     VECTOR_LANES,
@@ -77,6 +77,8 @@ class Expressions(Places):
                     return self.raw(e)
                 case Pack(items) if n > 1 and _is_moved(e, dtype):
                     return self.dialect.vector_of(vector(type, n), [self.stored(i, dtype, 1) for i in items])
+                case Shuffle(first, second, _) if self.dialect.vectors.shuffle and _is_moved(e, dtype):
+                    return self._shuffled(e, self.stored(first, dtype, n), self.stored(second, dtype, n))
                 case Select(condition, then, otherwise) if _is_moved(e, dtype):
                     kept, other = (f"({self.stored(branch, dtype, n)})" for branch in (then, otherwise))
                     value = self.dialect.vector_of(vector(type, n), [kept]) if n > 1 else f"({type}){kept}"
@@ -133,10 +135,12 @@ class Expressions(Places):
                 unique = dict.fromkeys(items)
                 if n == 1:
                     return self.value(items[0], level)
-                if (shuffled := self._shuffled(items, level)) is not None:
-                    return shuffled
                 texts = [self.value(items[0])] if len(unique) == 1 else [self.value(i, TERNARY) for i in items]
                 return bracket(self.dialect.vector_of(value_type(e.dtype, n), texts), UNARY, level)
+            case Shuffle(first, second, _):
+                if not self.dialect.vectors.shuffle or e.dtype.kind == "bool":
+                    return self.value(Pack(tuple(lane(e, i) for i in range(n))), level)
+                return bracket(self._shuffled(e, self.value(first), self.value(second)), POSTFIX, level)
             case Binary():
                 return self._binary(e, n, level)
             case Unary(op, operand):
@@ -335,6 +339,8 @@ class Expressions(Places):
     def mask(self, e: Expr, n: int, bits: int, level: int = ANY) -> str:
         """A condition as a mask of n lanes, each of `bits` bits."""
         type = vector(SIGNED_OF_BITS[bits], n)
+        if isinstance(e, Shuffle):
+            e = Pack(tuple(lane(e, i) for i in range(n)))
         if lanes(e) == 1:
             return bracket(self.dialect.vector_of(type, [f"-({self.condition(e)})"]), UNARY, level)
         own = self._mask_bits(e)
@@ -372,21 +378,9 @@ class Expressions(Places):
                 return bracket(self.dialect.vector_of(type, [f"-({self.condition(i)})" for i in items]), UNARY, level)
         raise AssertionError(f"no condition: {e!r}")
 
-    def _shuffled(self, items: tuple[Expr, ...], level: int) -> str | None:
-        """A vector whose lanes come from two vectors of as many, where the dialect has a word for it."""
-        n, taken = len(items), [item for item in items if isinstance(item, Load) and item.lanes == 1 and item.buffer.vector]
-        if not self.dialect.vectors.shuffle or len(taken) < n or {item.buffer.vector for item in taken} != {n}:
-            return None
-        lasts = [int(item.indices[-1].value) for item in taken if isinstance(item.indices[-1], Const)]
-        if len(lasts) < n:
-            return None
-        wholes = [Load(x.buffer, (*x.indices[:-1], index(last - last % n)), n) for x, last in zip(taken, lasts, strict=True)]
-        different = list(dict.fromkeys(wholes))
-        if len(different) != 2:
-            return None
-        numbers = ", ".join(str(last % n + n * different.index(w)) for w, last in zip(wholes, lasts, strict=True))
-        first, second = (self.value(w) for w in different)
-        return bracket(self.dialect.vectors.shuffle.format(first=first, second=second, lanes=numbers), POSTFIX, level)
+    def _shuffled(self, e: Shuffle, first: str, second: str) -> str:
+        """Two vectors' lanes by the dialect's word for it."""
+        return self.dialect.vectors.shuffle.format(first=first, second=second, lanes=", ".join(map(str, e.numbers)))
 
     def _compared(self, side: Expr, comparison: Binary, n: int, level: int) -> str:
         """One side of a comparison of several lanes."""
@@ -415,6 +409,8 @@ def _is_moved(e: Expr, dtype: DType) -> bool:
             return e.buffer.dtype == dtype
         case Pack(items):
             return all(_is_moved(item, dtype) for item in items)
+        case Shuffle(first, second, _):
+            return _is_moved(first, dtype) and _is_moved(second, dtype)
         case Select(condition, then, otherwise):
             return lanes(condition) == 1 and _is_moved(then, dtype) and _is_moved(otherwise, dtype)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelang.expr import Binary, Const, Expr, Select, index
-from tilelang.lowering.ir import Load, Pack, Ramp
+from tilelang.lowering.ir import Load, Pack, Ramp, Shuffle
 from tilelang.simplify import interval
 
 
@@ -37,6 +37,9 @@ def lane(e: Any, number: int) -> Any:
             return Binary("+", base, Const(number, base.dtype))
         case Pack(items):
             return items[number]
+        case Shuffle(first, second, numbers):
+            n = len(numbers)
+            return lane(first if numbers[number] < n else second, numbers[number] % n)
         case Expr():
             return e.map_children(lambda child: lane(child, number) if isinstance(child, Expr) else child)
     return e

@@ -289,6 +289,14 @@ def test_lanes_that_are_not_stored_need_no_value() -> None:
     assert report.counts == {"uninitialised-read": 4}
 
 
+def test_lanes_of_two_vectors() -> None:
+    x, out = array("x", 8, role="input"), array("out", 4, role="output")
+    halves = (ir.Load(x, (index(0),), 4), ir.Load(x, (index(4),), 4))
+    report = run(program(ir.Store(out, (index(0),), ir.Shuffle(*halves, (0, 5, 2, 7))), x, out, threads=1), {"x": np.arange(8.0)})
+    assert not report.findings, str(report)
+    np.testing.assert_array_equal(report.outputs["out"], [0, 5, 2, 7])
+
+
 def test_lanes_that_are_kept_are_not_read() -> None:
     out, held = array("out", 4, role="output"), ir.Buffer("held", dt.float32, (4,), "register")
     zero = (index(0),)

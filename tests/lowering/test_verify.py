@@ -76,6 +76,7 @@ ILLEGAL: dict[str, tuple[ir.Stmt, str]] = {
     "let of a vector": (ir.Seq((ir.Let(N, ir.Ramp(THREAD, 4)),)), "the value .* has 4 lanes"),
     "lanes": (ir.Store(OUT, (index(0),), VECTOR + ir.Load(X, (index(0),), 4)), r"vectors of \[4, 16\] lanes together"),
     "pack": (ir.Store(OUT, (index(0),), ir.Pack((VECTOR, VECTOR))), "not scalars of one type"),
+    "shuffle": (ir.Store(OUT, (index(0),), ir.Shuffle(VECTOR, VECTOR, (0, 99))), "not lanes of two vectors"),
     "operand types": (store(Cast(Binary("+", ONE, const(1, dt.int32)), dt.float32)), r"int64 \+ int32"),
     "division of integers": (store(Cast(Binary("/", ONE, ONE), dt.float32)), "/ of int64"),
     "bits of floats": (store(Binary("&", ZERO, ZERO)), "& of float32"),

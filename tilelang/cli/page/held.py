@@ -178,6 +178,8 @@ def _unchanged(value: Expr, brought: set[str]) -> bool:
             return _unchanged(then, brought) and _unchanged(otherwise, brought)
         case ir.Pack(items):
             return all(_unchanged(item, brought) for item in items)
+        case ir.Shuffle(first, second, _):
+            return _unchanged(first, brought) and _unchanged(second, brought)
         case _:
             return False
 
