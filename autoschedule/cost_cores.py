@@ -352,14 +352,14 @@ def turned_vector_cycles(lanes: int, device: Cores) -> float:
 def _vectors_moved(place: Placed, device: Cores) -> float:
     """Cycles of one round of moves that the lowering makes vectors of: rows, rows of every second element, or squares."""
     assert place.access is not None
-    row, last = row_extent(place), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
+    row, last = max(1, row_extent(place)), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
     elements = math.prod(place.spans) if not place.by_points else place.box_bytes / place.access.element_bytes
     vector, element = device.rate("vector_move_cycles"), device.rate("gathered_element_cycles")
     if isinstance(last, Binary) and last.op == "//":  # compilers make whole vectors of these, and elements of what is left
         return elements / row * (row // device.lanes * vector + row % device.lanes * element)
     if _side_by_side(place):
         return elements / row * -(-row // device.lanes) * vector
-    across = _read_together(place)
+    across = max(1, _read_together(place))
     lanes = next((n for n in (4, 8, 16, 32, 64) if n >= min(row, across, device.lanes)), device.lanes)
     if min(row, across) < 4:
         return elements * element
@@ -387,7 +387,7 @@ def row_extent(place: Placed) -> int:
     tile = place.cut or place.tile
     box = dict(zip((d.name for d in place.access.tensor.dims), place.spans, strict=True)) | dict(tile)
     if place.layout is None or not place.layout.terms:
-        return box[place.access.tensor.dims[-1].name]
+        return box[place.access.tensor.dims[-1].name] if place.access.tensor.dims else 1
     match place.layout.terms[-1]:
         case Binary("%", _, Const(value=n)):
             return int(n)

@@ -373,16 +373,16 @@ class Digit:
 
 
 def _digit(e: Expr) -> Digit:
-    """An index as the digit of a number; so is x * 4 % 20 + y, of x * 4 + y, where y is less than 4."""
+    """An index as the digit of a number; so is x % 5 * 4 + y, of x * 4 + y, where y is less than 4."""
     for term, factor in linear(e)[0]:
         match term:
-            case Binary("%", number, Const(value=count)) if factor == 1:
-                low, high = interval(simplify(e - term))
-                terms, added = linear(number)
-                if (low, high) == (0, 0):
+            case Binary("%", number, Const(value=count)) if factor > 0:
+                rest = simplify(e - term * factor)
+                low, high = interval(rest)
+                if factor == 1 and (low, high) == (0, 0):
                     return dataclasses.replace(_quotient(number), count=int(count))
-                if low is not None and high is not None and 0 <= low <= high < gcd(int(count), added, *(n for _, n in terms)):
-                    return Digit(simplify(number + e - term), 1, int(count))
+                if low is not None and high is not None and 0 <= low <= high < factor:
+                    return Digit(simplify(number * factor + rest), 1, int(count) * factor)
     return _quotient(e)
 
 
