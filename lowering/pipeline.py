@@ -57,7 +57,7 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
     return (
         ("groups", close_groups),
         ("flight", keep_in_flight),
-        ("moves", lambda kernel: move_in_vectors(kernel, profile.max_vector_lanes)),
+        *((("moves", lambda kernel: move_in_vectors(kernel, profile.max_vector_lanes)),) if lockstep == 1 else ()),
         ("fuse", fuse),
         ("behind", overlap_stores),
         ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),

@@ -138,7 +138,7 @@ class _Moving:
     def moved(self, stmt: ir.Stmt) -> ir.Stmt | None:
         """A move in vectors; None where it is none, or nothing can be gained."""
         around, conditions, store = _nest(stmt)
-        if not around or store is None or store.count is not None:
+        if not around or store is None or store.count is not None or store.behind:
             return None
         inside, value, fill = list[Expr](), store.value, None
         if isinstance(value, Select) and isinstance(value.otherwise, Const):
@@ -239,6 +239,8 @@ class _Moving:
         order = [*outer, *(x for x in inner if x in loops)]
         if any({y.var for y in (*order[k:], *inner)} & x.depends() for k, x in enumerate(order)):
             return None
+        if any(x.digits and x.var in y.depends() for x in loops for y in loops):
+            return None  # that variable goes: nothing is left that these ranges could name
         made = self.outer(outer, inner, move, True)
         if read is not None:
             made = ir.If(read, made, self.outer(outer, inner, move, False), move.store.span)

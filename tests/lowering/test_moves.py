@@ -169,3 +169,13 @@ def test_any_box_with_any_border_is_right(
     simulated = tl.simulate(kernel, X=x)
     assert not simulated.findings
     np.testing.assert_array_equal(simulated.outputs["Y"], expected)
+
+
+@pytest.mark.parametrize("layout", [lambda i, j: (i % 2, i // 2, j), lambda i, j: (j, i % 2, i // 2)], ids=["rows", "columns"])
+def test_a_range_over_a_loop_that_is_taken_apart_stays(layout: Any) -> None:
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.int32, i, j)
+    S = tl.define("S", tl.where(j <= i, X[i, j], 0), i, j)
+    plan = tl.schedule(tl.define("Y", S[i, j] + 1, i, j)).tile(i=8, j=8).to(tl.block)
+    x = np.arange(64, dtype=np.int32).reshape(8, 8)
+    right(plan.compute("S", tl.shared, layout=tl.layout(layout)).split(i=1, j=1), x, np.tril(x) + 1)
