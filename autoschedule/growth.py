@@ -34,10 +34,8 @@ from tilelang.autoschedule.rtile import (
 
 KEPT_PIECES = 6  # register tiles that growth goes on with
 KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
-LARGE_SIDES = (
-    (4, 0.25),
-    (2, 1),
-)  # long rows are fetched ahead while they are read; those that are stored past the caches begin slowly
+# Of large blocks, as in `_large`: long rows are fetched ahead while they are read; those stored past the caches begin slowly.
+LARGE_SIDES = (4, 0.25), (2, 1)
 SQUARES_AHEAD = 4  # how many squares before their use their lines are fetched: these take as long as memory needs to answer
 LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
 

@@ -171,14 +171,17 @@ class Traffic:
             sets = self._sets[cache.line_bytes] = [self._working_set(cache, w) for w in self.walks]
         return [cache.lost(n) for n in sets]
 
-    def begun(self, cache: Cache, follow: Follow, past: bool = False) -> float:
+    def begun(self, cache: Cache, follow: Follow) -> float:
         """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins. Nothing
-        is read of lines that are written whole, past the caches. past: of these, how many rows begin."""
+        is read of lines that are written whole, past the caches."""
         lost = self._lost(cache)
-        if past:
-            return sum(self._begun(s, cache, lost, follow) for s in self.streams if s.past)
         lines = ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not (s.packed or s.past))
         return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
+
+    def begun_past(self, cache: Cache) -> float:
+        """How many rows begin that are written past the caches: one at a time, none of which is followed."""
+        lost, alone = self._lost(cache), Follow(1, 1.0, 0)
+        return sum(self._begun(s, cache, lost, alone) for s in self.streams if s.past)
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
         """The walks that count for a stream, each with what a cache loses in it."""

@@ -71,7 +71,7 @@ def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
     near = int(device.rates.get("page_bytes", 0)) // 2  # who follows a row sees all of its page
     follow = Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
     written = device.rates.get("streamed_row_ns", 0.0) / cycle
-    return traffic.begun(last, follow) * more + traffic.begun(last, Follow(1, 1.0, 0), past=True) * written
+    return traffic.begun(last, follow) * more + traffic.begun_past(last) * written
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:

@@ -60,8 +60,8 @@ class _Range:
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Loop:
     """A loop of a move. most: rounds at most; source, target: elements that one round lies after the other; stored: the rounds that
-    store anything; read: those that read, where they are fewer: the others store the constant. digits: of a loop that runs over the
-    remainders of a variable by that number, for each of which `inner` runs over its quotients."""
+    store anything; read: those that read, where they are fewer: the others store the constant. digits: if not 0,
+    the loop runs over the remainders of a division by it, and `inner` over the quotients."""
 
     var: Var
     most: int
@@ -147,11 +147,12 @@ class _Moving:
             return None
         if value.lanes > 1 or any(ir.loads(e) for e in (*store.indices, *value.indices, *conditions, *inside)):
             return None
-        found = self.loops(around, _Move(store, value, fill), conditions, inside)
+        move = _Move(store, value, fill)
+        found = self.loops(around, move, conditions, inside)
         if found is None:
             return None
         loops, stored, read = found
-        return self.nest(*self.joined(loops, _Move(store, value, fill)), stored, read)
+        return self.nest(*self.joined(loops, move), stored, read)
 
     def loops(
         self, around: list[ir.For], move: _Move, conditions: list[Expr], inside: list[Expr]
@@ -199,7 +200,7 @@ class _Moving:
         return _Loop(v, n, s1, d1, _Range(index(0), index(n)), None, n, inner)
 
     def variable(self, like: Var, count: int) -> Var:
-        """A new one like another, of a loop of so many rounds at most."""
+        """A fresh loop variable named after another one. count: the most rounds of its loop."""
         return Var(self.name(_stem(like)), INDEX, 0, max(count - 1, 0))
 
     def name(self, stem: str) -> str:
@@ -225,7 +226,7 @@ class _Moving:
 
     def nest(self, loops: list[_Loop], move: _Move, stored: Expr | None, read: Expr | None) -> ir.Stmt | None:
         """The loops, the innermost ones in vectors or squares; None where nothing can be gained."""
-        flat = [x for loop in loops for x in ((loop,) if loop.inner is None else (loop, loop.inner))]
+        flat = _flat(loops)
         along = next((x for x in flat if x.target == 1 and not x.digits), None)
         across = next((x for x in flat if x.source == 1 and not x.digits), None)
         if along is None:
@@ -327,7 +328,7 @@ class _Moving:
         return ir.For(v, part.count, move.at(along.var, point).stored(reading, _before(point, part.limit)), span=move.store.span)
 
     def row(self, along: _Loop, part: _Part, move: _Move, reading: bool) -> ir.Stmt:
-        """Neighbours, in vectors: whole ones, then one of what is left."""
+        """A row of neighbours: full vectors, then one vector for the remainder."""
         most = _most(part.count, along.most)
         n = self.lanes(most)
         lane, made = self.variable(along.var, n), list[ir.Stmt]()
@@ -379,7 +380,7 @@ class _Moving:
         return ir.For(across, index(n), ir.For(along, index(n), body, "vector", store.span), "unroll", store.span)
 
     def lanes(self, most: int) -> int:
-        """Of a vector for so many neighbours."""
+        """The lanes of the vectors that move so many neighbours."""
         n = self.most_lanes
         while n > LEAST_LANES and n // 2 >= most:
             n //= 2
@@ -413,7 +414,7 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
     """Whether both sides of a condition are one move: with tests where it does not hold, without them where it does, for then all of
     these hold in all rounds."""
     (a, none, x), (b, conditions, y) = _nest(stmt.then), _nest(otherwise)
-    if x is None or y is None or none or len(a) != len(b):
+    if x is None or y is None or none or len(a) != len(b) or x.buffer is not y.buffer:
         return False
     value = y.value
     if isinstance(value, Select):
@@ -424,7 +425,7 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
         (x.value, value),
         *((p.extent, q.extent) for p, q in zip(a, b, strict=True)),
     ]
-    if x.buffer is not y.buffer or any(simplify(substitute(p, names)) is not simplify(q) for p, q in alike):
+    if any(simplify(substitute(p, names)) is not simplify(q) for p, q in alike):
         return False
     known = conjunction([stmt.condition, *(_at_worst(c, [loop.var for loop in b]) for c in conditions)])
     return known is conjunction([stmt.condition])
@@ -479,7 +480,7 @@ def _before(point: Expr, high: Expr | None) -> list[Expr]:
 
 
 def _fits(part: _Part, n: int) -> bool:
-    """Whether so many rounds of a part are known to exist, as vectors and squares have."""
+    """Whether a part is known to have at least n rounds."""
     return isinstance(part.count, Const) and int(part.count.value) >= n
 
 
@@ -488,11 +489,15 @@ def _most(count: Expr, most: int) -> int:
     return most if high is None else min(most, high)
 
 
+def _flat(loops: list[_Loop]) -> list[_Loop]:
+    """The loops, and those over quotients inside them."""
+    return [x for loop in loops for x in (loop, loop.inner) if x is not None]
+
+
 def _apart(loops: list[_Loop]) -> bool:
     """Whether no two rounds store to one place."""
-    flat = [x for loop in loops for x in ((loop,) if loop.inner is None else (loop, loop.inner))]
     reached = 0
-    for loop in sorted(flat, key=lambda x: abs(x.target)):
+    for loop in sorted(_flat(loops), key=lambda x: abs(x.target)):
         if loop.most > 1:
             if abs(loop.target) <= reached:
                 return False

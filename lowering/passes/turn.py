@@ -174,7 +174,7 @@ def _square(outer: Var, inner: Var, n: int, body: ir.Stmt) -> ir.Stmt:
 
 
 def _moved(value: Expr) -> ir.Load | None:
-    """The element that is all of a value, or stands in it where it exists and a constant otherwise; None where it is computed."""
+    """The load that a value consists of, alone or replaced by a constant where a condition fails; None for computed values."""
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and not ir.loads(value.condition):
         value = value.then
     return value if isinstance(value, ir.Load) else None

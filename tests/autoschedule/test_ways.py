@@ -32,7 +32,7 @@ def transposed(rows: int, columns: int) -> tl.Tensor:
 
 
 def by_squares(y: tl.Tensor, rows: int, **steps: Any) -> Schedule:
-    """A copy goes where it lies in the result, by squares of so many rows."""
+    """A transposition that stages blocks of so many rows in the result's order, so that squares move them."""
     plan = tl.schedule(y).tile(j=32, i=rows).to(tl.block).via(tl.register, stream=True)
     return plan.load("X", tl.shared, layout=tl.layout("j", "i"), **steps).split(j=1).vectorize(i=16)
 
