@@ -216,7 +216,7 @@ class _Widening:
     # ------------------------------------------------------------ stores
 
     def store(self, stmt: ir.Store) -> ir.Stmt:
-        if self.meet(stmt):
+        if self.meet(stmt) or (ir.lanes(stmt.value) > 1 and self.depends_in(stmt)):  # one is a vector of a loop inside already
             return self.by_lane(stmt)
         if not any(self.depends(i) for i in stmt.indices):
             return stmt
