@@ -41,12 +41,16 @@ def zero(t: DType) -> Value:
 
 
 def cast(values: Value, source: DType, target: DType) -> Value:
-    """Conversion from one nominal type to another: floats to integers truncate, to bool is `!= 0`, floats of 8 and 16 bits round."""
+    """Conversion from one nominal type to another: floats to integers truncate, ending at the least and the greatest (NaN gives 0), to
+    bool is `!= 0`, floats of 8 and 16 bits round."""
     if target.kind == "bool":
         return values != 0
     if source.is_float and target.is_integer:
-        # Outside the type the result is undefined in C; going through int64 keeps it the same on every host.
-        values = np.trunc(values).astype(np.int64 if target.name != "uint64" else np.uint64)
+        limits = np.iinfo(target.numpy)
+        exact = np.nan_to_num(np.trunc(np.asarray(values, np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+        high = np.nextafter(2.0 ** (target.bits - (target.kind == "int")), 0.0)  # the greatest float64 below the first one beyond
+        inside = np.clip(exact, float(limits.min), high).astype(target.numpy)
+        return np.where(exact > high, limits.max, inside).astype(target.numpy)[()]
     return np.asarray(values).astype(target.numpy).astype(compute_numpy(target))[()]
 
 

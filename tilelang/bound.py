@@ -275,8 +275,9 @@ class Arithmetic:
         if target.is_integer:
             if not source.is_float:
                 return Approx(value, a.error)
-            moved = np.trunc(a.value + a.error) - np.trunc(a.value - a.error)
-            return Approx(value, np.where(a.error == 0, 0.0, unknown_if_nan(moved)))
+            ends = [numeric.saturated(a.value + e, target).astype(np.float64) for e in (a.error, -a.error)]
+            apart = np.where(np.isnan(a.value), np.inf, ends[0] - ends[1])
+            return Approx(value, np.where(a.error == 0, 0.0, unknown_if_nan(apart)))
         narrower = (
             not source.is_float
             or source.mantissa_bits > target.mantissa_bits

@@ -22,11 +22,14 @@ def state_type(t: DType) -> DType:
     return dt.accumulator(t)
 
 
-def extremum(name: str, t: DType) -> Combiner:
-    """The combiner `sum`, `prod`, `max` or `min` on a state of type t."""
+def shipped(name: str, of: DType) -> Combiner:
+    """The combiner `sum`, `prod`, `max` or `min` of values of type `of`. The identity of the last two is the end of that type, or of
+    the state's where the values are conditions."""
+    t = state_type(of)
     left, right = Var("left", t), Var("right", t)
     operator = {"sum": "+", "prod": "*", "max": "max", "min": "min"}[name]
-    neutral = {"sum": 0, "prod": 1, "max": t.lowest, "min": t.highest}[name]
+    ends = of if of.is_integer else t
+    neutral = {"sum": 0, "prod": 1, "max": ends.lowest, "min": ends.highest}[name]
     return Combiner(name, (left,), (right,), (Binary(operator, left, right),), (const(neutral, t),))
 
 

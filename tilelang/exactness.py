@@ -145,6 +145,8 @@ class _Magnitude:
             if size > {"float16": 65504, "float8_e4m3": 448, "float8_e5m2": 57344}.get(target.name, 2**100):
                 raise Inexact(f"`{e}` may overflow")
             return size if size <= 2**target.mantissa_bits else 2 * size
+        if source.is_float and target.is_integer:
+            return int(min(size, max(target.highest, -target.lowest)))  # what is beyond becomes the end, the same everywhere
         return _held(size, target, e)
 
     def reduce(self, e: Reduce) -> int:

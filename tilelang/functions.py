@@ -13,10 +13,27 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import expr
-from tilelang.combiners import SHIPPED, argument, check_combiner, extremum, restrict, state_type
+from tilelang.combiners import SHIPPED, argument, check_combiner, restrict, shipped, state_type
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Combiner, Const, Expr, Pad, Read, Reduce, Select, Var, as_expr, cast, several_of
+from tilelang.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Combiner,
+    Const,
+    Expr,
+    Pad,
+    Read,
+    Reduce,
+    Select,
+    Unary,
+    Var,
+    as_expr,
+    cast,
+    several_of,
+)
 from tilelang.expr import binary as _binary
 
 __all__ = [
@@ -49,12 +66,12 @@ def prod(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
 
 
 def max(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The greatest value over axes, NaN if one is NaN; where there is no point, -inf or the least integer of the state's type."""
+    """The greatest value over axes, NaN if one is NaN; where there is no point, -inf or the least integer of the type."""
     return _simple("max", value, over, where)
 
 
 def min(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The least value over axes, NaN if one is NaN; where there is no point, inf or the greatest integer of the state's type."""
+    """The least value over axes, NaN if one is NaN; where there is no point, inf or the greatest integer of the type."""
     return _simple("min", value, over, where)
 
 
@@ -124,10 +141,25 @@ def reduce(
 
 def _simple(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) -> Expr:
     item = as_expr(value)
-    combiner = extremum(name, state_type(item.dtype))
+    if name in ("max", "min"):
+        item = _wrapped(item)
+    combiner = shipped(name, item.dtype)
     axes = _over(over)
     items, condition = restrict((item,), _optional_condition(where), combiner)
     return cast(Reduce(combiner, items, axes, condition, 0), _nominal(item.dtype, keep=name in ("max", "min")))
+
+
+def _wrapped(e: Expr) -> Expr:
+    """A value of an 8- or 16-bit integer type within that type: what operators make in 32 bits wraps, as where it is stored."""
+    wide = state_type(e.dtype)
+    return e if not e.dtype.is_integer or wide == e.dtype or _moved(e) else Cast(Cast(e, wide), e.dtype)
+
+
+def _moved(e: Expr) -> bool:
+    """Whether no operator makes a value: it was stored in its type, or cast to it."""
+    if isinstance(e, Select):
+        return _moved(e.then) and _moved(e.otherwise)
+    return not isinstance(e, Binary | Unary | Call)
 
 
 def _argument(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) -> Expr:

@@ -31,16 +31,22 @@ def constant(value: bool | int | float, t: DType, wide: Any) -> Array:
 
 
 def cast(x: Array, source: DType, target: DType, wide: Any) -> Array:
-    """NumPy's astype, on values held as this module holds them."""
+    """NumPy's astype, on values held as this module holds them; floats beyond an integer type become its ends, and NaN 0."""
     if target.kind == "bool":
         return x != 0
     if target.is_integer:
-        if source.is_float and target.bits < 64:
-            return np.trunc(x).astype(np.int64).astype(target.numpy)
-        return x.astype(target.numpy)
+        return saturated(x, target) if source.is_float else x.astype(target.numpy)
     value = x.astype(wide)
     lossless = source.is_float and source.mantissa_bits <= target.mantissa_bits and source.bits <= target.bits
     return value if lossless else store(value, target, wide)
+
+
+def saturated(x: Array, target: DType) -> Array:
+    """Floats as whole numbers of an integer type, towards zero: its ends where they are beyond it, 0 where they are NaN."""
+    above, below = x >= float(target.highest + 1), x < target.lowest
+    whole = np.where(above | below | np.isnan(x), 0, x).astype(target.numpy)
+    ends = np.where(above, np.asarray(target.highest, target.numpy), np.asarray(target.lowest, target.numpy))
+    return np.where(above | below, ends, whole)
 
 
 def store(x: Array, t: DType, wide: Any) -> Array:

@@ -451,7 +451,7 @@ def fold(e: Expr) -> Expr:
             return Const(max(a, b), t)
         case Unary("-", Const(a, t)) if t.is_float:
             return Const(-float(a), t)
-        case Cast(Const(a), t) if not t.is_integer or float(a).is_integer():
+        case Cast(Const(a), t) if not t.is_integer or t.holds(a):
             return const(a, t)
         case Call("abs", (Const(a, t),)):
             return Const(abs(a), t)

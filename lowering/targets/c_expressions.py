@@ -269,6 +269,8 @@ class Expressions(Places):
             return bracket(f"({target}){self.index(operand, UNARY)}", UNARY, level)
         if value_type(source, n) == target:
             return self.value(operand, level)
+        if source.is_float and type.is_integer:
+            return f"{self.library.saturated(value_type(source), value_type(type), n)}({self.value(operand)})"
         if n == 1:
             return bracket(f"({target}){self.value(operand, UNARY)}", UNARY, level)
         if isinstance(operand, Ramp) and self.pure(operand) and self.small(operand.base) and self.small(operand.base + (n - 1)):

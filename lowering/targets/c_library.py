@@ -98,6 +98,22 @@ ${inline} $T ${name}($T base, $T exponent) {  // wraps; a negative exponent give
 }
 """
 
+_ENDING_FLOAT = """
+${inline} $T ${name}($F x) {  // ends at the least and the greatest; NaN gives 0
+    const $F above = x > ($F)($low) ? x : ($F)($low);
+    const $F whole = above < ($F)($high) ? above : ($F)($high);
+    return $convert(x == x ? whole : ($F)(0));
+}
+"""
+_ENDING_INTEGER = """
+${inline} $T ${name}($F x) {  // ends at the least and the greatest; NaN gives 0
+    const $F above = x > ($F)($low) ? x : ($F)($low);
+    const $T whole = $convert(above < ($F)($beyond) ? above : ($F)(0));
+    const $T ended = above < ($F)($beyond) ? whole : ($T)($highest);
+    return x == x ? ended : ($T)(0);
+}
+"""
+
 _FROM_BFLOAT16 = """
 ${inline} $F ${name}($H bits) {
     return as_$F(convert_$U(bits) << 16);
@@ -169,6 +185,11 @@ _MASKED_X86 = {
     (16, False): "dquhi",
     (8, False): "dquqi",
 }
+
+
+def _converted(type: str, lanes: int) -> str:
+    """A conversion of a scalar or a vector, as every dialect writes it."""
+    return f"convert_{type}" if lanes > 1 else f"({type})"
 
 
 class Library:
@@ -259,6 +280,27 @@ class Library:
         if "fmod" in self.dialect.own.get(scalar, ()):
             fmod = f"{self.function('fmod', type)}(a, b)"
         return self._add(f"{word}_{type}", table[op, kind], T=type, fmod=fmod)
+
+    def saturated(self, source: str, target: str, lanes: int) -> str:
+        """From float or double to integers: towards zero, ending at the least and the greatest of the type; NaN gives 0."""
+        name, bits, unsigned = f"{source}_to_{target}", BITS[target], target.startswith("u")
+        type, floats = vector(target, lanes), vector(source, lanes)
+        if lanes > 1 and not self.dialect.vectors.native:
+            each = ", ".join(f"{self.saturated(source, target, 1)}(x[{i}])" for i in range(lanes))
+            text = "\n${inline} $T ${name}($F x) {\n    return $T($each);\n}\n"
+            return self._add(f"{name}{lanes}", text, T=type, F=floats, each=each)
+        if bits > BITS[source]:  # a wider float is as wide as they are, so that a comparison is a mask for them
+            wide = f"{self.saturated('double', target, lanes)}({_converted(vector('double', lanes), lanes)}(x))"
+            text = "\n${inline} $T ${name}($F x) {\n    return $wide;\n}\n"
+            return self._add(f"{floats}_to_{type}", text, T=type, F=floats, wide=wide)
+        power, suffix = bits - (not unsigned), "" if source == "double" else "f"
+        low = "0.0" if unsigned else f"-{float(1 << power)}"
+        beyond = f"{float(1 << power)}{suffix}"
+        fields = {"T": type, "F": floats, "convert": _converted(type, lanes), "low": low + suffix, "beyond": beyond}
+        if bits < BITS[source]:  # both ends are numbers of the float's type
+            return self._add(f"{floats}_to_{type}", _ENDING_FLOAT, high=f"{float((1 << power) - 1)}{suffix}", **fields)
+        highest = hex((1 << power) - 1) + ("u" if unsigned else "") + ("l" if bits == 64 else "")
+        return self._add(f"{floats}_to_{type}", _ENDING_INTEGER, highest=highest, **fields)
 
     def integer_power(self, scalar: str) -> str:
         """A scalar integer power."""
