@@ -78,7 +78,7 @@ def test_a_nested_reduction_keeps_the_axes_around_it() -> None:
     x = tl.input("X", dt.float32, i, j, k)
     made = define("y", tl.max(tl.sum(x[i, j, k], over=k), over=j), i)
     inner = as_computation(made).definitions[0]
-    assert inner.axes == (i, j) and names(made) == ["y_sum", "y"]
+    assert [a.name for a in inner.axes] == ["i", "j"] and names(made) == ["y_sum", "y"]
     for d in as_computation(made).definitions:
         assert_invariant(d)
 
@@ -86,8 +86,8 @@ def test_a_nested_reduction_keeps_the_axes_around_it() -> None:
 def test_an_axis_that_is_reduced_and_ranged_over_is_two() -> None:
     i, j = axes(i=3, j=4)
     x = tl.input("X", dt.float32, i, j)
-    made = define("y", tl.sum(x[i, j], over=j), i, j)
-    assert names(made) == ["y_sum", "y"] and as_computation(made).definitions[0].axes == (i,)
+    made = define("y", x[i, j] / tl.sum(x[i, j], over=j), i, j)
+    assert names(made) == ["y_sum", "y"] and [a.name for a in as_computation(made).definitions[0].axes] == ["i"]
 
 
 def test_half_precision_sums_have_a_float32_state() -> None:

@@ -20,7 +20,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, cast, several_of
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -180,7 +180,10 @@ def symbol(name: str, multiple_of: int = 1) -> Symbol:
     return Symbol(name, multiple_of)
 
 
-def _axis(name: str, extent: Any) -> Axis:
+_CALLS = itertools.count(1)  # of `axes`
+
+
+def _axis(name: str, extent: Any, made: int = 0) -> Axis:
     check_name(name)
     if isinstance(extent, Symbol):
         message = (
@@ -191,7 +194,7 @@ def _axis(name: str, extent: Any) -> Axis:
     if whole is None or isinstance(extent, bool) or not 0 <= whole() <= INDEX.highest:
         message = f"the extent of `{name}` is {extent!r}"
         raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more, of 63 bits")
-    return Axis(name, int(whole()))
+    return Axis(name, int(whole()), made)
 
 
 def check_name(name: Any) -> None:
@@ -210,11 +213,15 @@ def check_name(name: Any) -> None:
 def axes(**extents: Any) -> Any:
     """Axes by name and extent, in the order given; one alone comes by itself.
 
+    Tensors know their axes by name and extent. In one definition, axes of one name must be from one call: `sum(X[a, b], over=b)` with
+    two axes `i` is refused.
+
     >>> m, k = axes(m=4, k=8)
     >>> k.extent
     8
     """
-    made = tuple(_axis(name, extent) for name, extent in extents.items())
+    call = next(_CALLS)
+    made = tuple(_axis(name, extent, call) for name, extent in extents.items())
     return made[0] if len(made) == 1 else made
 
 
@@ -229,6 +236,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     for a in made:
         if not isinstance(a, Axis):
             raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
+    made = tuple(map(by_names, made))
     _check_distinct(name, made)
     _check_rank(made, f"{name} has {len(made)} dimensions", caller_span())
     pair = isinstance(range, (tuple, list)) and len(range) == 2 and all(hasattr(v, "__index__") for v in range)
@@ -281,7 +289,9 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
             raise ComputationError("licence", f"there is no licence {licence!r}", span=span, mend="one of " + ", ".join(LICENCES))
     written = tuple(as_expr(e) for e in given)
     for n, e in zip(names, written, strict=True):
+        not_too_deep(_check_apart)(n, e, tuple(a for a in axes if isinstance(a, Axis)))
         _check_axes(n, e, axes)
+    written, axes = tuple(map(by_names, written)), tuple(map(by_names, axes))
     tensors = not_too_deep(_Builder(names, written, axes, licences, span).build)()
     return tensors if several else tensors[0]
 
@@ -303,6 +313,40 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
             raise ComputationError(
                 "unknown-axis", message, span=caller_span(), mend=f"list {a.name} among its axes, or reduce over it"
             )
+
+
+def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
+    """Refuses axes of one name that meet, which would be one axis: those of two calls of `tl.axes`, and one that a reduction hides
+    from all of the value."""
+    seen: set[tuple[Expr, frozenset[Axis]]] = set()
+    own, hidden = set[Axis](), dict[Axis, Reduce]()
+
+    def visit(e: Expr, scope: dict[str, Axis], bound: frozenset[Axis]) -> None:
+        if (e, bound) in seen:
+            return
+        seen.add((e, bound))
+        if isinstance(e, Axis):
+            known = scope.get(e.name, e)
+            if known is not e and known.extent == e.extent:
+                message = f"two axes named `{e.name}` meet in {name}, from two calls of tl.axes: they would be one axis"
+                mend = f"name them apart, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one of them for both"
+                raise ComputationError("axes-of-one-name", message, span=caller_span(), mend=mend)
+            if e not in bound:
+                own.add(e)
+            return
+        if isinstance(e, Reduce):
+            hidden.update((a, e) for a in axes if any(a.name == b.name for b in e.axes))
+            scope, bound = {**scope, **{a.name: a for a in e.axes}}, bound | set(e.axes)
+        for c in e.children():
+            if isinstance(c, Expr) and not (isinstance(e, Reduce) and isinstance(c, Axis)):
+                visit(c, scope, bound)
+
+    visit(expression, {a.name: a for a in axes}, frozenset())
+    for a, reduction in hidden.items():
+        if a not in own and a.extent > 1:
+            message = f"`{reduction}` reduces over the axis `{a.name}` of {name} itself, which nothing else of its value uses"
+            mend = f"name the axes apart: one of {name}, another one that is reduced"
+            raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
 
 
 class _Builder:

@@ -88,10 +88,14 @@ class Var(Expr):
 
 @interned
 class Axis(Expr):
-    """A named axis of a computation: an index that runs over 0 .. extent-1."""
+    """A named axis of a computation: an index that runs over 0 .. extent-1.
+
+    made: which call of `tl.axes` it is from, while a definition is written; a finished one has 0, and knows its axes by their names.
+    """
 
     name: str
     extent: int
+    made: int = 0
 
     @property
     def dtype(self) -> DType:
@@ -384,6 +388,15 @@ def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
         return found
 
     return go(expr)
+
+
+def by_names(expr: Any) -> Any:
+    """The expression with axes that are known by name and extent, whichever calls of `tl.axes` made them.
+
+    >>> by_names(Axis("i", 4, 7)) is Axis("i", 4)
+    True
+    """
+    return substitute(expr, {a: Axis(a.name, a.extent) for a in set(expr.walk()) if isinstance(a, Axis) and a.made})
 
 
 def rewrite(expr: Any, rule: Callable[[Any], Any]) -> Any:

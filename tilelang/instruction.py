@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, Span, TileLangError, caller_span
-from tilelang.expr import Axis, Expr, Pad, Read, as_expr, rewrite
+from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
 from tilelang.node import Node, node
@@ -99,6 +99,7 @@ def operand(
     dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
     if len({t.bits for t in dtypes}) != 1:
         raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
+    dims = tuple(map(by_names, dims))
     return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
 
 

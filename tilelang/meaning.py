@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.errors import ComputationError
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, to_text
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, by_names, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -64,7 +64,8 @@ def _target(target: Any) -> Read:
         raise ComputationError("means-target", f"`{target}` cannot be assigned to", mend="an operand at distinct axes: C[m, n]")
     if not all(isinstance(i, Axis) for i in target.indices):
         raise ComputationError("means-target", f"`{target}` is not read at plain axes", mend="write C[m, n] with m, n axes")
-    return target
+    named: Read = by_names(target)
+    return named
 
 
 def moves(target: Any, source: Any) -> Means:
@@ -72,7 +73,7 @@ def moves(target: Any, source: Any) -> Means:
     target = _target(target)
     if not isinstance(source, (Read, Pad)):
         raise ComputationError("means-move", f"a move copies; `{source}` computes", mend="use computes(target, value)")
-    found = Means(MOVE, target, source)
+    found = Means(MOVE, target, by_names(source))
     _no_reduction(found)
     return found
 
@@ -80,7 +81,7 @@ def moves(target: Any, source: Any) -> Means:
 def computes(target: Any, value: Any) -> Means:
     """The meaning of a pointwise instruction: `computes(D[n], cast(A[n], float32) * scale[()])`."""
     target = _target(target)
-    found = Means(POINTWISE, target, as_expr(value, target.dtype))
+    found = Means(POINTWISE, target, by_names(as_expr(value, target.dtype)))
     _no_reduction(found)
     return found
 
@@ -92,6 +93,7 @@ def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
     combiner: sum, prod, max or min.
     """
     target = _target(target)
+    value = by_names(as_expr(value, target.dtype))
     if isinstance(value, Reduce):
         if len(value.values) != 1 or value.condition is not None:
             raise ComputationError(
@@ -102,7 +104,7 @@ def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
             names = ", ".join(a.name for a in found.reduced)
             raise ComputationError("means-update", "the reduction's axes are not those the target lacks", mend=f"over ({names})")
     else:
-        found = Means(UPDATE, target, as_expr(value, target.dtype), combiner)
+        found = Means(UPDATE, target, value, combiner)
     if found.combiner not in COMBINERS:
         raise ComputationError("means-combiner", f"no update by `{found.combiner}`", mend="one of " + ", ".join(COMBINERS))
     if any(isinstance(e, Reduce) for e in found.value.walk()):

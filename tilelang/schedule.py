@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from tilelang import dtype as dt
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, brief, caller_span
-from tilelang.expr import INDEX, Const, Expr, Var
+from tilelang.expr import INDEX, Const, Expr, Read, Var, by_names
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
     Do,
@@ -258,8 +258,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     _check_flags(verb, span, **{name: fields[name] for name in ("once", "stream") if name in fields})
     on = fields.get("on")
     _need(on is None or isinstance(on, str), span, "bad-role", f"`{verb}` on {on!r}: no role", 'on="producer"')
-    if isinstance(what, Tensor):
-        what = what.name
+    what = what.name if isinstance(what, Tensor) else by_names(what) if isinstance(what, Read) else what
     given = steps.steps or None if isinstance(steps, Move) else None
     good = isinstance(steps, Move) or steps is None or steps is ...
     _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is no move", "a tl.move() with steps, or ... for a hole")

@@ -32,7 +32,19 @@ def value_too_large_to_be_written_out() -> None:
     value = tl.input("X", tl.float32, i)
     for n in range(60):
         value = tl.define(f"x{n}", value[i] + value[i] * 0.5, i)
-    tl.compile(value, tl.target("opencl", profile="simulated"))
+    tl.compile(tl.schedule(value), tl.target("opencl", profile="simulated"))
+
+
+def two_axes_of_one_name() -> None:
+    i, other = tl.axes(i=8), tl.axes(i=8)
+    X = tl.input("X", tl.float32, r=8, c=8)
+    tl.define("Y", tl.sum(X[i, other], over=other), i)
+
+
+def axis_that_a_reduction_hides() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, r=8, c=8)
+    tl.define("Y", tl.sum(X[i, i], over=i), i)
 
 
 def loop_over_an_element() -> None:
