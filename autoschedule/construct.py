@@ -24,6 +24,7 @@ from tilelang.autoschedule.roofline import bound
 from tilelang.autoschedule.rtile import RTile, scattered, shared_bytes, stays, steps
 from tilelang.autoschedule.stages import Made, apart, by_rows
 from tilelang.computation import Computation
+from tilelang.inlining import kept_in_memory
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
@@ -52,7 +53,7 @@ class Candidate:
 def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
     """Candidates for a computation on a device, the best first; at least one. pruning: what drops some."""
     device, least = device_of(profile, pruning), bound(computation, profile)
-    *earlier, last = plan(computation, set())
+    *earlier, last = plan(computation, set(), kept_in_memory(computation))
     made = of_task(last, device)
     if not earlier:
         return [Candidate(computation, m.steps, m.estimate.above(least)) for m in made]

@@ -20,7 +20,7 @@ from tilelang.schedule import Schedule
 from tilelang.simplify import interval, simplify
 from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.steps import Tile as Spread
-from tilelang.task import Task, placed_names, plan, task_of
+from tilelang.task import Task, placed_names, plan, task_of, tasks_of
 from tilelang.tensor import Layout
 
 WALK = "walk"
@@ -202,7 +202,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     computation = schedule.computation
     steps = resolve_when(schedule.steps, axis_extents(computation), profile)
     placed = placed_names(computation, steps)
-    tasks = plan(computation, placed)
+    tasks = tasks_of(computation, steps)
     caches = {m.name for m in profile.memories if m.cache} if profile is not None else {l1.name, l2.name}
     return tuple(
         _Reading(task, computation, placed, caches).read(steps if task is tasks[-1] else ())
@@ -314,6 +314,6 @@ class _Reading:
         """The loops of what makes a placed definition."""
         assert self.computation is not None
         tensor = self.computation.tensor(step.tensor_name)
-        made = {t for task in plan(self.computation, self.placed) for t in task.outputs}
+        made = {t for task in plan(self.computation, self.placed)[:-1] for t in task.outputs}
         task = task_of(tensor, lambda t: t.name in self.placed or t in made)
         return _Reading(task, self.computation, self.placed, self.caches).read(step.steps or ())

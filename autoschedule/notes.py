@@ -11,6 +11,7 @@ from tilelang.autoschedule.lanes_units import ROUND_BYTES, fits
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.units import missing
 from tilelang.computation import Computation
+from tilelang.inlining import kept_in_memory
 from tilelang.machine import Profile
 from tilelang.task import plan
 
@@ -19,7 +20,7 @@ def notes(computation: Computation, profile: Profile) -> tuple[str, ...]:
     """Instructions that are not known, and levels whose growth ended at what fits."""
     found, device = missing(computation, profile), device_of(profile)
     if isinstance(device, Lanes):
-        for task in plan(computation, set()):
+        for task in plan(computation, set(), kept_in_memory(computation)):
             nest = next(fused(nest_of(task)))[1]
             if nest.points and nest.reduced and len(nest.factors) > 1:
                 found += _unreached(nest, device)

@@ -17,6 +17,7 @@ from tilelang.autoschedule.growth import in_parts
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Axis, Call
+from tilelang.inlining import kept_in_memory
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task, plan, task_of
 
@@ -83,7 +84,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
 
 def on_chip(computation: Computation) -> list[Tensor]:
     """What a kernel of all tasks keeps for a row: the results of reductions, and pointwise values with a function that several read."""
-    apart_names = {t.name for task in plan(computation, set())[:-1] for t in task.outputs}
+    apart_names = {t.name for task in plan(computation, set(), kept_in_memory(computation))[:-1] for t in task.outputs}
     found = []
     for definition in computation.definitions:
         for tensor in definition.tensors:

@@ -22,9 +22,10 @@ from tilelang.grammar.parser import Syntax, parse_parts, remember, uncollected
 from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
+from tilelang.inlining import kept_in_memory
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
-from tilelang.steps import Step
+from tilelang.steps import Place, Step
 
 _PIECE = 1 << 20  # bytes that are read at once
 
@@ -159,7 +160,11 @@ class Document:
                 if self._needs_a_check(entry, sizes, profile):
                     inside: list[TileLangError] = []
                     with collected(inside):
-                        made = self.built(entry, sizes, profile) if entry.of else (self._built(entry, sizes), ())
+                        if entry.of:
+                            made = self.built(entry, sizes, profile)
+                        else:
+                            alone = self._built(entry, sizes)
+                            made = alone, tuple(Place("compute", name, "global") for name in kept_in_memory(alone))
                         Schedule(*made).check(profile)
                     for error in inside:
                         error.span = error.span or self.place_of(entry)

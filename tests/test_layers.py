@@ -16,7 +16,7 @@ ROWS = [
     "computation fragment meaning template instruction matching instructions",
     "dlpack",
     "arguments bound combining evaluator exactness reference",
-    "steps schedule task",
+    "inlining steps schedule task",
     "spec check explain",
     "grammar lowering autoschedule",
     "call nearest targets",

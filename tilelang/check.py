@@ -6,6 +6,7 @@ whole schedule. What depends on a device, or on everything below a step, is know
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -18,9 +19,10 @@ from tilelang.machine import Profile
 from tilelang.order import check_order, check_order_form, order_extents
 from tilelang.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
-from tilelang.task import Task, Unplaced, placed_names, plan, task_of
+from tilelang.task import Task, Unplaced, placed_names, task_of, tasks_of
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
+MOST_CUTS = 32  # of one axis in a chain: each is a loop
 
 
 def axis_extents(computation: Computation) -> dict[str, int]:
@@ -265,7 +267,7 @@ def tensor_kinds(computation: Computation) -> dict[str, str]:
 
 def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
     """The task that a schedule's steps refine."""
-    return plan(computation, placed_names(computation, steps))[-1]
+    return tasks_of(computation, steps, unfinished=True)[-1]
 
 
 def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
@@ -292,6 +294,7 @@ def advance_on(
     specs, refused, left_open = [spec], list[TileLangError](), set(unsure)
     seen_other, leaf = False, None
     resolved = resolve_when(steps, axis_extents(computation))
+    check_cuts(resolved)
     for k, step in enumerate(resolved):
         found: list[TileLangError] = []
         with collected(found):
@@ -310,6 +313,20 @@ def advance_on(
                 spec = spec.replace(level=step.level)
         specs.append(spec)
     return tuple(specs), refused
+
+
+def check_cuts(steps: tuple[Step, ...]) -> None:
+    """Refuses chains that cut an axis very often: every cut is a loop whose bounds follow from those of all loops around it."""
+    counts = collections.Counter[str]()
+    for step in steps:
+        if isinstance(step, Place) and step.steps:
+            check_cuts(step.steps)
+        if isinstance(step, (Tile, Split)):
+            counts.update(a for a, _ in step.sizes)
+            most, n = counts.most_common(1)[0]
+            if n > MOST_CUTS:
+                message = f"`{step}` is cut {n} of `{most}`; an axis is cut at most {MOST_CUTS} times"
+                raise at_step(Refusal("too-many-cuts", message, mend="fewer splits and tiles of one axis"), step)
 
 
 def _axes_of(step: Step) -> set[str]:

@@ -12,7 +12,7 @@ from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.spec import Spec, complete, root_spec
 from tilelang.steps import Do, Place, Step
-from tilelang.task import Task, placed_names, plan
+from tilelang.task import Task, placed_names, tasks_of
 
 WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
 
@@ -71,7 +71,7 @@ def _unsaid(schedule: Schedule) -> list[str]:
     """What becomes of the definitions that no step places: kernels of their own, and substituted ones."""
     computation = schedule.computation
     placed = placed_names(computation, schedule.steps)
-    tasks = plan(computation, placed)
+    tasks = tasks_of(computation, schedule.steps, unfinished=True)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
     return [f"(a kernel of its own, before: {name})" for name in own] + [
         f"(inline {t.name})"

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection
 
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
+from tilelang.inlining import check_written_out, kept_in_memory
 from tilelang.node import Node, node
 from tilelang.simplify import conjunction
-from tilelang.steps import Place, Step
+from tilelang.steps import Place, Step, Tile
 
 
 @node
@@ -60,7 +61,8 @@ class Task(Node):
 
 
 def reads(expr: Expr) -> list[Read | Pad]:
-    """The reads of an expression, those inside indices included; a padded read counts as its Pad.
+    """The reads of an expression, those inside indices included; a padded read counts as its Pad, and beside it only where it is also
+    made without padding.
 
     >>> from tilelang import axes, float32, input
     >>> i = axes(i=4)
@@ -69,13 +71,49 @@ def reads(expr: Expr) -> list[Read | Pad]:
     X[i] X[3 - i]
     """
     found: list[Read | Pad] = []
-    padded: set[Read] = set()
-    for e in expr.walk():
-        if isinstance(e, Pad):
+    seen: set[Node] = set()
+    waiting: list[Node] = [expr]
+    while waiting:
+        e = waiting.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        if isinstance(e, Read | Pad):
             found.append(e)
-            padded.add(e.read)
-        elif isinstance(e, Read) and e not in padded:
+        below = e.read.indices if isinstance(e, Pad) else tuple(e.children())
+        waiting += reversed(below)
+    return found
+
+
+def always_read(task: Task) -> list[Read]:
+    """The reads that every element of a task makes: none within `pad` or a branch of `where`, none of conditioned or empty reductions.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> X = tl.input("X", tl.float32, i)
+    >>> Y = tl.define("Y", X[i] + tl.pad(X[i + 1], 0) + tl.where(i < 3, X[(i + 1) % 4], 0), i)
+    >>> print(*always_read(task_of(Y, lambda t: False)))
+    X[i]
+    """
+    found: list[Read] = []
+    seen: set[Expr] = set()
+
+    def visit(e: Expr) -> None:
+        if isinstance(e, Pad) or e in seen:
+            return
+        seen.add(e)
+        if isinstance(e, Read):
             found.append(e)
+        for c in (e.condition,) if isinstance(e, Select) else e.children():
+            if isinstance(c, Expr):
+                visit(c)
+
+    for value in task.values:
+        visit(value)
+    for reduce in (s.reduce for s in task.states):
+        if reduce.condition is None and all(a.extent for a in reduce.axes):
+            for value in reduce.values:
+                visit(value)
     return found
 
 
@@ -93,6 +131,39 @@ def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
     named = _computed(steps)
     together = [d for d in computation.definitions if d.reduction is not None and any(t.name in named for t in d.tensors)]
     return named | {t.name for d in together for t in d.tensors}
+
+
+def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
+    """The places of a schedule that are kernels of their own, which run before its last one: above its blocks, in a memory of the
+    device.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> T = tl.define("T", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", T[i] + 1, i)).compute("T", tl.global_).tile(i=2).to(tl.block)
+    >>> print(*prefix_of(made.steps))
+    compute T in global
+    """
+    blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    return tuple(s for s in steps[:blocks] if isinstance(s, Place) and s.memory not in ("register", "shared"))
+
+
+def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool = False) -> list[Task]:
+    """The tasks of a schedule in launch order, each a kernel; its steps below the prefix refine the last one.
+
+    unfinished: steps may follow; what is too long to be written out counts as computed in memory, as one of them may do.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> T = tl.define("T", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", T[i] + 1, i)).compute("T", tl.global_)
+    >>> [t.name for t in tasks_of(made.computation, made.steps)]
+    ['T', 'Y']
+    """
+    prefix = prefix_of(steps)
+    placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
+    made = [s.tensor_name for s in prefix if s.verb == "compute"]
+    return plan(computation, placed, [*made, *(kept_in_memory(computation) if unfinished else ())])
 
 
 def _computed(steps: tuple[Step, ...] | None) -> set[str]:
@@ -236,6 +307,7 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     ['total', 'Y']
     """
     main = _main_outputs(computation)
+    check_written_out(computation, {*placed, *materialised, *(t.name for t in computation.outputs if t not in main)})
     done: dict[Tensor, None] = {}
     tasks: list[Task] = []
 
@@ -264,13 +336,13 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     for tensor in computation.outputs:
         if tensor not in main and tensor not in done:
             own(tensor)
-    tasks.append(attempt(refined))
+    last = attempt(refined)
     stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
-    before = len(tasks)
     for tensor in stages:  # what the stages need and nobody places
         attempt(functools.partial(make_task, (tensor,), lambda t: t.name in placed or t in done))
-    tasks[before - 1 :] = [*tasks[before:], tasks[before - 1]]
-    return tasks
+    if not done.keys().isdisjoint(last.outputs):  # an output that a stage needs whole was made for it
+        last = attempt(refined)
+    return [*tasks, last]
 
 
 def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:

@@ -27,9 +27,7 @@ from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import LEVELS, complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
-from tilelang.task import State, Task, placed_names, plan, task_of
-
-MOST_OPERATIONS = 1 << 16  # of one value, as it is written out
+from tilelang.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 
 
 class Builder(RoleLoads, Instructions, Nest, Cover):
@@ -67,20 +65,19 @@ class _Assembly:
             advance_all(computation, chosen)
         steps = with_stops(chosen)
         check_lowered(steps, profile)
-        spread = (k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block"))
-        first_block = next(spread, len(steps))
-        head = [s for s in steps[:first_block] if isinstance(s, Place) and s.memory not in ("register", "shared")]
+        head = prefix_of(steps)
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
         self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
             if s.verb not in ("compute", "load") or s.memory != "global":
                 raise refuse(s, "not-lowered-yet", f"`{s}` is accepted by the language, not lowered yet for this target",
                              "read the tensor where it is")  # fmt: skip
-        self.steps = tuple(s for s in steps if s not in head)
+        self.given, self.steps = steps, tuple(s for s in steps if s not in head)
         self.tensors = {t.name: t for t in computation.inputs}
         self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
+        self.made: set[Tensor] = set()  # by the kernels so far; other outputs have places, and nothing in them yet
         self.kernels: list[ir.Kernel] = []
         self.chains: list[Chain] = []
         self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
@@ -102,8 +99,7 @@ class _Assembly:
             self._global(t, "output")
         for step in self.repacked:
             self._repack(step)
-        tasks = plan(self.computation, placed_names(self.computation, self.steps), self.heads)
-        _check_sizes(tasks)
+        tasks = tasks_of(self.computation, self.given)
         self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in t.reads()}
         for task in tasks[:-1]:
             for t in task.outputs:
@@ -112,6 +108,7 @@ class _Assembly:
             head = self.heads.get(task.name)
             chosen = head.steps if head is not None and head.steps is not None else default_steps(task, self.profile)
             self._kernels(task, chosen)
+            self.made.update(task.outputs)
         clusters = plan_clusters(tasks[-1], self.steps, self.profile)
         self._kernels(tasks[-1], clusters.steps, clusters.blocks)
         return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
@@ -143,7 +140,7 @@ class _Assembly:
 
     def _task_of(self, name: str) -> Task:
         placed = placed_names(self.computation, self.steps)
-        return task_of(self.tensors[name], lambda t: t.name in placed or t in self.places)
+        return task_of(self.tensors[name], lambda t: t.name in placed or t in self.made)
 
     # ------------------------------------------------------------ kernels
 
@@ -162,22 +159,49 @@ class _Assembly:
         for state in task.states:
             fresh = []
             for tensor, v in zip(state.tensors, state.reduce.combiner.left, strict=True):
-                made = Tensor(f"{tensor.name}_partial", v.dtype, (*parts, *task.axes))
+                made = Tensor(f"{tensor.name}_partial", v.dtype, (*parts, *tensor.dims))
                 self._global(made, "workspace")
                 partial.append((tensor, made))
                 fresh.append(made)
-            values = tuple(Read(t, (*parts, *task.axes)) for t in fresh)
+            values = tuple(Read(t, (*parts, *by_name(t.dims[len(parts) :], task.axes))) for t in fresh)
             states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
         pieces = tuple((name, size) for name, (size, _) in grid.items())
         slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=pieces) for t, made in partial)
         first = Task(
             task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
         )
-        self._kernel(first, steps, Target(slots))
-        second = Task(f"{task.name}_combine", task.outputs, task.axes, task.values, tuple(states))
+        whole, idle = self._from_memory(task), self._unread_stages(first, steps)
+        notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
+        self._kernel(first, tuple(s for s in steps if s not in idle), Target(slots), notes=notes)
+        second = Task(f"{task.name}_combine", task.outputs, task.axes, whole.values, tuple(states))
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
-    def _kernel(self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1) -> None:
+    def _unread_stages(self, task: Task, steps: tuple[Step, ...]) -> list[Place]:
+        """The stages of a schedule that neither a task nor its other stages read."""
+        stages = {s: self._task_of(s.tensor_name) for s in steps if isinstance(s, Place) and s.verb == "compute"}
+        idle: list[Place] = []
+        while True:
+            read = {r.tensor for t in (task, *(t for s, t in stages.items() if s not in idle)) for r in t.reads()}
+            found = [s for s, made in stages.items() if s not in idle and not read & set(made.outputs)]
+            if not found:
+                return idle
+            idle += found
+
+    def _from_memory(self, task: Task) -> Task:
+        """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it."""
+        while True:
+            try:
+                return make_task(task.outputs, lambda t: t in self.made)
+            except Unplaced as missing:
+                own = task_of(missing.tensor, lambda t: t in self.made)
+                for t in own.outputs:
+                    self._global(t, "workspace")
+                self._kernels(own, default_steps(own, self.profile))
+                self.made.update(own.outputs)
+
+    def _kernel(
+        self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1, notes: Sequence[str] = ()
+    ) -> None:  # fmt: skip
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
         roles = plan_roles(steps, self.profile)
@@ -185,6 +209,8 @@ class _Assembly:
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
         build = Build(self.profile, mine, self._task_of, self.tensors, cluster)
+        for note in notes:
+            build.note(note)
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
@@ -302,24 +328,6 @@ def _check_types(computation: Computation) -> None:
         if dtype.later:
             raise Refusal("not-lowered-yet", f"{what} {dtype}, which is accepted by the language, not lowered yet", span=t.span,
                           mend="use a float type, an integer type of 8 bits or more, or bool")  # fmt: skip
-
-
-def _check_sizes(tasks: Sequence[Task]) -> None:
-    """Refuses values that are too long to be written out: a definition that is substituted stands wherever it is read."""
-    sizes: dict[Expr, int] = {}
-
-    def size(e: Expr) -> int:
-        found = sizes.get(e)
-        if found is None:
-            found = sizes[e] = 1 + sum(size(c) for c in e.children() if isinstance(c, Expr))
-        return found
-
-    for task in tasks:
-        most = max(map(size, task.expressions()), default=0)
-        if most > MOST_OPERATIONS:
-            inlined = "once the definitions that it reads are substituted"
-            raise Refusal("value-too-large", f"a value of {task.name} has {most:,} operations {inlined}, at most {MOST_OPERATIONS:,}",
-                          mend="compute one that is read several times, as in `compute P in register`")  # fmt: skip
 
 
 def _licensed(computation: Computation) -> tuple[str, ...]:
