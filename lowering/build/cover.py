@@ -19,7 +19,7 @@ from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, m
 from tilelang.simplify import conjunction, interval, linear, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place, Split, Tile, Vectorize
-from tilelang.task import Task, reads
+from tilelang.task import Task, always_read, reads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,20 +242,26 @@ def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
 def held_bounds(task: Task, residences: Sequence[Residence], axis: Axis, base: Expr) -> list[Bound]:
     """Where an element of a stage would read beyond what stands there of an operand: so no point reads that element.
 
-    Told along an axis that is itself a dimension of the operand. base: where the stage begins along it.
+    Told by reads that every element makes, whatever its coordinates, along an axis that is itself a dimension of the operand, forwards
+    or backwards. A read within `pad` or a branch of `where` tells nothing: its element may be read for what stands beside it. base:
+    where the stage begins along the axis.
     """
     found = []
-    for whole in (w for e in task.expressions() for w in reads(e)):
-        read = whole.read if isinstance(whole, Pad) else whole
-        source = next((r for r in reversed(residences) if r.serves(read, whole)), None)
+    for read in always_read(task):
+        source = next((r for r in reversed(residences) if r.serves(read, read)), None)
         if not isinstance(source, Box | Share) or source.points:
             continue
         for i, low, ends in zip(read.indices, source.low, _ends_of(source), strict=True):
-            if isinstance(simplify(i - axis), Const):
-                shift = base + (i - axis) - low
-                for b in ends:
-                    _, constant = linear(shift + b.offset)
-                    found.append(b.replace(offset=simplify(shift + b.offset - constant), limit=b.limit - constant))
+            forward = isinstance(simplify(i - axis), Const)
+            if not forward and not isinstance(simplify(i + axis), Const):
+                continue
+            for b in ends:
+                if forward:
+                    offset, limit, lower = base + (i - axis) - low + b.offset, b.limit, b.lower
+                else:  # counted from the other end
+                    offset, limit, lower = base - (i + axis) + low - b.offset, 1 - b.limit, not b.lower
+                _, constant = linear(offset)
+                found.append(b.replace(offset=simplify(offset - constant), limit=limit - constant, lower=lower))
     return found
 
 

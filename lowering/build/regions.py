@@ -29,7 +29,7 @@ class NotABox(Exception):
 class Use:
     """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader.
 
-    ranges: what is left of each of its axes; bounds: those that their points must keep.
+    ranges: what is left of each of its axes; bounds: those that their points must keep; extents: of the whole axes, where known.
     """
 
     whole: Read | Pad
@@ -39,25 +39,26 @@ class Use:
     bounds: Mapping[Expr, tuple[Bound, ...]]
     task: Task
     main: bool
+    extents: Mapping[Expr, int]
 
     def region(self) -> list[Range]:
         """Raises NotABox."""
-        return [range_of(i, self.ranges) for i in self.indices]
+        return [range_of(i, self.ranges, self.extents) for i in self.indices]
 
 
-def range_of(e: Expr, ranges: Mapping[Expr, Range]) -> Range:
-    """Where an index begins and how many values it can take, given the ranges of its variables."""
+def range_of(e: Expr, ranges: Mapping[Expr, Range], extents: Mapping[Expr, int]) -> Range:
+    """Where an index begins and how many values it can take, given the ranges of its variables, and the extents of their axes."""
     terms, constant = linear(e)
     low: Expr = index(constant)
     extent = 1
     for atom, c in terms:
-        begin, n = _atom_range(atom, ranges)
+        begin, n = _atom_range(atom, ranges, extents)
         low = low + (begin * c if c > 0 else (begin + (n - 1)) * c)
         extent += abs(c) * (n - 1)
     return simplify(low), extent
 
 
-def _atom_range(atom: Expr, ranges: Mapping[Expr, Range]) -> Range:
+def _atom_range(atom: Expr, ranges: Mapping[Expr, Range], extents: Mapping[Expr, int]) -> Range:
     known = ranges.get(atom)
     if known is not None:
         return known
@@ -65,7 +66,7 @@ def _atom_range(atom: Expr, ranges: Mapping[Expr, Range]) -> Range:
         case Var() | Axis() | Const():
             return atom, 1
         case Binary("//" | "%" as op, inner, Const(value=c)):
-            low, n = range_of(inner, ranges)
+            low, n = range_of(inner, ranges, extents)
             divisor = int(c)
             if n == 1:
                 return simplify(Binary(op, low, index(divisor))), 1
@@ -73,6 +74,10 @@ def _atom_range(atom: Expr, ranges: Mapping[Expr, Range]) -> Range:
             if op == "//":
                 return simplify(low // divisor), (n - 1 + (0 if aligned else divisor - 1)) // divisor + 1
             return (index(0), n) if aligned and n <= divisor else (index(0), divisor)
+        case Binary("min" | "max" as op, inner, Const(value=c)):  # with what lies as far beside it as any point is moved
+            low, n = range_of(inner, ranges, extents)
+            moved = _moved_by(op, inner, int(c), extents)
+            return (simplify(low - moved) if op == "min" else low), n + moved
         case _:
             if any(ranges[e][1] > 1 for e in atom.walk() if isinstance(e, Var) and e in ranges):
                 raise NotABox
@@ -86,22 +91,25 @@ def spec_ranges(frame: Frame) -> dict[Expr, Range]:
 
 
 def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range],
-              bounds: Mapping[Expr, tuple[Bound, ...]], main: bool) -> list[Use]:  # fmt: skip
-    """The reads of a task, each once, with indices over the placeholders in `ranges`; its own states are not read from anywhere."""
+              bounds: Mapping[Expr, tuple[Bound, ...]], main: bool, extents: Mapping[Expr, int]) -> list[Use]:  # fmt: skip
+    """The reads of a task, each once, with indices over the placeholders in `ranges`. What its values read of its own states is not
+    read from anywhere; its reductions may read the same tensor from where a step made it."""
     found: dict[Read | Pad, Use] = {}
     for e in task.expressions():
         for whole in reads(e):
             read = whole.read if isinstance(whole, Pad) else whole
-            if task.state_member(read.tensor) is None:
+            if e not in task.values or task.state_member(read.tensor) is None:
                 indices = tuple(simplify(substitute(i, coordinates)) for i in read.indices)
-                found.setdefault(whole, Use(whole, read, indices, ranges, bounds, task, main))
+                found.setdefault(whole, Use(whole, read, indices, ranges, bounds, task, main, extents))
     return list(found.values())
 
 
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
-    found = task_uses(frame.task, coordinates, spec_ranges(frame), {point(a.name): a.bounds for a in frame.spec.axes}, True)
+    bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
+    whole: dict[Expr, int] = {point(a.name): a.extent for a in (*frame.task.axes, *frame.task.reduction_axes)}
+    found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True, whole)
     stages = [s for s in frame.steps[i:] if isinstance(s, Place) and s.verb == "compute"]
     for stage in reversed(stages):  # a later stage may read an earlier one, never the other way round
         task = build.task_of(stage.tensor_name)
@@ -115,7 +123,8 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
                 point(a.name + "'" + task.name): b for a, b in zip(task.axes, kept, strict=True)
             }
             names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
-            found += task_uses(task, names, ranges, bounds, False)
+            whole = {point(a.name + "'" + task.name): a.extent for a in (*task.axes, *task.reduction_axes)}
+            found += task_uses(task, names, ranges, bounds, False, whole)
     return found
 
 
@@ -125,8 +134,16 @@ def _placeholders(frame: Frame) -> dict[Expr, Expr]:
 
 
 def hull(uses: list[Use], step: Place) -> list[Range]:
-    """The smallest region that covers all uses; refused where they differ by more than constants."""
-    regions = [u.region() for u in uses]
+    """The smallest region that covers all uses; refused where they differ by more than constants. Raises NotABox for a load."""
+    try:
+        regions = [u.region() for u in uses]
+    except NotABox:
+        if step.verb == "load":
+            raise
+        name = uses[0].read.tensor.name
+        scattered = ", ".join(sorted({str(u.read) for u in uses}))
+        message = f"`{step}`: {name} is read at scattered elements, which are not a region of it ({scattered})"
+        raise Refusal("reads-scattered", message, span=step.span, mend=f"compute {name} in global, where all of it is") from None
     out: list[Range] = []
     for d, first in enumerate(regions[0]):
         low, extent = first
@@ -184,12 +201,35 @@ def _ends(e: Expr, use: Use, greatest: bool) -> list[Expr]:
     terms, constant = linear(e)
     choices: list[list[Expr]] = []
     for atom, c in terms:
-        begin, n = _atom_range(atom, use.ranges)
         last = greatest == (c > 0)
+        if isinstance(atom, Binary) and atom.op in ("min", "max") and isinstance(atom.right, Const):
+            choices.append([x * c for x in _clamped_ends(atom.op, atom.left, int(atom.right.value), use, last)])
+            continue
+        begin, n = _atom_range(atom, use.ranges, use.extents)
         bounds = [b for b in use.bounds.get(atom, ()) if not b.known and b.lower != last]
         ends = [begin + (n - 1) if last else begin, *(begin - b.offset + (b.limit - 1 if last else b.limit) for b in bounds)]
         choices.append([x * c for x in ends])
     return [simplify(sum(chosen, index(constant))) for chosen in itertools.product(*choices)]
+
+
+def _moved_by(op: str, inner: Expr, clamp: int, extents: Mapping[Expr, int]) -> int:
+    """How far `min` or `max` with a constant moves an index, at most, over all points of the axes. The same for all pieces of them, so
+    that the region of a piece lies in that of the tile around it. Raises NotABox where the axes are not known."""
+    whole: dict[Expr, Range] = {e: (index(0), extents[e]) for e in inner.walk() if isinstance(e, Var) and e in extents}
+    low, n = range_of(inner, whole, extents)
+    if not isinstance(low, Const):
+        raise NotABox
+    first = int(low.value)
+    return max(0, first + n - 1 - clamp) if op == "min" else max(0, clamp - first)
+
+
+def _clamped_ends(op: str, inner: Expr, clamp: int, use: Use, greatest: bool) -> list[Expr]:
+    """The ends of a clamped index: those of what is clamped, on one side as far beside it as the clamp moves any point."""
+    ends = _ends(inner, use, greatest)
+    if greatest == (op == "min"):  # on this side it only takes away
+        return ends
+    moved = _moved_by(op, inner, clamp, use.extents)
+    return [simplify(end + moved if greatest else end - moved) for end in ends]
 
 
 def _common_ends(ends: list[list[Expr]], greatest: bool) -> Iterable[Expr]:
