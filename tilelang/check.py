@@ -372,10 +372,11 @@ def _check_units(step: Units, above: tuple[Step, ...]) -> None:
 def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
     """What is wrong with the axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it
     is lowered."""
+    own_kernel = step.verb == "compute" and step.memory not in ("register", "shared")
     found: list[TileLangError] = [
         refuse_step(s, "units-late", f"`{s}` stands in the steps of `{step.replace(steps=None)}`, which run on the units of"
                     " the spec that they stand in", "write it first in the schedule")
-        for s in step.steps or () if isinstance(s, Units)
+        for s in step.steps or () if isinstance(s, Units) and not own_kernel
     ]  # fmt: skip
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tilelang.check import advance, axis_extents, main_task, resolve_when, tensor_kinds
 from tilelang.expr import free, substitute
@@ -100,9 +101,11 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     spec = root_spec(task)
     last = functools.reduce(lambda before, step: advance(before, step, task, kinds), steps, spec)
     found = [Refinement(None, spec)]
+    made = {t.name: other for other in tasks_of(computation, steps, unfinished=True) for t in other.outputs}
+    lowered = _Lowered(chains, made, kinds)
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
         spec = advance(spec, step, task, kinds)
-        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, chains)))
+        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, lowered)))
     return tuple(found)
 
 
@@ -125,14 +128,22 @@ def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refineme
         yield from flat(r.inside, depth + 1)
 
 
-def _inside(step: Step, after: Spec, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
+class _Lowered(NamedTuple):
+    """What the lowering found of the steps in braces, the tasks that are kernels by their tensors' names, and the tensors' kinds."""
+
+    chains: Sequence[Chain]
+    tasks: Mapping[str, Task]
+    kinds: Mapping[str, str]
+
+
+def _inside(step: Step, after: Spec, known: _Lowered) -> tuple[Refinement, ...]:
     """What was made of the steps in a step's braces: of each part of the way, the spec before its first step and after each.
 
     after: the spec after the step. A load's braces that only shape other accesses, as `vectorize` does in registers, have no spec.
     """
-    if not isinstance(step, Place) or not step.steps or not chains:
+    if not isinstance(step, Place) or not step.steps or not known.chains:
         return ()
-    written, of = step.steps, [c for c in chains if step.what is None or step.tensor_name in c.outputs]
+    written, of = step.steps, [c for c in known.chains if step.what is None or step.tensor_name in c.outputs]
     lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
     first = next((c for c in lowered if c is not None), None)
     if step.what is None:  # results: of all that this spec makes
@@ -145,19 +156,19 @@ def _inside(step: Step, after: Spec, chains: Sequence[Chain]) -> tuple[Refinemen
     for number, (w, chain) in enumerate(zip(written, lowered, strict=True)):
         if chain is None:
             found += [] if found else [Refinement(None, here)]
-            found.append(Refinement(w, advance(here, w, _NO_TASK, {})))
+            found.append(Refinement(w, advance(here, w, known.tasks.get(step.tensor_name, _NO_TASK), known.kinds)))
         elif not any(chain is c for c in lowered[:number]):
-            found += _of_chain(chain, written, chains)
+            found += _of_chain(chain, written, known)
         here = found[-1].spec
     return tuple(found)
 
 
-def _of_chain(chain: Chain, written: Sequence[Step], chains: Sequence[Chain]) -> list[Refinement]:
+def _of_chain(chain: Chain, written: Sequence[Step], known: _Lowered) -> list[Refinement]:
     spec = _apart(chain.specs[min(chain.specs)])
     found = [Refinement(None, spec)]
     for number, step in enumerate(chain.steps, 1):
         spec = _apart(chain.specs[number]) if number in chain.specs else spec
-        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, chains)))
+        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, known)))
     return found
 
 

@@ -64,8 +64,9 @@ class _Assembly:
         ):  # what only this device can do was not checked when it was written
             advance_all(computation, chosen)
         steps = with_stops(chosen)
-        check_lowered(steps, profile)
         head = prefix_of(steps)
+        for own in (*(s.steps or () for s in head), tuple(s.replace(steps=None) if s in head else s for s in steps)):
+            check_lowered(own, profile)  # each kernel has roles of its own
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
         self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
@@ -107,7 +108,8 @@ class _Assembly:
                     self._global(t, "workspace")
             head = self.heads.get(task.name)
             chosen = head.steps if head is not None and head.steps is not None else default_steps(task, self.profile)
-            self._kernels(task, chosen)
+            clusters = plan_clusters(task, chosen, self.profile)
+            self._kernels(task, clusters.steps, clusters.blocks)
             self.made.update(task.outputs)
         clusters = plan_clusters(tasks[-1], self.steps, self.profile)
         self._kernels(tasks[-1], clusters.steps, clusters.blocks)
@@ -181,7 +183,8 @@ class _Assembly:
         stages = {s: self._task_of(s.tensor_name) for s in steps if isinstance(s, Place) and s.verb == "compute"}
         idle: list[Place] = []
         while True:
-            read = {r.tensor for t in (task, *(t for s, t in stages.items() if s not in idle)) for r in t.reads()}
+            readers = [task, *(t for s, t in stages.items() if s not in idle)]
+            read = {r.tensor for t in readers for r in t.reads() if t.state_member(r.tensor) is None}
             found = [s for s, made in stages.items() if s not in idle and not read & set(made.outputs)]
             if not found:
                 return idle

@@ -1,0 +1,91 @@
+"""Computations of several kernels: each may have roles, loads ahead and accumulators of its own, and is explained."""
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang import reference
+
+
+def two_products(size: int) -> tl.Tensor:
+    m, k, h, o = tl.axes(m=size, k=size, h=size, o=size)
+    X, first, second = (tl.input(n, tl.float16, *dims) for n, dims in (("X", (m, k)), ("V", (h, k)), ("W", (o, h))))
+    between = tl.define("between", tl.sum(X[m, k] * first[h, k], over=k), m, h)
+    return tl.define("Y", tl.sum(between[m, h] * second[o, h], over=h), m, o)
+
+
+@pytest.mark.parametrize("size", [512, 2048])
+@pytest.mark.parametrize("profile", ["hopper", "h200"])
+def test_a_kernel_of_its_own_may_have_roles(profile: str, size: int) -> None:
+    kernel = tl.compile(two_products(size), tl.target("cuda", profile=profile), options=tl.Options(database=""))
+    head = next(line for line in str(kernel.schedule).splitlines() if "compute between_sum in global" in line)
+    assert "units block" in head and "on producer" in head
+
+
+def test_roles_of_a_kernel_of_its_own_are_right() -> None:
+    text = str(tl.compile(two_products(512), tl.target("cuda", profile="hopper"), options=tl.Options(database="")).schedule)
+    small = two_products(256)
+    steps = tl.parse(tl.computation("Y", small).text + text).schedule().steps
+    kernel = tl.compile(tl.Schedule(tl.computation("Y", small), steps), tl.target("cuda", profile="hopper"))
+    arrays = reference.random_arrays(kernel.computation)
+    report = tl.simulate(kernel, **arrays)
+    assert not report.findings and reference.compare(kernel.computation, arrays, report.outputs)
+
+
+def test_every_step_of_a_kernel_of_its_own_is_explained() -> None:
+    m, k, h = tl.axes(m=64, k=64, h=64)
+    X, V, W = (tl.input(n, tl.float32, *dims) for n, dims in (("X", (m, k)), ("V", (k, h)), ("W", (h, k))))
+    H = tl.define("H", tl.sum(X[m, k] * V[k, h], over=k), m, h)
+    Y = tl.define("Y", tl.sum(tl.gelu(H[m, h]) * W[h, k], over=h), m, k)
+    for target in (tl.target("cpu"), tl.target("cuda", profile="ampere")):
+        kernel = tl.compile(Y, target, options=tl.Options(database=""))
+        assert "compute H in global" in str(kernel.schedule) and "kernel H" in kernel.explain()
+    assert np.all(np.isfinite(tl.compile(Y, tl.target("cpu"))(*(np.ones((64, 64), np.float32),) * 3)))
+
+
+def test_what_a_reduction_over_blocks_reads_at_its_end_is_made_there() -> None:
+    i, j, r = tl.axes(i=6, j=6, r=33)
+    X, U, V = (tl.input(n, tl.float32, *dims) for n, dims in (("X", (i, r)), ("U", (j, r)), ("V", (i, j))))
+    Z = tl.define("Z", tl.exp(V[i, j]), i, j)
+    P = tl.define("P", tl.max(V[i, j], over=j), i)
+    plain = tl.sum(X[i, r] * U[j, r], over=r)
+    both = tl.sum(X[i, r] * U[j, r] * Z[i, j], over=r)
+    for value, stage in ((plain + Z[i, j], "Z"), (both + Z[i, j], "Z"), (plain * P[i] + Z[i, j], "P")):
+        for memory in (tl.shared, tl.register):
+            made = tl.schedule(tl.define("W", value, i, j)).tile(r=8).to(tl.block).compute(stage, memory)
+            assert tl.compile(made, tl.target("cpu")).check()
+
+
+@pytest.mark.parametrize("extents", [(4, 37), (6, 6)])
+def test_partial_results_lie_in_the_order_of_their_tensor(extents: tuple[int, int]) -> None:
+    i, k, r = tl.axes(i=extents[0], k=extents[1], r=20)
+    X = tl.input("X", tl.float32, i, k, r)
+    Z, W = tl.define("Z", X[i, k, 0] * 2, i, k), tl.define("W", tl.sum(X[i, k, r], over=r), k, i)
+    x = np.random.default_rng(0).integers(-3, 4, (*extents, 20)).astype(np.float32)
+    for outputs in ((Z, W), (W, Z)):
+        kernel = tl.compile(tl.schedule(tl.computation("c", outputs)).tile(r=5).to(tl.block), tl.target("cpu"))
+        report = tl.simulate(kernel, X=x)
+        assert not report.findings and np.array_equal(report.outputs["W"], x.sum(2).T)
+        assert np.array_equal(kernel(x).W, x.sum(2).T)
+
+
+def test_an_axis_of_a_kernel_of_its_own_is_not_one_of_the_last() -> None:
+    i, j, r = tl.axes(i=9, j=7, r=34)
+    X = tl.input("X", tl.float32, i, j, r)
+    Y = tl.define("Y", tl.sum(X[i, j, r], over=r), i, j)
+    W = tl.define("W", Y[i, j] * 2, i, j)
+    for outputs in ((W, Y), (Y, W), (W,)):
+        with pytest.raises(tl.Refusal, match="unknown-axis"):
+            tl.schedule(tl.computation("c", outputs)).compute("Y", tl.global_).tile(i=5, j=6).to(tl.block).split(j=5, r=34)
+
+
+@pytest.mark.parametrize("tile", [1, 2, 3, 4])
+def test_a_store_in_vectors_of_one_axis_over_vectors_of_another(tile: int) -> None:
+    i, j, r = tl.axes(i=8, j=48, r=5)
+    X = tl.input("X", tl.float32, i, j, r)
+    Y = tl.define("Y", tl.sum(X[i, j, r], over=r), i, j)
+    made = tl.schedule(Y).accumulate(tl.register, steps=tl.move().vectorize(i=2)).tile(j=tile).to(tl.thread).vectorize(j=4)
+    x = np.random.default_rng(0).integers(-3, 4, (8, 48, 5)).astype(np.float32)
+    for target in (tl.target("cpu"), tl.target("cuda", profile="ampere")):
+        report = tl.simulate(tl.compile(made, target), X=x)
+        assert not report.findings and np.array_equal(report.outputs["Y"], x.sum(2))
