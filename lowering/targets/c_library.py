@@ -381,8 +381,10 @@ def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
     builtin = f"__builtin_ia32_{'store' if store else 'load'}{_MASKED_X86[bits, is_float]}{bits * lanes}_mask"
     one = "1u" if lanes < 32 else "1ull"
     exists = f"({mask})(({one} << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - {one})"
-    if store and not is_float:  # under a mask that it knows, clang 22 stores a narrowed vector's only lane as wide as it was before
-        act = f"{mask} first = {exists};\n    __asm__(\"\" : \"+r\"(first));\n"
+    if (
+        store and not is_float
+    ):  # under a mask that it knows, clang 22 stores a narrowed vector's only lane as wide as it was before
+        act = f'{mask} first = {exists};\n    __asm__("" : "+r"(first));\n'
         act += f"    {builtin}((void*)(size_t)p, as_{kind}(v), first);\n    return;"
     elif store:
         act = f"{builtin}((void*)(size_t)p, as_{kind}(v), {exists});\n    return;"
