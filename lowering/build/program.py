@@ -217,13 +217,16 @@ class _Assembly:
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
+        filled = tuple(
+            p for t, p in self.places.items() if t.definition is None or t in self.made
+        )  # the other outputs are not yet
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
-        taken = builder.leaf_shape(task, spec, steps, tuple(self.places.values()), _stored_in(task, steps))
+        taken = builder.leaf_shape(task, spec, steps, filled, _stored_in(task, steps))
         done = complete(spec, steps, bool(task.states), None, taken)
-        frame = Frame(task, done, spec, target, tuple(self.places.values()))
+        frame = Frame(task, done, spec, target, filled)
         body = builder.chain(frame, 0) if roles is None else builder.all_roles(roles, frame)
         self.chains += build.chains.values()
         if any(a.extent == 0 for a in task.axes):

@@ -124,6 +124,19 @@ def test_a_stage_reads_an_output_of_its_own_kernel(reader: str, profile: str | N
     assert not report.findings and reference.compare(kernel.computation, {"X": x}, report.outputs)
 
 
+def test_an_output_is_not_read_from_where_it_will_be_stored() -> None:
+    i, j, s = tl.axes(i=2, j=4, s=3)
+    X = tl.input("X", tl.float32, x=4, y=4)
+    window = tl.define("window", tl.sum(X[i + s, j], over=s), i, j)
+    E = tl.define("E", window[i, j] + X[i, j], j, i)
+    F = tl.define("F", E[j, i] * 2, j, i)
+    made = tl.schedule(tl.computation("c", (F, E))).tile(j=3).to(tl.block).accumulate(tl.register).split(j=1)
+    with pytest.raises(tl.Refusal) as refused:
+        tl.compile(made.compute("E", tl.register), CUDA)
+    assert refused.value.code == "stage-in-walk"
+    simulated(tl.computation("c", (F, E)), CUDA)
+
+
 def test_an_output_that_a_stage_needs_whole_is_made_once() -> None:
     i, j = tl.axes(i=16, j=2)
     X = tl.input("X", tl.float32, i, j)
