@@ -318,35 +318,34 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
 def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
     """Refuses axes of one name that meet, which would be one axis: those of two calls of `tl.axes`, and one that a reduction hides
     from all of the value."""
-    seen: set[tuple[Expr, frozenset[Axis]]] = set()
-    own, hidden = set[Axis](), dict[Axis, Reduce]()
+    seen: set[tuple[Expr, tuple[Axis, ...]]] = set()
 
-    def visit(e: Expr, scope: dict[str, Axis], bound: frozenset[Axis]) -> None:
-        if (e, bound) in seen:
+    def visit(e: Expr, scope: dict[str, Axis]) -> None:
+        if (e, key := tuple(scope.values())) in seen:
             return
-        seen.add((e, bound))
+        seen.add((e, key))
         if isinstance(e, Axis):
             known = scope.get(e.name, e)
             if known is not e and known.extent == e.extent:
                 message = f"two axes named `{e.name}` meet in {name}, from two calls of tl.axes: they would be one axis"
                 mend = f"name them apart, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one of them for both"
                 raise ComputationError("axes-of-one-name", message, span=caller_span(), mend=mend)
-            if e not in bound:
-                own.add(e)
             return
-        if isinstance(e, Reduce):
-            hidden.update((a, e) for a in axes if any(a.name == b.name for b in e.axes))
-            scope, bound = {**scope, **{a.name: a for a in e.axes}}, bound | set(e.axes)
+        own = e.axes if isinstance(e, Reduce) else ()
+        inside = {**scope, **{a.name: a for a in own}}
         for c in e.children():
-            if isinstance(c, Expr) and not (isinstance(e, Reduce) and isinstance(c, Axis)):
-                visit(c, scope, bound)
+            if isinstance(c, Expr) and c not in own:
+                visit(c, inside)
 
-    visit(expression, {a.name: a for a in axes}, frozenset())
-    for a, reduction in hidden.items():
-        if a not in own and a.extent > 1:
-            message = f"`{reduction}` reduces over the axis `{a.name}` of {name} itself, which nothing else of its value uses"
-            mend = f"name the axes apart: one of {name}, another one that is reduced"
-            raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
+    visit(expression, {a.name: a for a in axes})
+    used = free_axes(expression)
+    for e in expression.walk():
+        reduced = {a.name for a in e.axes} if isinstance(e, Reduce) else set[str]()
+        for a in axes:
+            if a.name in reduced and a not in used and a.extent > 1:
+                message = f"`{e}` reduces over the axis `{a.name}` of {name} itself, which nothing else of its value uses"
+                mend = f"name the axes apart: one of {name}, another one that is reduced"
+                raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
 
 
 class _Builder:
