@@ -179,7 +179,7 @@ class Traffic:
         return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
 
     def begun_past(self, cache: Cache) -> float:
-        """How many rows begin that are written past the caches: one at a time, none of which is followed."""
+        """How many rows a kernel begins to write past the caches: every one counts, as nothing is fetched ahead for it."""
         lost, alone = self._lost(cache), Follow(1, 1.0, 0)
         return sum(self._begun(s, cache, lost, alone) for s in self.streams if s.past)
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tilelang.check import advance, axis_extents, main_task, resolve_when, tensor_kinds
+from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.expr import free, substitute
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
@@ -97,12 +97,12 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     """
     computation = schedule.computation
     steps, kinds = resolve_when(schedule.steps, axis_extents(computation), profile), tensor_kinds(computation)
-    task = main_task(computation, steps)
+    tasks = tasks_of(computation, steps, unfinished=True)
+    task = tasks[-1]
     spec = root_spec(task)
     last = functools.reduce(lambda before, step: advance(before, step, task, kinds), steps, spec)
     found = [Refinement(None, spec)]
-    made = {t.name: other for other in tasks_of(computation, steps, unfinished=True) for t in other.outputs}
-    lowered = _Lowered(chains, made, kinds)
+    lowered = _Lowered(chains, {t.name: other for other in tasks for t in other.outputs}, kinds)
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
         spec = advance(spec, step, task, kinds)
         found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, lowered)))

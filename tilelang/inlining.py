@@ -13,9 +13,11 @@ from tilelang.errors import Refusal
 from tilelang.expr import Expr, Read
 
 MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
-KEPT_OPERATIONS = 256  # from which on construction keeps what is read several times, ...
-KEPT_GROWTH = 4  # ... where writing it out makes the value so many times as long as its definitions are, or ...
-LONGEST = 1 << 10  # ... longer than this
+# Construction keeps operands of a value in memory where the value, written out, has more than KEPT_OPERATIONS operations and either
+# KEPT_GROWTH times as many as the definitions in it have, each counted once, or more than LONGEST.
+KEPT_OPERATIONS = 256
+KEPT_GROWTH = 4
+LONGEST = 1 << 10
 
 
 def check_written_out(computation: Computation, kept: Collection[str]) -> None:

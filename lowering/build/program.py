@@ -103,14 +103,8 @@ class _Assembly:
         tasks = tasks_of(self.computation, self.given)
         self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in t.reads()}
         for task in tasks[:-1]:
-            for t in task.outputs:
-                if t not in self.places:
-                    self._global(t, "workspace")
             head = self.heads.get(task.name)
-            chosen = head.steps if head is not None and head.steps is not None else default_steps(task, self.profile)
-            clusters = plan_clusters(task, chosen, self.profile)
-            self._kernels(task, clusters.steps, clusters.blocks)
-            self.made.update(task.outputs)
+            self._kernel_before(task, head.steps if head is not None else None)
         clusters = plan_clusters(tasks[-1], self.steps, self.profile)
         self._kernels(tasks[-1], clusters.steps, clusters.blocks)
         return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
@@ -145,6 +139,15 @@ class _Assembly:
         return task_of(self.tensors[name], lambda t: t.name in placed or t in self.made)
 
     # ------------------------------------------------------------ kernels
+
+    def _kernel_before(self, task: Task, steps: tuple[Step, ...] | None = None) -> None:
+        """What makes tensors in memory that later kernels read. steps: None for the plain schedule."""
+        for t in task.outputs:
+            if t not in self.places:
+                self._global(t, "workspace")
+        clusters = plan_clusters(task, default_steps(task, self.profile) if steps is None else steps, self.profile)
+        self._kernels(task, clusters.steps, clusters.blocks)
+        self.made.update(task.outputs)
 
     def _kernels(self, task: Task, steps: tuple[Step, ...], cluster: int = 1) -> None:
         """One kernel, or two where a reduction is spread over blocks. cluster: how many of its blocks make one."""
@@ -196,11 +199,7 @@ class _Assembly:
             try:
                 return make_task(task.outputs, lambda t: t in self.made)
             except Unplaced as missing:
-                own = task_of(missing.tensor, lambda t: t in self.made)
-                for t in own.outputs:
-                    self._global(t, "workspace")
-                self._kernels(own, default_steps(own, self.profile))
-                self.made.update(own.outputs)
+                self._kernel_before(task_of(missing.tensor, lambda t: t in self.made))
 
     def _kernel(
         self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1, notes: Sequence[str] = ()
@@ -217,9 +216,8 @@ class _Assembly:
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.names, steps)
-        filled = tuple(
-            p for t, p in self.places.items() if t.definition is None or t in self.made
-        )  # the other outputs are not yet
+        # Inputs, partial results, and what earlier kernels made: other outputs are not stored yet.
+        filled = tuple(p for t, p in self.places.items() if t.definition is None or t in self.made)
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):

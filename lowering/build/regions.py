@@ -29,7 +29,7 @@ class NotABox(Exception):
 class Use:
     """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader.
 
-    ranges: what is left of each of its axes; bounds: those that their points must keep; extents: of the whole axes, where known.
+    ranges: the piece of each of its axes; bounds: where the points of a piece end; extents: those of the whole axes, where known.
     """
 
     whole: Read | Pad

@@ -380,7 +380,7 @@ class _Moving:
         return ir.For(across, index(n), ir.For(along, index(n), body, "vector", store.span), "unroll", store.span)
 
     def lanes(self, most: int) -> int:
-        """The lanes of the vectors that move so many neighbours."""
+        """The width, in lanes, of the vectors that move `most` neighbours."""
         n = self.most_lanes
         while n > LEAST_LANES and n // 2 >= most:
             n //= 2

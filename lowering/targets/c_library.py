@@ -381,13 +381,13 @@ def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
     builtin = f"__builtin_ia32_{'store' if store else 'load'}{_MASKED_X86[bits, is_float]}{bits * lanes}_mask"
     one = "1u" if lanes < 32 else "1ull"
     exists = f"({mask})(({one} << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - {one})"
-    if (
-        store and not is_float
-    ):  # under a mask that it knows, clang 22 stores a narrowed vector's only lane as wide as it was before
-        act = f'{mask} first = {exists};\n    __asm__("" : "+r"(first));\n'
-        act += f"    {builtin}((void*)(size_t)p, as_{kind}(v), first);\n    return;"
-    elif store:
-        act = f"{builtin}((void*)(size_t)p, as_{kind}(v), {exists});\n    return;"
+    if store and not is_float:
+        # Where clang 22 knows that the mask has one lane, it stores that lane of a narrowed vector as wide as it was before.
+        hidden = f'{mask} first = {exists};\n    __asm__("" : "+r"(first));\n    '
+    else:
+        hidden = ""
+    if store:
+        act = f"{hidden}{builtin}((void*)(size_t)p, as_{kind}(v), {'first' if hidden else exists});\n    return;"
     else:
         act = f"return as_{vector(scalar, lanes)}({builtin}((const void*)(size_t)p, as_{kind}(others), {exists}));"
     return {"masked": f"#if {needs}\n    {act}\n#else\n", "end": "#endif\n"}

@@ -97,7 +97,7 @@ def test_a_read_that_is_made_with_and_without_padding() -> None:
 
 
 def outputs_that_are_read() -> tl.Computation:
-    """exp(X), and exp(X) over its row sums: two outputs of one kernel, one of which a stage of the other reads."""
+    """E = exp(X) and S = E / sum(E), both outputs: the stage that sums the rows reads E, which the same kernel stores."""
     i, j = tl.axes(i=8, j=16)
     X = tl.input("X", tl.float32, i, j)
     E = tl.define("E", tl.exp(X[i, j]), i, j)
