@@ -22,7 +22,7 @@ from tilelang.lowering.passes.arena import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.behind import overlap_stores
 from tilelang.lowering.passes.fences import publish_shared
-from tilelang.lowering.passes.fission import run_threads_in_loops
+from tilelang.lowering.passes.fission import SCRATCH_BYTES, run_threads_in_loops
 from tilelang.lowering.passes.flight import keep_in_flight
 from tilelang.lowering.passes.fuse import fuse
 from tilelang.lowering.passes.groups import close_groups
@@ -49,6 +49,7 @@ NEEDED: Mapping[str, Pass] = {"threads_in_loops": run_threads_in_loops, **WORKAR
 def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order. needs: names of passes that a target needs beside those of every target."""
     capacity, line_bytes = profile.memory("shared").capacity_bytes, profile.memory("global").line_bytes
+    most_shared = SCRATCH_BYTES if "threads_in_loops" in needs else None
     lockstep = max((level.threads or 1 for level in profile.levels if level.lockstep), default=1)
 
     def needed(*names: str) -> tuple[tuple[str, Pass], ...]:
@@ -60,7 +61,7 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
         *((("moves", lambda kernel: move_in_vectors(kernel, profile.max_vector_lanes)),) if lockstep == 1 else ()),
         ("fuse", fuse),
         ("behind", overlap_stores),
-        ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize)),
+        ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize, most_shared)),
         ("barriers", insert_barriers),
         ("fences", publish_shared),
         ("late_waits", wait_late),

@@ -14,6 +14,7 @@ from typing import Any, Self
 from tilelang.errors import TileLangError
 
 PREFIX = "TILELANG_"
+CHECKS = ("simulate",)
 
 
 def _truth(text: str) -> bool:
@@ -32,6 +33,12 @@ def _count(text: str) -> int | None:
     return count
 
 
+def _check(text: str) -> str | None:
+    if text not in ("", *CHECKS):
+        raise ValueError(text)
+    return text or None
+
+
 def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
     return dataclasses.field(default=default, metadata={"environment": PREFIX + name, "read": read})
 
@@ -40,6 +47,7 @@ _VALUES = {  # of what a knob may be, by how it is read: a type, and in words ho
     _truth: (bool, "True or False", "1 or 0"),
     _count: (int, "a whole number, one or more, or None", "a whole number, one or more"),
     _text: (str, "a text, or None", "a text"),
+    _check: (str, '"simulate", or None', "simulate"),
     str: (str, "a text, or None", "a text"),
 }
 
@@ -56,7 +64,9 @@ class Options:
     (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped, with commas between their
     names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next launch for a short while before
     they sleep; from the environment alone. clang: the compiler of kernels for the processor (None: the wheel's), and threads: how many
-    threads such a kernel uses (None: one for each core that the process may use); both from the environment alone.
+    threads such a kernel uses (None: one for each core that the process may use); both from the environment alone. check: "simulate"
+    runs each schedule that is compiled in the simulator, at small sizes, and refuses it where that finds a fault; check_seconds: how
+    long that may take for one kernel, at most.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -73,12 +83,15 @@ class Options:
     active_wait: bool = _knob("ACTIVE_WAIT", True, _truth)
     clang: str | None = _knob("CLANG", None, _text)
     threads: int | None = _knob("THREADS", None, _count)
+    check: str | None = _knob("CHECK", None, _check)
+    check_seconds: int | None = _knob("CHECK_SECONDS", 30, _count)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value, (kind, words, _) = getattr(self, field.name), _VALUES[field.metadata["read"]]
             number = kind is int and isinstance(value, int) and (isinstance(value, bool) or value < 1)
-            if number or (not isinstance(value, kind) and value is not field.default):
+            unknown = field.name == "check" and value not in (None, *CHECKS)
+            if number or unknown or (not isinstance(value, kind) and value is not field.default):
                 raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
         if self.debug and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"

@@ -101,12 +101,14 @@ def planned(
 def check(given: Schedule, profile: Profile) -> None:
     """Lowers a schedule, its holes filled, for the refusal that it may give."""
     plans = constructed(given, profile, Options()) if has_holes(given.steps) else iter((given,))
-    accepted(plans, profile, Options())
+    accepted(plans, profile, Options(), Target(profile.dialects[0], profile).needs)
 
 
-def accepted(plans: Iterator[Schedule], profile: Profile, options: Options) -> tuple[Schedule, ir.Program]:
+def accepted(
+    plans: Iterator[Schedule], profile: Profile, options: Options, needs: tuple[str, ...] = ()
+) -> tuple[Schedule, ir.Program]:
     """The first of some fillings of a schedule that can be lowered, with its program. Raises Refusal where none can."""
-    return next(acceptable(plans, profile, options, filling=True))
+    return next(acceptable(plans, profile, options, filling=True, needs=needs))
 
 
 def acceptable(

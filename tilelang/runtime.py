@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import functools
 import inspect
+import logging
 import math
 import os
 import statistics
@@ -62,7 +63,8 @@ def compile(
     computation: a Schedule, or a Move's steps; without one it is constructed for the device. trials: how many candidates are timed on
     the device; 0: none, what was found by timing before is taken, else the likeliest. options: of these, target, profile, platform and
     device count where no Target is given. progress: called while candidates are timed with a stage ("check", "time"), what is done of
-    it, and of how much. Raises Refusal for a schedule that cannot be, DeviceError where there is no device or it cannot do what is
+    it, and of how much. With check="simulate" in the options, the schedule is simulated at small sizes before the kernel is given out.
+    Raises Refusal for a schedule that cannot be, or is found wrong so, DeviceError where there is no device or it cannot do what is
     asked.
 
     >>> import tilelang as tl
@@ -77,7 +79,20 @@ def compile(
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
     plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
+    if options.check == "simulate":
+        _check_simulated(plan, chosen, options.check_seconds)
     return Kernel(plan, chosen, program, options)
+
+
+def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
+    """Refuses a schedule whose simulation at small sizes has a fault; what could not be simulated is said in the log."""
+    from tilelang.simulated import check_simulated, not_as_defined
+
+    verdict = check_simulated(plan, chosen, seconds)
+    for why in verdict.skipped:
+        logging.getLogger("tilelang").warning("%s: not simulated: %s", plan.computation.name, why)
+    if verdict.faulty is not None:
+        raise not_as_defined(plan.computation.name, verdict.faulty)
 
 
 def _check_trials(trials: int) -> None:

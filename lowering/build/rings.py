@@ -80,7 +80,10 @@ class Rings(Part):
         """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
         count = place.ahead + 1
         each = self._buffer_bytes(frame, k, place)
-        capacity = self.build.profile.memory(place.memory).capacity_bytes or UNKNOWN_BYTES
+        profile = self.build.profile
+        # Of a processor the capacity is a cache's, and memory of the process holds what exceeds it where the target allows that.
+        capacity = profile.memory(place.memory).capacity_bytes if profile.lockstep else None
+        capacity = capacity or UNKNOWN_BYTES
         if count * each > capacity:
             message = (
                 f"`{place}`: the {count} buffers of its ring take {count * each} bytes of {place.memory}, there are {capacity}"

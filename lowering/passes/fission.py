@@ -48,6 +48,7 @@ from tilelang.simplify import FALSE, TRUE, conjuncts, interval, simplify
 Lets = tuple[ir.Let, ...]
 Range = tuple[int, int]  # of threads: the first, and one past the last
 NOBODY: Range = (0, 0)
+SCRATCH_BYTES = 16 << 20  # the most shared memory of a block: it is memory of the process, whatever the size of the caches
 
 
 def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:

@@ -5,7 +5,7 @@ from tests.errors._computations import copy, matmul
 
 
 def rows_that_do_not_fit() -> None:
-    tl.schedule(matmul(64, 64, 1 << 20)).tile(m=tl.hole, n=16).to(tl.block).load("A", tl.shared).rest().check("sapphire_rapids")
+    tl.schedule(matmul(64, 64, 1 << 23)).tile(m=tl.hole, n=16).to(tl.block).load("A", tl.shared).rest().check("sapphire_rapids")
 
 
 def too_many_threads() -> None:

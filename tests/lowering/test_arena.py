@@ -98,6 +98,15 @@ def test_over_capacity_shows_the_table() -> None:
     assert error.span == Span("s.py", 4)
 
 
+def test_what_exceeds_a_cache_is_a_note_where_memory_is_larger() -> None:
+    kernel = ir.Kernel("k", (1, 1, 1), 1, (C, shared("a", 8192)), ir.Seq((put(shared("a", 8192)), get(shared("a", 8192)))))
+    done = place_shared(kernel, 1 << 14, 1 << 20)
+    assert done.notes == ("shared memory: 32768 bytes a block, more than the 16384 of the cache that it should lie in",)
+    assert place_shared(kernel, 1 << 16, 1 << 20).notes == ()
+    with pytest.raises(Refusal, match="the device has 20000"):
+        place_shared(kernel, 1 << 14, 20000)
+
+
 def test_no_shared_memory_is_no_work() -> None:
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C,), ir.Store(C, (T,), ZERO))
     assert place_shared(kernel, 0) is kernel

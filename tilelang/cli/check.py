@@ -2,42 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tilelang.cli.common import RIGHT, Asked, errors_of, exit_code, of_a_file
-from tilelang.cli.output import emit, is_json, show
-from tilelang.errors import TileLangError, collected
+from tilelang.cli.output import emit, is_json, show, working
+from tilelang.errors import Refusal, Span, TileLangError, collected
+
+if TYPE_CHECKING:
+    from tilelang.simulated import Verdict
 
 
 @click.command("check")
 @click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", help="How findings are printed.")
+@click.option(
+    "--simulate", "simulated", is_flag=True, help="Simulate each schedule at small sizes, and compare with the reference."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="How long one is simulated, at most.",
+)
 @of_a_file
-def command(asked: Asked, form: str) -> None:
+def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
     """Check FILE without a device.
 
     Every computation and schedule of the file, or the one of --schedule, is built for the sizes given (else the parameters' defaults)
-    and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. Exits with 1
-    where there are any.
+    and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. With
+    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; what could not be
+    simulated is said. Exits with 1 where there are any findings.
     """
     errors = findings(asked)
+    verdicts = simulations(asked, seconds) if simulated else {}
+    errors += [wrong(asked, name, verdict) for name, verdict in verdicts.items() if verdict.faulty]
     seen: dict[tuple[Any, ...], TileLangError] = {}
     for e in errors:
         seen.setdefault((e.code, e.message, e.span), e)
     every = sorted(seen.values(), key=lambda e: (e.span.line, e.span.column) if e.span else (0, 0))
     if is_json() or form == "json":
-        emit({"file": asked.path, "errors": [x for e in every for x in errors_of(e)]})
+        told = {"simulated": {name: verdict_facts(v) for name, v in verdicts.items()}} if simulated else {}
+        emit({"file": asked.path, "errors": [x for e in every for x in errors_of(e)], **told})
     elif form == "github":
         for e in every:
             click.echo(annotation(e))
     elif every:
         click.echo("\n\n".join(e.render() for e in every), err=True)
     else:
-        count = len(asked.document.schedules)
-        show(f"{asked.path}: {len(asked.document.computations)} computations, {count} schedules, nothing found")
+        show(
+            "\n".join(
+                [*(f"{name}: {line}" for name, v in verdicts.items() for line in str(v).splitlines()), summary(asked, verdicts)]
+            )
+        )
     sys.exit(max((exit_code(e) for e in every), default=RIGHT))
+
+
+def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
+    """What was checked and found right, and of how much that is not known."""
+    text = f"{asked.path}: {len(asked.document.computations)} computations, {len(asked.document.schedules)} schedules"
+    partly = sum(bool(v.skipped) for v in verdicts.values())
+    return f"{text}, nothing found" + (f", {partly} of them not simulated at all of the sizes" if partly else "")
 
 
 def findings(asked: Asked) -> list[TileLangError]:
@@ -52,6 +81,40 @@ def findings(asked: Asked) -> list[TileLangError]:
     with collected(found):
         asked.kernel(target(profile=profile))
     return found
+
+
+def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
+    """The schedule that is asked for, else each that holds and compiles, by name, simulated at small sizes; of a file without schedules
+    the one that is constructed."""
+    from tilelang.machine import load_profile
+    from tilelang.simulated import check_simulated
+    from tilelang.targets import target
+
+    profile = asked.profile or load_profile("sapphire_rapids")
+    entries = asked.document.holding(asked.sizes, profile, asked.schedule_name)
+    found: dict[str, Verdict] = {}
+    for name in [e.name or None for e in entries] or [None]:
+        # What cannot be compiled is among the findings already.
+        with working(f"simulating {name or asked.path}"), contextlib.suppress(TileLangError):
+            kernel = dataclasses.replace(asked, schedule_name=name).kernel(target(profile=profile))
+            found[name or kernel.computation.name] = check_simulated(kernel.schedule, kernel.target, seconds)
+    return found
+
+
+def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
+    """The finding for a schedule that was simulated and is wrong."""
+    from tilelang.simulated import not_as_defined
+
+    assert verdict.faulty is not None
+    entry = next((e for e in asked.document.schedules if e.name == name), None)
+    span = asked.document.place_of(entry) if entry is not None else Span(asked.path, 0)
+    return not_as_defined(name, verdict.faulty, span)
+
+
+def verdict_facts(verdict: Verdict) -> dict[str, Any]:
+    """A verdict, as JSON has it."""
+    instances = [{"extents": dict(i.extents), "faults": list(i.faults)} for i in verdict.instances]
+    return {"instances": instances, "skipped": list(verdict.skipped)}
 
 
 def annotation(error: TileLangError) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tilelang.cli.check import verdict_facts
 from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.errors import ComputationError
@@ -17,6 +18,7 @@ from tilelang.errors import ComputationError
 if TYPE_CHECKING:
     from tilelang.runtime import Kernel
 
+SECONDS = 30.0  # that a simulation may take
 _ROOM = 0.8  # of the memory that is free, which arrays may take
 
 
@@ -38,6 +40,13 @@ class ArrayFile(click.ParamType[Any]):
 )
 @click.option("--output", "-o", "outputs", multiple=True, metavar="[NAME=]FILE.npy", help="Where to write an output. Repeatable.")
 @click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
+@click.option(
+    "--simulate/--no-simulate",
+    "simulated",
+    default=True,
+    show_default=True,
+    help="With --check: simulate the schedule at small sizes, too, where the device shows no races.",
+)
 @click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
 @UNTIL
 @TRIALS
@@ -45,15 +54,16 @@ class ArrayFile(click.ParamType[Any]):
 @target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
 @of_a_file
 def command(
-    asked: Asked, inputs: Any, outputs: Any, checked: bool, timed: bool, until: int | None, trials: int, seed: int,
+    asked: Asked, inputs: Any, outputs: Any, checked: bool, simulated: bool, timed: bool, until: int | None, trials: int, seed: int,
     dialect: str | None,
 ) -> None:  # fmt: skip
     """Run a schedule of FILE on the device found here.
 
-    Without a schedule in the file the computation runs with a constructed one. Prints what the outputs are; with --check exits with 1
-    where one is wrong.
+    Without a schedule in the file the computation runs with a constructed one. Prints what the outputs are; with --check, which also
+    simulates the schedule at small sizes, exits with 1 where one is wrong.
     """
     from tilelang.runtime import devices
+    from tilelang.simulated import check_simulated
     from tilelang.targets import local_target, no_device
 
     if not devices():
@@ -83,6 +93,12 @@ def command(
         right = bool(report)
         found["check"] = {"right": right, "report": str(report)}
         text.append(str(report))
+        if simulated:
+            with working("simulating"):
+                verdict = check_simulated(kernel.schedule, kernel.target, SECONDS, seed)
+            right = right and verdict.faulty is None
+            found["check"]["simulated"] = verdict_facts(verdict)
+            text.append(str(verdict))
     if timed:
         with working("timing"):
             seconds = kernel.benchmark(seed=seed)

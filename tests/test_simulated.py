@@ -1,0 +1,151 @@
+"""Schedules are checked by simulating them at small sizes: what is right passes, a fault of the compiler is found, limits are told."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tests.cli.commands import of_json, tilelang
+from tests.test_resize import tiled
+from tilelang import simulated
+from tilelang.errors import Refusal, TileLangError
+from tilelang.lowering import ir, pipeline, simulate
+from tilelang.options import Options
+
+OPENCL = tl.target("opencl", profile="sapphire_rapids")
+TEXT = """computation f(M = 2000, N = 64) {
+  input X: float32[i: M, j: N]
+  output Y[i] = sum[j] X[i, j]
+}
+schedule good for f { tile i=16 -> block; load X in shared; tile i=2 -> thread }
+schedule plain for f { tile i=16 -> block }
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "f.tile"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def without_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks the compiler: no program has a barrier."""
+    lower = pipeline.lower
+
+    def broken(*given: Any) -> ir.Program:
+        program = lower(*given)
+        return program.replace(kernels=tuple(k.replace(body=_bare(k.body)) for k in program.kernels))
+
+    monkeypatch.setattr(simulated, "lower", broken)
+
+
+def _bare(s: ir.Stmt) -> ir.Stmt:
+    return ir.Seq(()) if isinstance(s, ir.Barrier) else s.map_children(lambda c: _bare(c) if isinstance(c, ir.Stmt) else c)
+
+
+def without_the_last_element(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks the results: the last element of each is another one."""
+    run = simulate.run
+
+    def wrong(*given: Any, **named: Any) -> Any:
+        report = run(*given, **named)
+        for array in report.outputs.values():
+            array.reshape(-1)[-1] += 1
+        return report
+
+    monkeypatch.setattr(simulate, "run", wrong)
+
+
+def test_what_is_right_passes_whole_and_partial() -> None:
+    verdict = simulated.check_simulated(tiled(), OPENCL)
+    assert [dict(i.extents) for i in verdict.instances] == [{"m": 128, "n": 128, "k": 64}, {"m": 73, "n": 69, "k": 65}]
+    assert verdict.faulty is None and not verdict.skipped
+
+
+@pytest.mark.parametrize("broken", [without_barriers, without_the_last_element])
+def test_a_fault_of_the_compiler_is_found(broken: Any, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    broken(monkeypatch)
+    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
+    assert verdict.faulty is not None and all(i.faults for i in verdict.instances)
+    with pytest.raises(Refusal) as caught:
+        tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate"))
+    assert caught.value.code == "simulated-wrong" and caught.value.counterexample == verdict.faulty.faults[0]
+    found = tilelang("check", file, "--simulate", "-p", "ampere")
+    assert found.exit_code == 1 and "error[simulated-wrong]" in found.stderr and f"{file}:5:10" in found.stderr
+    assert tilelang("check", file).exit_code == 0
+
+
+def test_a_kernel_is_given_out_when_its_simulation_is_right(file: str) -> None:
+    kernel = tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate"))
+    assert not tl.simulate(tl.compile(kernel.schedule, OPENCL)).counts
+    assert Options.from_environment({"TILELANG_CHECK": "simulate", "TILELANG_CHECK_SECONDS": "5"}).check_seconds == 5
+    for wrong in ("simulated", True):
+        with pytest.raises(TileLangError, match="check="):
+            Options(check=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TileLangError, match="TILELANG_CHECK"):
+        Options.from_environment({"TILELANG_CHECK": "all"})
+
+
+def test_a_time_that_is_over_is_told(file: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL, seconds=0)
+    assert not verdict.instances and verdict.skipped == ("the 0 s that it may take are over",)
+    assert str(verdict) == "not simulated: the 0 s that it may take are over"
+    monkeypatch.setattr("time.monotonic", iter(range(1000)).__next__)
+    with caplog.at_level(logging.WARNING, logger="tilelang"):
+        tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate", check_seconds=1))
+    assert "f: not simulated: the 1 s that it may take are over" in caplog.text
+
+
+def test_what_is_too_much_is_told_and_not_found_right(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated, "MOST_STATEMENTS", 1)
+    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
+    assert not verdict.instances and len(verdict.skipped) == 2 and "too-much-to-simulate" in verdict.skipped[0]
+    result = tilelang("check", file, "--simulate")
+    assert result.exit_code == 0 and "2 of them not simulated at all of the sizes" in result.stdout
+
+
+def test_large_tiles_are_simulated_with_shorter_loops() -> None:
+    m, n, k = tl.axes(m=4096, n=4096, k=4096)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    c = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
+    large = tl.schedule(c).tile(m=512, n=512).to(tl.block).split(k=512).load("B", tl.shared).split(m=8, n=32).vectorize(n=8)
+    verdict = simulated.check_simulated(large, tl.target("cpu", profile="avx512"))
+    assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
+
+
+def test_instructions_that_refuse_partial_tiles_are_simulated_with_whole_ones() -> None:
+    half = tl.parse(
+        "computation C(M = 256, N = 256, K = 256) { input A: float16[m: M, k: K] input B: float16[k: K, n: N]"
+        " output C[m, n] = sum[k] cast(A[m, k], float32) * cast(B[k, n], float32) }\n"
+        "schedule for C { tile m=32 n=16 -> block; accumulate in register; split k=16; load A in shared; load B in shared;"
+        " tile m=16 n=8 -> warp; load A in register; load B in register; do mma_m16n8k16 }"
+    ).schedule()
+    verdict = simulated.check_simulated(half, tl.target("cuda", profile="ampere"))
+    assert verdict.instances and verdict.faulty is None
+
+
+def test_check_simulates_every_schedule_that_holds(file: str) -> None:
+    result = tilelang("check", file, "--simulate")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split(":")[0] for line in lines[:-1]] == ["good", "good", "plain", "plain"]
+    assert all(line.endswith("nothing found") for line in lines)
+    found = of_json(tilelang("check", file, "--simulate", "-s", "plain", "--json"))
+    (name,) = found["simulated"]
+    assert name == "plain" and [i["faults"] for i in found["simulated"][name]["instances"]] == [[], []]
+
+
+def test_check_simulates_what_has_no_schedule(tmp_path: Path) -> None:
+    path = tmp_path / "g.tile"
+    path.write_text("computation g(N = 5000) { input X: float32[i: N] output Y[i] = pad(X[i - 1]) + X[i] }\n")
+    result = tilelang("check", str(path), "--simulate", "-p", "ampere")
+    assert result.exit_code == 0 and "g: simulated at i=" in result.stdout
+
+
+def test_run_with_check_simulates(file: str) -> None:
+    found = of_json(tilelang("run", file, "-s", "plain", "--check", "--json"))
+    assert found["check"]["right"] and len(found["check"]["simulated"]["instances"]) == 2
+    assert "simulated" not in of_json(tilelang("run", file, "-s", "plain", "--check", "--no-simulate", "--json"))["check"]

@@ -1,0 +1,187 @@
+"""Checks a schedule by simulating it at small sizes: what `tilelang check --simulate` and `Options(check="simulate")` do.
+
+Two instances are simulated: one with the remainders of the schedule's own extents, and one in which every tile is partial at the end.
+Where an instance is refused, as a matrix instruction refuses a partial tile, or is too much work, other extents are tried, then smaller
+tiles with the same structure. What could not be simulated is said, never passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tilelang import reference
+from tilelang.check import axis_extents
+from tilelang.errors import ComputationError, Refusal, Span
+from tilelang.lowering import ir, simulate
+from tilelang.lowering.memory_model import blocks_together
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets.c_family import error_bounds
+from tilelang.machine import Profile
+from tilelang.options import Options
+from tilelang.resize import resize_schedule, small_extents, with_short_loops
+from tilelang.schedule import Schedule
+from tilelang.targets import DIALECTS, Target
+
+MOST_STATEMENTS = 150_000  # that one run executes where one thread runs at a time: some fifteen seconds
+THREADS_AS_DEAR = 4000  # how many threads more of a batch cost as much as a statement for one
+
+
+class OutOfTime(Exception):
+    """A simulation took longer than it may."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """What one simulated size gave. extents: of the axes that differ from the schedule's own. faults: empty where all is right."""
+
+    extents: Mapping[str, int]
+    faults: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"simulated at {_words(self.extents)}: " + ("; ".join(self.faults) or "nothing found")
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The instances of a schedule that were simulated, and why others were not."""
+
+    instances: tuple[Instance, ...]
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def faulty(self) -> Instance | None:
+        """The first instance with a fault."""
+        return next((i for i in self.instances if i.faults), None)
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.instances), *(f"not simulated: {why}" for why in self.skipped)])
+
+
+def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refusal:
+    """The error for a schedule whose simulation has a fault: lowered, it would not compute what is defined."""
+    message = f"the kernel of {name} does not compute what is defined, as its simulation at {_words(found.extents)} shows"
+    mend = "another schedule; and report this one, the fault lies in the compiler"
+    return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], mend=mend)
+
+
+def check_simulated(schedule: Schedule, target: Target, seconds: float | None = None, seed: int = 0) -> Verdict:
+    """Simulates a schedule at small sizes and compares with the reference.
+
+    The simulator must find nothing, however late asynchronous copies land, and the results must be those of the reference, on random
+    data within the derived bound and on small integers exactly where that applies. seconds: for all of it, None for no limit.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=1000)
+    >>> y = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
+    >>> print(check_simulated(y, tl.target("cpu", profile="avx2")))
+    simulated at i=16: nothing found
+    simulated at i=9: nothing found
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    instances, skipped = list[Instance](), list[str]()
+    for choices in (_own_remainders, _ragged):
+        why = None
+        for plan, extents in _every_choice(schedule, target.profile, choices):
+            try:
+                found = _simulated(plan, target, extents, end, seed)
+            except OutOfTime:
+                why = f"the {seconds:g} s that it may take are over"
+                break
+            except (Refusal, ComputationError) as error:
+                why = why or f"at {_words(extents)}: {error.code}: {error.message}"
+            else:
+                instances += [found] if found not in instances else []
+                why = None
+                break
+        skipped += [why] if why is not None else []
+    return Verdict(tuple(instances), tuple(dict.fromkeys(skipped)))
+
+
+Extents = dict[str, int]
+Choices = Callable[[Schedule, Profile], Iterator[Extents]]
+
+
+def _every_choice(schedule: Schedule, profile: Profile, choices: Choices) -> Iterator[tuple[Schedule, Extents]]:
+    """The extents of some choice with the schedule as it is, then with shorter loops."""
+    for extents in choices(schedule, profile):
+        yield schedule, extents
+    with contextlib.suppress(Refusal):
+        shorter = with_short_loops(schedule, profile)
+        for extents in choices(shorter, profile):
+            yield shorter, extents
+
+
+def _own_remainders(schedule: Schedule, profile: Profile) -> Iterator[Extents]:
+    """Extents with the remainders of the schedule's own, small ones first."""
+    for uncut in (True, False):
+        yield small_extents(schedule, profile, ragged=False, uncut=uncut)
+
+
+def _ragged(schedule: Schedule, profile: Profile) -> Iterator[Extents]:
+    """Extents at which every tile is partial at the end; then one axis after the other, where the others must be whole."""
+    whole, own = small_extents(schedule, profile, ragged=False, uncut=False), axis_extents(schedule.computation)
+    for uncut in (True, False):
+        yield small_extents(schedule, profile, uncut=uncut)
+    for axis, n in small_extents(schedule, profile, uncut=False).items():
+        if n != whole.get(axis, own[axis]):
+            yield {**whole, axis: n}
+
+
+def _words(extents: Mapping[str, int]) -> str:
+    return " ".join(f"{axis}={n}" for axis, n in extents.items()) or "its own sizes"
+
+
+def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> Instance:
+    """One instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
+    if end is not None and time.monotonic() > end:
+        raise OutOfTime
+    small = resize_schedule(schedule, extents, target.profile)
+    here = dataclasses.replace(target.profile, dialects=(target.dialect,))
+    program = lower(small.computation, small.steps, here, Options(), target.needs)
+    simulate.check_work(program, _most_statements(program), mend="smaller tiles")
+    watch = _watch(end)
+    faults: list[str] = []
+
+    orders = ["early", "late"] if _lands(program) else ["early"]
+
+    def run(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Copies land early in the first run and late in the second, on other data; where there is one run, both ways in it."""
+        outputs: Mapping[str, Any] = {}
+        for order in orders[:1] if reference.exact(small.computation) else tuple(orders):
+            report = simulate.run(program, arrays, order=order, watch=watch, **simulate.device_numbers(target.profile))
+            faults.extend([f"copies that land {order}: {report}"] if report.counts else [])
+            outputs = report.outputs
+        orders.reverse()
+        return outputs
+
+    found = reference.check(small.computation, run, seed, small.error_ulps, error_bounds(DIALECTS[target.dialect]))
+    faults += [str(r) for r in found.runs if r.wrong]
+    return Instance(extents, tuple(dict.fromkeys(faults)))
+
+
+def _most_statements(program: ir.Program) -> int:
+    """How many statements may be simulated: fewer where each is for many threads."""
+    threads = max(min(math.prod(k.grid), blocks_together(k)) * k.threads for k in program.kernels)
+    return MOST_STATEMENTS * THREADS_AS_DEAR // (THREADS_AS_DEAR + threads)
+
+
+def _lands(program: ir.Program) -> bool:
+    """Whether anything is asynchronous, and so lands early or late."""
+    return any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
+
+
+def _watch(end: float | None) -> Callable[[Any], None] | None:
+    """Ends a simulation whose time is over."""
+    if end is None:
+        return None
+
+    def watch(_: Any) -> None:
+        if time.monotonic() > end:
+            raise OutOfTime
+
+    return watch
