@@ -245,6 +245,8 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
                           "leave it out; for a pointwise result use via or compute")  # fmt: skip
         return spec.replace(residences=(*spec.residences, f"{spec.title}:{step.memory}"))
     if step.verb == "via":
+        if spec.level == "kernel" and step.memory == "shared":
+            raise _above_blocks(step)
         return spec
     name = step.tensor_name
     if name not in kinds:
@@ -253,9 +255,13 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
     if step.verb == "compute" and kinds[name] == "input":
         raise refuse_step(step, "compute-of-input", f"`{step}`: {name} is an input", f"load {name} in {step.memory}")
     if spec.level == "kernel" and step.memory in ("register", "shared"):
-        raise refuse_step(step, "memory-above-block", f"`{step}` stands above the first block, where nobody owns {step.memory} memory",
-                      "first give tiles to blocks: .tile(...).to(tl.block)")  # fmt: skip
+        raise _above_blocks(step)
     return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
+
+
+def _above_blocks(step: Place) -> Refusal:
+    message = f"`{step}` stands above the first block, where nobody owns {step.memory} memory"
+    return refuse_step(step, "memory-above-block", message, "first give tiles to blocks: .tile(...).to(tl.block)")
 
 
 def tensor_kinds(computation: Computation) -> dict[str, str]:
@@ -313,6 +319,20 @@ def advance_on(
                 spec = spec.replace(level=step.level)
         specs.append(spec)
     return tuple(specs), refused
+
+
+def check_steps(spec: Spec, steps: tuple[Step, ...], task: Task, kinds: Mapping[str, str]) -> None:
+    """Refuses the first of a chain's steps that contradicts the spec it meets: of a kernel, a stage or a move, whose axes and extents
+    are known when it is lowered. kinds: as of `tensor_kinds`."""
+    leaf, seen_other = None, False
+    for k, step in enumerate(steps):
+        try:
+            _check_place_among(step, leaf, seen_other, steps[:k] if isinstance(step, Units) else ())
+            spec = advance(spec, step, task, kinds)
+        except TileLangError as error:
+            raise at_step(error, step) from None
+        seen_other |= not isinstance(step, (Inline, Units))
+        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
 
 
 def check_cuts(steps: tuple[Step, ...]) -> None:

@@ -203,6 +203,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     first = roots[0].definition
     assert first is not None
     axes = first.axes
+    names = {a.name for a in axes}
     states: dict[Definition, State] = {}
 
     def resolve(expr: Expr, inside: bool) -> Expr:
@@ -230,8 +231,8 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
             return
         reduction = definition.reduction
         assert reduction is not None
-        if any(s.reduce.axes != reduction.axes for s in states.values()):
-            raise Unplaced(definition.tensors[0])
+        if any(s.reduce.axes != reduction.axes for s in states.values()) or names & {a.name for a in reduction.axes}:
+            raise Unplaced(definition.tensors[0])  # steps go by names: an axis of the task must not have that of a reduction's
         renamed = substitute(reduction, dict(zip(definition.axes, indices, strict=True)))
         values = tuple(resolve(v, True) for v in renamed.values)
         condition = None if renamed.condition is None else resolve(renamed.condition, True)

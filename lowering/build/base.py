@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tilelang.check import check_steps
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
@@ -165,6 +166,15 @@ class Part:
     def value(self, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
         """An expression of the task at a point, its reads resolved."""
         raise NotImplementedError
+
+    def check_chain(self, spec: Spec, steps: tuple[Step, ...], task: Task, place: Place | None) -> None:
+        """Refuses steps of a stage or a move that contradict what they refine. place: whose they are, for steps without a place."""
+        kinds = {n: "input" if t.definition is None else "definition" for n, t in self.build.tensors.items()}
+        try:
+            check_steps(spec, steps, task, kinds)
+        except Refusal as error:
+            error.span = error.span or getattr(place, "span", None)
+            raise
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """The steps of a move: as written, or the default; spread over the frame's units where they say nothing."""

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import math
+
 from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.lowering.build.frame import Frame, is_move
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
-from tilelang.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+
+
+def _rename(extents: dict[str, int], reduced: set[str], step: Fuse | Unfuse) -> None:
+    """Adds the axes that a step makes of others: their extents, and whether a reduction has them."""
+    if isinstance(step, Fuse):
+        extents[step.name] = math.prod(extents[a] for a in step.axes)
+        made, of = [step.name], step.axes[0]
+    else:
+        extents.update(step.parts)
+        made, of = [n for n, _ in step.parts], step.axis
+    reduced.update(made if of in reduced else ())
 
 
 def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
     """(step, lane before it, units before it, plan) of every spread below the block from step i on."""
     extents = {a.name: a.extent for a in frame.spec.axes}
-    reduced = frozenset(a.name for a in frame.spec.axes if a.reduction)
+    reduced = {a.name for a in frame.spec.axes if a.reduction}
     units, lane = frame.spec.units or 1, frame.spec.lane
     found = []
     for step in frame.steps[i:]:
         if isinstance(step, Tile) and step.level != "block":
-            plan = plan_spread(profile, step, extents, units, is_move(frame), reduced)
+            plan = plan_spread(profile, step, extents, units, is_move(frame), frozenset(reduced))
             found.append((step, lane, units, plan))
             units, lane = plan.per, simplify(lane % plan.per)
         if isinstance(step, (Split, Tile)):
             extents.update(numbers(step))
+        elif isinstance(step, (Fuse, Unfuse)):
+            _rename(extents, reduced, step)
     return found
 
 
@@ -42,6 +57,8 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
             shape += [n for a, n in plans[id(step)].walks if a not in reduced]
         if isinstance(step, (Split, Tile)):
             extents.update(numbers(step))
+        elif isinstance(step, (Fuse, Unfuse)):
+            _rename(extents, reduced, step)
     return tuple(shape), None, 1
 
 
@@ -70,6 +87,10 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
             spec = spec.replace(units=plan.per, lane=simplify(lane % plan.per), level=step.level)
         elif isinstance(step, Vectorize) and spec.axis(step.axis).extent > 1:
             spec = spec.cut({step.axis: 1}, {step.axis: variable("lane", spec.axis(step.axis).extent)})
+        elif isinstance(step, Fuse):
+            spec = spec.fuse(step.name, step.axes)
+        elif isinstance(step, Unfuse):
+            spec = spec.unfuse(step.axis, step.parts)
     return spec
 
 

@@ -29,7 +29,7 @@ from tilelang.lowering.build.share import declared_share
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
-from tilelang.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Place, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import walk_order
 
@@ -167,19 +167,9 @@ class Places(Part):
                       origin=step.span, cuts=frame.cuts)  # fmt: skip
         dims = tuple(a.name for a in region.spec.axes)
         steps = self.default_steps(inner, without_stops(step.steps))
-        self._check_move_axes(step, steps, dims)
+        self.check_chain(region.spec, steps, region.task, step)
         taken = self.leaf_shape(region.task, region.spec, steps, inner.residences, step.memory)
         return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims), taken))
-
-    @staticmethod
-    def _check_move_axes(step: Place, steps: tuple[Step, ...], dims: tuple[str, ...]) -> None:
-        for s in steps:
-            names = [a for a, _ in s.sizes] if isinstance(s, (Tile, Split)) else [s.axis] if isinstance(s, Vectorize) else []
-            for name in names:
-                if name not in dims:
-                    raise refuse(s if getattr(s, "span", None) else step, "unknown-axis",
-                                 f"`{s}`: a move of {step.tensor_name} has the dimensions {', '.join(dims)}",
-                                 "name the tensor's own dimensions")  # fmt: skip
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """The steps of a move: as written, or single elements. Where they spread nothing, its pieces go to the frame's units.
@@ -281,6 +271,7 @@ class Places(Part):
                 if step.memory != "register" and not task.states:
                     given = self.default_steps(Frame(task, (), spec, Target(()), ()), given)
         into = "" if task.states else step.memory
+        self.check_chain(spec, given, task, step)
         taken = self.leaf_shape(task, spec, (*between, *given), frame.residences, into) if given else {}
         return complete(spec, given, bool(task.states), None, taken)
 

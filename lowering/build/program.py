@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from tilelang.check import advance, advance_all, axis_extents, resolve_when
+from tilelang.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal, at_step
 from tilelang.explain import Chain
@@ -126,9 +126,13 @@ class _Assembly:
         if tensor not in self.places:
             raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "leave the load out")
         placement = laid_out(step, {d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
-        buffer = ir.Buffer(f"{tensor.name}_packed", self.buffers[tensor.name].dtype, placement.shape, "global", "workspace")
+        before = sum(b.name.startswith(f"{tensor.name}_packed") for b in self.buffers.values())
+        name = f"{tensor.name}_packed" + (f"_{before + 1}" if before else "")
+        buffer = ir.Buffer(name, self.buffers[tensor.name].dtype, placement.shape, "global", "workspace")
         zero = tuple(index(0) for _ in tensor.dims)
         task = Task(f"{tensor.name}_pack", (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
+        if step.steps is not None:
+            check_steps(root_spec(task), step.steps, task, tensor_kinds(self.computation))
         self.buffers[buffer.name] = buffer
         box = Box(tensor, None, buffer, low=zero, placement=placement)
         self._kernel(task, step.steps if step.steps is not None else default_steps(task, self.profile), Target((box,)))
@@ -145,6 +149,8 @@ class _Assembly:
         for t in task.outputs:
             if t not in self.places:
                 self._global(t, "workspace")
+        if steps is not None:
+            check_steps(root_spec(task), steps, task, tensor_kinds(self.computation))
         clusters = plan_clusters(task, default_steps(task, self.profile) if steps is None else steps, self.profile)
         self._kernels(task, clusters.steps, clusters.blocks)
         self.made.update(task.outputs)

@@ -78,6 +78,8 @@ def _atom_range(atom: Expr, ranges: Mapping[Expr, Range], extents: Mapping[Expr,
             low, n = range_of(inner, ranges, extents)
             moved = _moved_by(op, inner, int(c), extents)
             return (simplify(low - moved) if op == "min" else low), n + moved
+        case _ if any(isinstance(e, Read) for e in atom.walk()):
+            raise NotABox  # where it begins is known when the element is read
         case _:
             if any(ranges[e][1] > 1 for e in atom.walk() if isinstance(e, Var) and e in ranges):
                 raise NotABox

@@ -264,6 +264,10 @@ class States(Pieces, Meetings):
                          "go `via shared` first; the steps after it then move any way you like")  # fmt: skip
         from tilelang.lowering.build.owners import stored_by_another  # enumerates in NumPy
 
+        for below in frame.steps[i + 1 :]:
+            if isinstance(below, (Fuse, Unfuse)) and steps:
+                raise refuse(step, "not-lowered-yet", f"`{step}` above `{below}`, with tiles of its own, is accepted by the language,"
+                             " not lowered yet", f"write `{below}` above it, or leave the braces out")  # fmt: skip
         spec = frame.spec.replace(axes=tuple(a for a in frame.spec.axes if not a.reduction))
         store = Frame(frame.task.replace(states=()), complete(spec, steps, False), spec, frame.target, ())
         profile = self.build.profile
@@ -326,6 +330,7 @@ class States(Pieces, Meetings):
         inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around),
                       origin=frame.origin, cuts=frame.cuts)  # fmt: skip
         chosen = self.default_steps(inner, steps)
+        self.check_chain(spec, chosen, task, None)
         taken = self.leaf_shape(task, spec, chosen, inner.residences, target.places[0].buffer.memory)
         return self.chain(inner.but(steps=complete(spec, chosen, False, None, taken)), 0)
 

@@ -8,6 +8,7 @@ The compiler is asked for when a kernel is built; devices are described without 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import math
 import struct
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 NATIVE = "native"  # the platform, and to the compiler this machine
 MOST_THREADS = 4096  # of a block; they are iterations of loops
 LEAST_SCRATCH_BYTES = 256 << 10
+MOST_SCRATCH_BYTES = (
+    64 << 20
+)  # of a thread of the pool: what the language allows a block, and what its threads keep across barriers
 MOST_RECENT = 256  # modules that are kept without anyone using them
 
 
@@ -179,7 +183,8 @@ class Module:
 
         Raises DeviceError where a block has too many threads or too much shared memory, or there is no kernel of that name.
         """
-        check_limits(self.connection.device, name, grid, threads, 0)  # the pool makes room for any number of bytes
+        roomy = dataclasses.replace(self.connection.device, shared_bytes=MOST_SCRATCH_BYTES)
+        check_limits(roomy, name, grid, threads, shared_bytes)
         return Function(self, name, math.prod(grid), shared_bytes)
 
 

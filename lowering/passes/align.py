@@ -26,7 +26,7 @@ def align(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
         return kernel
     (place,), line = store.indices, line_bytes // store.buffer.dtype.bytes
     of_element = ir.map_expressions(store, lambda e: substitute(e, {place: _ELEMENT}))
-    if store.buffer.elements < line or not _by_element(of_element.value):
+    if store.buffer.elements < line or not _by_element(of_element.value) or _stops_early(kernel.body, store.buffer, place):
         return kernel
 
     def at(e: Expr) -> ir.Stmt:
@@ -55,6 +55,14 @@ def _by_element(value: Expr) -> bool:
     """Whether a value needs nothing but the element's number, and of arrays that element, or one that is the same for all."""
     places = {i for load in ir.loads(value) for i in load.indices}
     return free(value) <= {_ELEMENT} and all(i is _ELEMENT or not free(i) for i in places)
+
+
+def _stops_early(body: ir.Stmt, buffer: ir.Buffer, place: Expr) -> bool:
+    """Whether a test keeps elements of a buffer from being done, as where its rows are padded."""
+    tests = [c for s in ir.statements(body) if isinstance(s, ir.If) for c in conjuncts(s.condition)]
+    tests = [simplify(substitute(c, {place: _ELEMENT})) for c in tests]
+    all_pass = simplify(Binary("<", _ELEMENT, index(buffer.elements)))
+    return any(free(c) == {_ELEMENT} and c is not all_pass for c in tests)
 
 
 def _with_store(stmt: ir.Stmt, store: ir.Stmt, place: Expr) -> ir.Stmt:
