@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
 
-.PHONY: check format lint types test bench bench-compare gpu-check gpu-bench
+.PHONY: check format lint types test replay bench bench-compare gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -18,6 +18,11 @@ test:
 format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
+
+# What the compiler makes of a fixed set of programs, beside a revision of git: schedules, kernel IR, source, estimates, refusals.
+BASE ?= HEAD
+replay:
+	$(PYTHON) benchmarks/replay.py --against $(BASE) $(ARGUMENTS)
 
 # A few operators of each class on this machine's processor, beside every peer that is installed, then what has no operator of its
 # own, in ten minutes; each figure is appended to bench.jsonl with the machine and the commit. Called again at a commit it goes on.
