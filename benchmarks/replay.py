@@ -75,7 +75,7 @@ def programs() -> Iterator[Program]:
 def corpus(path: Path) -> dict[str, str]:
     """The programs of a file of the corpus, by title."""
     parts = path.read_text(encoding="utf-8").split(SEPARATOR)[1:]
-    return dict(part.split("\n", 1) for part in parts)  # type: ignore[misc]
+    return {title: text for title, _, text in (part.partition("\n") for part in parts)}
 
 
 def recorded(program: Program) -> Found:
