@@ -1,0 +1,5 @@
+"""Random programs by somebody who read only the documentation.
+
+Everything here follows `docs/` and `grammar/schedule.lark` alone: programs are drawn as trees of its own, printed as text of the
+language, and evaluated by its own few lines of NumPy. Nothing is shared with what the compiler is tested by elsewhere.
+"""
