@@ -385,3 +385,26 @@ def test_what_is_not_a_number_is_claimed_of_a_tuple_too() -> None:
     assert np.isfinite(whole.bound(X=x)["y1"]).all()
     found["y1"][1] = 0
     assert not reference.compare(whole, {"X": x}, found)
+
+
+def test_nothing_is_claimed_of_a_product_with_zero_that_may_overflow_before() -> None:
+    _, _, x = matrix(100, 2)
+    i, j = axes(i=100, j=2)
+    product = as_computation(define("P", tl.prod(x[i, j], over=i), j))
+    data = np.full((100, 2), 3.0, np.float32)
+    data[99, 0] = 0.0  # met last, after the others have become infinite
+    data[:, 1] = 1e-5
+    data[0, 1] = 0.0  # terms that only underflow change nothing
+    bound = product.bound(X=data)
+    assert product.evaluate(X=data).tolist() == [0.0, 0.0]
+    assert np.isinf(bound[0])
+    assert bound[1] < 1e-30
+
+
+def test_a_power_of_a_half_is_that_of_c() -> None:
+    i, x = vector(4)
+    root = as_computation(define("Y", x[i] ** 0.5, i))
+    data = np.array([-np.inf, np.inf, -0.0, 4.0], np.float32)
+    found = root.evaluate(X=data)
+    assert found.tolist() == [np.inf, np.inf, 0.0, 2.0]
+    assert not np.signbit(found[2])

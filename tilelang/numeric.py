@@ -65,8 +65,13 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
 def binary(op: str, a: Array, b: Array) -> Array:
     """`a op b` elementwise."""
     if op == "pow":
-        return np.power(a, b) if a.dtype.kind == "f" else _integer_power(a, b)
+        return _float_power(a, b) if a.dtype.kind == "f" else _integer_power(a, b)
     return _BINARY[op](a, b)
+
+
+def _float_power(a: Array, b: Array) -> Array:
+    """As C's `pow`, at 0.5 too: NumPy may take the square root there, which keeps the sign of zero and has none of -infinity."""
+    return np.where((b == 0.5) & (np.isinf(a) | (a == 0)), np.abs(a), np.power(a, b))
 
 
 def _integer_power(a: Array, b: Array) -> Array:

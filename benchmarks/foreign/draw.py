@@ -101,6 +101,8 @@ class Drawer:
             dtype = r.choice(("float32", "float64") if want == "float" else ("int32", "int64"))
             types.append(dtype)
             bodies.append(["cast", self.value(want[0], axes + over, 1, 0), dtype])
+        if kind == "turn":  # two types would wrap apart
+            types[1] = bodies[1][2] = types[0]
         if kind == "first_best":
             bodies[1] = ["cast", ["axis", over[0]], types[1]]
         own = f"{kind}__{len(self.combiners)}"

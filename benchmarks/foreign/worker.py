@@ -1,0 +1,180 @@
+"""Runs cases one after the other, and prints a line of JSON for each: `python -m benchmarks.foreign.worker KIND FIRST COUNT SECONDS`."""
+
+import collections
+import json
+import random
+import sys
+import time
+import traceback
+from typing import Any
+
+import numpy as np
+
+import tilelang as tl
+from benchmarks.foreign import data, naive
+from benchmarks.foreign.draw import Drawer
+from benchmarks.foreign.program import program_text, schedule_text, walk
+from benchmarks.foreign.steps import StepDrawer
+
+GPUS = (("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"), ("opencl", "simulated"))
+CONSTRUCTED = (("cpu", None), ("cpu", "zen5"), ("cpu", "avx2"), ("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"))
+POINTS = {"cpu": 6000, "simulated": 600, "constructed": 1500}
+
+
+def target_of(choice: tuple[str, str | None]) -> Any:
+    return tl.target(choice[0], profile=choice[1]) if choice[1] else tl.target(choice[0])
+
+
+def compared(program: dict[str, Any], computation: Any, arrays: dict[str, Any], got: dict[str, Any] | None, simulated: bool = False) -> list[str]:
+    """What differs beyond the bound: the naive values from the reference, and the kernel's from both."""
+    arrays = {t.name: arrays[t.name] for t in computation.inputs}
+    one = program["outputs"][0]
+    reference, bound = computation.evaluate(**arrays), computation.bound(**arrays)
+    if not isinstance(reference, dict):
+        reference, bound = {one: reference}, {one: bound}
+    try:
+        mine = {n: v[0] for n, v in naive.evaluate(program, arrays).items()} if got is None else {}
+    except naive.Unclear:
+        mine = {}
+    found = []
+    for name in program["outputs"]:
+        limit = np.asarray(bound[name], np.float64)
+        for word, other in (("naive", mine), ("kernel", got or {})):
+            if name not in other:
+                continue
+            a, b = np.asarray(other[name]), np.asarray(reference[name])
+            if simulated and b.dtype == bool:
+                a = a.astype(bool)
+            a = a.reshape(b.shape) if simulated and not b.shape else a
+            if a.dtype != b.dtype or a.shape != b.shape:
+                found.append(f"{word}: {name} is {a.dtype}{a.shape}, the reference {b.dtype}{b.shape}")
+                continue
+            same = a == b
+            with np.errstate(all="ignore"):
+                x, y = a.astype(np.float64), b.astype(np.float64)
+                same |= (np.abs(x - y) <= limit * 1.001 + (1e-9 * np.abs(y) if word == "naive" else 0)) | (np.isnan(x) & np.isnan(y))
+            same |= ~np.isfinite(limit)
+            if not same.all():
+                at = tuple(int(n[0]) for n in np.nonzero(~same))
+                found.append(f"{word}: {name}{list(at)} is {a[at]}, expected {b[at]} within {limit[at]}; {(~same).sum()} of {same.size}")
+    return found
+
+
+def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int, simulate: bool) -> list[str]:
+    """Compiles and runs; gives the faults. Refusals are raised."""
+    text = program_text(program)
+    if steps is None:
+        computation = tl.parse(text, "drawn.tile").computation()
+        kernel = tl.compile(computation, target)
+    else:
+        schedule = tl.parse(text + schedule_text(steps), "drawn.tile").schedule()
+        computation = schedule.computation
+        kernel = tl.compile(schedule, target)
+    faults = []
+    kinds = ("exact",) if simulate else ("exact", "random") if program["combiners"] else ("exact", "random", "special")
+    for kind in kinds:
+        arrays = data.arrays(program, seed, kind)
+        arrays = {t.name: arrays[t.name] for t in computation.inputs}
+        if simulate:
+            report = tl.simulate(kernel, **{n: a.reshape(a.shape or (1,)) for n, a in arrays.items()})
+            faults += [f"simulator: {f}" for f in report.findings[:1]]
+            got = dict(report.outputs)
+        else:
+            result = kernel(**arrays)
+            got = result._asdict() if hasattr(result, "_asdict") else {program["outputs"][0]: result}
+        faults += [f"{kind}: {f}" for f in compared(program, computation, arrays, got, simulate)]
+    return faults
+
+
+def code_of(error: Exception) -> str:
+    return str(getattr(error, "code", type(error).__name__))
+
+
+def case(kind: str, seed: int) -> dict[str, Any]:
+    """One program, and a schedule that was grown for it step by step."""
+    r = random.Random(seed * 7919 + 1)
+    program = Drawer(seed, POINTS[kind]).program()
+    report: dict[str, Any] = {"seed": seed, "kind": kind, "tried": 0, "accepted": 0, "refused": {}, "faults": [], "verbs": {}}
+    refused: dict[str, str] = {}
+    codes: collections.Counter[str] = collections.Counter()
+    try:
+        computation = tl.parse(program_text(program), "drawn.tile").computation()
+    except tl.TileLangError as error:
+        return report | {"program_refused": code_of(error), "error": str(error)[:1500]}
+    for values in ("exact", "random"):
+        report["faults"] += [f"{values}: {f}" for f in compared(program, computation, data.arrays(program, seed, values), None)]
+    steps: list[Any] | None = None
+    choice = r.choice(CONSTRUCTED) if kind == "constructed" else ("cpu", None) if kind == "cpu" else r.choice(GPUS)
+    target = target_of(choice)
+    if kind != "constructed":
+        drawer, steps = StepDrawer(program, r, "roles" if choice[1] == "hopper" else ""), []
+        for _ in range(r.choice((15, 30, 45))):
+            trial = drawer.mutated(steps)
+            report["tried"] += 1
+            try:
+                tl.parse(program_text(program) + schedule_text(trial), "drawn.tile").schedule().check(target.profile)
+                steps = trial
+                report["accepted"] += 1
+            except tl.TileLangError as error:
+                codes[code_of(error)] += 1
+                refused.setdefault(code_of(error), str(error)[:700])
+            except Exception:
+                report["faults"].append("check: " + traceback.format_exc()[-1500:] + schedule_text(trial))
+    report |= {"target": choice, "steps": steps, "refused": dict(codes), "examples": refused}
+    try:
+        report["faults"] += run(program, steps, target, seed, simulate=kind == "simulated" or choice not in (("cpu", None),))
+        report["ran"] = True
+    except tl.TileLangError as error:
+        report["not_run"] = code_of(error)
+        if steps and code_of(error) != "too-much-to-simulate":
+            report["faults"].append("refused after check: " + str(error)[:600])
+        elif steps is None:
+            report["faults"].append("constructed, refused: " + str(error)[:600])
+    except Exception:
+        report["faults"].append("run: " + traceback.format_exc()[-2000:])
+    if report["faults"]:
+        report["text"] = program_text(program) + (schedule_text(steps) if steps is not None else "")
+    report["verbs"] = counted(program, steps or [])
+    return report
+
+
+def counted(program: dict[str, Any], steps: list[Any]) -> dict[str, int]:
+    found: collections.Counter[str] = collections.Counter()
+    for step in steps:
+        words = (step if isinstance(step, str) else step[0]).split()
+        found["verb " + words[0]] += 1
+        found.update(f"{words[0]} {p} {words[words.index(p) + 1]}" for p in ("in", "->") if p in words)
+        found.update(f"with {m}" for m in ("layout", "ahead", "pad", "unroll", "peel", "order", "stream", "behind") if m in words)
+        found["in braces"] += not isinstance(step, str)
+    found.update("type " + i["dtype"] for i in program["inputs"])
+    for d in program["definitions"]:
+        for e in d["values"]:
+            for x in walk(e):
+                if x[0] == "reduce":
+                    found["reduce " + x[1].split("__")[0]] += 1
+                elif x[0] == "read":
+                    found["read " + ("of input" if x[1][0] in "ABTM" else "of definition")] += 1
+                    found.update("index " + (i[1] if i[0] == "binary" else i[0]) for i in x[2])
+                elif x[0] in ("pad", "where", "cast"):
+                    found[x[0]] += 1
+    return dict(found)
+
+
+def main() -> None:
+    kind, first, count, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    end = time.monotonic() + seconds
+    for seed in range(first, first + count):
+        if time.monotonic() > end:
+            break
+        print(json.dumps({"begin": seed}), flush=True)
+        began = time.monotonic()
+        try:
+            report = case(kind, seed)
+        except Exception:
+            report = {"seed": seed, "kind": kind, "faults": ["case: " + traceback.format_exc()[-2000:]]}
+        report["took"] = round(time.monotonic() - began, 2)
+        print(json.dumps(report, default=str), flush=True)
+
+
+if __name__ == "__main__":
+    main()
