@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -170,3 +171,22 @@ def test_the_main_task_is_the_first_output_s() -> None:
     second = tl.define("second", X[i] + 1.0, i)
     assert main_task(tl.computation("two", outputs=(first, second)), ()).name == "first"
     assert main_task(tl.computation("two", outputs=(second, first)), ()).name == "second"
+
+
+@pytest.mark.parametrize("reader", ["pad(F[j], 0.0)", "where(j < 1, F[j], 0.0)", "where(j < 1, S[j], 0.0)"])
+def test_a_reduction_read_beyond_its_tensor_is_no_state_of_its_reader(reader: str) -> None:
+    """The condition keeps the read inside; nothing would keep the state's own reads there."""
+    text = f"""
+    computation f {{
+      input T: int32[t: 1] in 0 .. 1
+      input A: float32[n: 3]
+      axis j: 6
+      axis q: 1
+      S[q] = sum[n] A[n] * A[T[q]]
+      F[q] = 1.0 + S[q]
+      output Y[j] = {reader}
+    }}"""
+    kernel = tl.compile(tl.schedule(tl.parse(text).computation()), tl.target("cuda", profile="ampere"))
+    report = tl.simulate(kernel, T=np.zeros(1, np.int32), A=np.ones(3, np.float32))
+    assert not report.findings
+    assert report.outputs["Y"].tolist() == [3.0 if "S" in reader else 4.0, 0, 0, 0, 0, 0]
