@@ -68,6 +68,9 @@ class Places(Part):
         if region.points:
             raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, there are no lines to bring",
                          "leave the prefetch out")  # fmt: skip
+        if region.source.buffer.memory != "global":
+            raise refuse(step, "prefetch-resident", f"`{step}`: what is read here stands in {region.source.buffer.memory} already",
+                         "leave the prefetch out, or let it stand above the step that brings the tensor")  # fmt: skip
         tensor = region.task.outputs[0]
         line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
         indices, loops = [], []

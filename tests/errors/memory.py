@@ -40,6 +40,10 @@ def prefetch_of_scattered_elements() -> None:
     start.load("table", tl.l1, layout=tl.layout("b", "e")).check()
 
 
+def prefetch_of_what_is_resident() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).load("X", tl.register).load("X", tl.l1).check()
+
+
 def via_in_global() -> None:
     tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.global_).check()
 
