@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -149,3 +150,12 @@ def test_run_with_check_simulates(file: str) -> None:
     found = of_json(tilelang("run", file, "-s", "plain", "--check", "--json"))
     assert found["check"]["right"] and len(found["check"]["simulated"]["instances"]) == 2
     assert "simulated" not in of_json(tilelang("run", file, "-s", "plain", "--check", "--no-simulate", "--json"))["check"]
+
+
+def test_a_tensor_without_axes_is_simulated() -> None:
+    i = tl.axes(i=4)
+    x, b = tl.input("X", tl.float32, i), tl.input("B", tl.float32)
+    kernel = tl.compile(tl.schedule(tl.define("Y", x[i] * b[()], i)), tl.target("opencl", profile="simulated"))
+    report = tl.simulate(kernel, X=np.ones(4, np.float32), B=np.array(3, np.float32))
+    assert not report.findings
+    assert report.outputs["Y"].tolist() == [3.0] * 4

@@ -446,6 +446,8 @@ def simulate(
     given = random_arrays(kernel.computation)
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
+    shapes = {b.name: b.shape for b in kernel.program.buffers}  # a tensor without axes is a buffer of one element
+    given = {name: array.reshape(shapes.get(name, array.shape)) for name, array in given.items()}
     return run(kernel.program, given, order=order, **device_numbers(kernel.target.profile))
 
 

@@ -48,7 +48,9 @@ class Drawer:
 
     def extent(self) -> int:
         r = self.random
-        return r.choice((1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12, 13, 16, 16, 17, 20, 24, 32, 33, 40, 64) + ((0, 1) if r.random() < 0.2 else ()))
+        return r.choice(
+            (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12, 13, 16, 16, 17, 20, 24, 32, 33, 40, 64) + ((0, 1) if r.random() < 0.2 else ())
+        )
 
     def kind(self) -> str:
         return "f" if self.random.random() < self.share["f"] else "i"
@@ -139,7 +141,11 @@ class Drawer:
     def pointwise(self, inner: Expression, kind: str, scope: list[str], depth: int) -> Expression:
         r = self.random
         if kind == "b":
-            return ["unary", "~", inner] if r.random() < 0.5 else ["binary", r.choice(("and", "or")), inner, self.condition(scope, 1)]
+            return (
+                ["unary", "~", inner]
+                if r.random() < 0.5
+                else ["binary", r.choice(("and", "or")), inner, self.condition(scope, 1)]
+            )
         if kind == "f" and r.random() < 0.4:
             return ["unary", r.choice((*TAME, "abs", "-")), inner]
         other = self.value(kind, scope, depth - 1, 0)
@@ -176,9 +182,19 @@ class Drawer:
         chance = r.random()
         if chance < 0.45:
             operators = ("+", "+", "-", "*", "*", "max", "min", "/" if kind == "f" else "&", "+" if kind == "f" else "^")
-            return ["binary", r.choice(operators), self.value(kind, scope, depth - 1, room), self.value(kind, scope, depth - 1, room)]
+            return [
+                "binary",
+                r.choice(operators),
+                self.value(kind, scope, depth - 1, room),
+                self.value(kind, scope, depth - 1, room),
+            ]
         if chance < 0.6:
-            return ["where", self.condition(scope, depth - 1), self.value(kind, scope, depth - 1, 0), self.value(kind, scope, depth - 1, 0)]
+            return [
+                "where",
+                self.condition(scope, depth - 1),
+                self.value(kind, scope, depth - 1, 0),
+                self.value(kind, scope, depth - 1, 0),
+            ]
         if chance < 0.72:
             other = r.choice("fi")
             return ["cast", self.value(other, scope, depth - 1, 0), r.choice(self.floats if kind == "f" else self.integers)]
@@ -302,7 +318,12 @@ class Drawer:
         if chance < 0.7:
             other = r.choice(scope)
             stride, dilation, c = r.randint(1, 3), r.randint(1, 2), r.randint(0, 2)
-            window: Expression = ["binary", "+", ["binary", "*", axis, ["number", stride]], ["binary", "*", ["axis", other], ["number", dilation]]]
+            window: Expression = [
+                "binary",
+                "+",
+                ["binary", "*", axis, ["number", stride]],
+                ["binary", "*", ["axis", other], ["number", dilation]],
+            ]
             high = last * stride + max(0, self.axes[other] - 1) * dilation
             return (["binary", "-", window, ["number", c]], -c, high - c) if c else (window, 0, high)
         if chance < 0.76:
@@ -326,7 +347,9 @@ class Drawer:
         dtype = r.choice(("int32", "int32", "int32", "int64", "int16", "uint8", "uint32", "int8"))
         shift = r.choice((0, 0, 0, 1, -1)) if extent > 2 else 0
         low, high = max(0, -shift), max(1, extent - max(0, shift))
-        self.inputs.append({"name": name, "dtype": dtype, "dims": [[f"d{len(self.inputs)}_0", self.axes[a]]], "range": [low, high]})
+        self.inputs.append(
+            {"name": name, "dtype": dtype, "dims": [[f"d{len(self.inputs)}_0", self.axes[a]]], "range": [low, high]}
+        )
         self.types[name] = "i"
         self.shapes[name] = [self.axes[a]]
         read: Expression = ["read", name, [["axis", a]]]

@@ -127,7 +127,9 @@ def erf(x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Any] = {
-    **{n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tanh", "floor", "ceil")},
+    **{
+        n: getattr(np, n) for n in ("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "sin", "cos", "tanh", "floor", "ceil")
+    },
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "relu": lambda x: np.maximum(x, 0.0),
@@ -198,12 +200,16 @@ class Grid:
         for index, extent in zip(at, array.shape, strict=True):
             inside = inside & (index >= 0) & (index < extent)
         clamped = tuple(np.clip(i, 0, n - 1) for i, n in zip(at, array.shape, strict=True))
-        values = np.broadcast_to(loaded(array[clamped], dtype).reshape(np.broadcast_shapes((), *(i.shape for i in at)) or one_of(order)), shape)
+        values = np.broadcast_to(
+            loaded(array[clamped], dtype).reshape(np.broadcast_shapes((), *(i.shape for i in at)) or one_of(order)), shape
+        )
         sizes = np.broadcast_to(size[clamped].reshape(np.broadcast_shapes((), *(i.shape for i in at)) or one_of(order)), shape)
         if outside is None:
             return Value(values, dtype, sizes)
         fill = loaded(stored(Value(np.full((1,), outside), None, sizes), dtype), dtype)
-        return Value(np.where(inside, values, fill[0]), dtype, np.maximum(sizes, abs(float(outside)) if outside == outside else 0.0))
+        return Value(
+            np.where(inside, values, fill[0]), dtype, np.maximum(sizes, abs(float(outside)) if outside == outside else 0.0)
+        )
 
     def reduce(self, e: list[Any], order: list[str]) -> list[Value]:
         _, kind, axes, condition, bodies = e
@@ -244,7 +250,9 @@ def settled(v: Value) -> Value:
     raise Unclear("the type of a number by itself")
 
 
-def combined(kind: str, values: list[Value], points: Array, axes: list[str], inner: list[str], extents: dict[str, int]) -> list[Value]:
+def combined(
+    kind: str, values: list[Value], points: Array, axes: list[str], inner: list[str], extents: dict[str, int]
+) -> list[Value]:
     v = values[0]
     dtype = v.dtype or "float32"
     size = np.where(points, v.size, 0.0)
@@ -397,7 +405,11 @@ def evaluate(program: dict[str, Any], arrays: dict[str, Array]) -> dict[str, tup
     for d in program["definitions"]:
         order = list(d["axes"])
         shape = tuple(program["axes"][a] for a in order)
-        found = [grid.value(e, order) for e in d["values"]] if len(d["values"]) == len(d["names"]) else grid.reduce(d["values"][0], order)
+        found = (
+            [grid.value(e, order) for e in d["values"]]
+            if len(d["values"]) == len(d["names"])
+            else grid.reduce(d["values"][0], order)
+        )
         for name, value in zip(d["names"], found, strict=True):
             value = settled(value)
             assert value.dtype is not None

@@ -11,8 +11,16 @@ FLOATS = ("float8_e4m3", "float8_e5m2", "float16", "bfloat16", "float32", "float
 COMBINERS: dict[str, tuple[int, str, str]] = {
     "larger": (1, "combiner {n}(a: {0}; b: {0}) {{ max(a, b) identity {low} }}", "float"),
     "exclusive": (1, "combiner {n}(a: {0}; b: {0}) {{ a ^ b identity 0 }}", "integer"),
-    "sum_and_least": (2, "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ a + b, min(p, q) identity 0, {high} }}", "integer float"),
-    "turn": (2, "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ a * b - p * q, a * q + p * b identity 1, 0 }}", "integer integer"),
+    "sum_and_least": (
+        2,
+        "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ a + b, min(p, q) identity 0, {high} }}",
+        "integer float",
+    ),
+    "turn": (
+        2,
+        "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ a * b - p * q, a * q + p * b identity 1, 0 }}",
+        "integer integer",
+    ),
     "first_best": (
         2,
         "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ max(a, b), where((a > b) or ((a == b) and (p < q)), p, q)"

@@ -25,7 +25,9 @@ def target_of(choice: tuple[str, str | None]) -> Any:
     return tl.target(choice[0], profile=choice[1]) if choice[1] else tl.target(choice[0])
 
 
-def compared(program: dict[str, Any], computation: Any, arrays: dict[str, Any], got: dict[str, Any] | None, simulated: bool = False) -> list[str]:
+def compared(
+    program: dict[str, Any], computation: Any, arrays: dict[str, Any], got: dict[str, Any] | None, simulated: bool = False
+) -> list[str]:
     """What differs beyond the bound: the naive values from the reference, and the kernel's from both."""
     arrays = {t.name: arrays[t.name] for t in computation.inputs}
     one = program["outputs"][0]
@@ -52,11 +54,15 @@ def compared(program: dict[str, Any], computation: Any, arrays: dict[str, Any], 
             same = a == b
             with np.errstate(all="ignore"):
                 x, y = a.astype(np.float64), b.astype(np.float64)
-                same |= (np.abs(x - y) <= limit * 1.001 + (1e-9 * np.abs(y) if word == "naive" else 0)) | (np.isnan(x) & np.isnan(y))
+                same |= (np.abs(x - y) <= limit * 1.001 + (1e-9 * np.abs(y) if word == "naive" else 0)) | (
+                    np.isnan(x) & np.isnan(y)
+                )
             same |= ~np.isfinite(limit)
             if not same.all():
                 at = tuple(int(n[0]) for n in np.nonzero(~same))
-                found.append(f"{word}: {name}{list(at)} is {a[at]}, expected {b[at]} within {limit[at]}; {(~same).sum()} of {same.size}")
+                found.append(
+                    f"{word}: {name}{list(at)} is {a[at]}, expected {b[at]} within {limit[at]}; {(~same).sum()} of {same.size}"
+                )
     return found
 
 
@@ -76,7 +82,7 @@ def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int
         arrays = data.arrays(program, seed, kind)
         arrays = {t.name: arrays[t.name] for t in computation.inputs}
         if simulate:
-            report = tl.simulate(kernel, **{n: a.reshape(a.shape or (1,)) for n, a in arrays.items()})
+            report = tl.simulate(kernel, **arrays)
             faults += [f"simulator: {f}" for f in report.findings[:1]]
             got = dict(report.outputs)
         else:
