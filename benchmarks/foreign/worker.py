@@ -1,4 +1,4 @@
-"""Runs cases one after the other, and prints a line of JSON for each: `python -m benchmarks.foreign.worker KIND FIRST COUNT SECONDS`."""
+"""Runs cases and prints a line of JSON for each: `python -m benchmarks.foreign.worker KIND FIRST COUNT SECONDS`."""
 
 import collections
 import json
