@@ -79,6 +79,8 @@ class _Assembly:
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.made: set[Tensor] = set()  # by the kernels so far; other outputs have places, and nothing in them yet
+        self._placed = placed_names(computation, self.steps)
+        self._tasks: dict[tuple[str, int], Task] = {}  # by name, and how many tensors were made
         self.kernels: list[ir.Kernel] = []
         self.chains: list[Chain] = []
         self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
@@ -139,8 +141,10 @@ class _Assembly:
         self.places[tensor] = box
 
     def _task_of(self, name: str) -> Task:
-        placed = placed_names(self.computation, self.steps)
-        return task_of(self.tensors[name], lambda t: t.name in placed or t in self.made)
+        key = name, len(self.made)  # which only grows
+        if key not in self._tasks:
+            self._tasks[key] = task_of(self.tensors[name], lambda t: t.name in self._placed or t in self.made)
+        return self._tasks[key]
 
     # ------------------------------------------------------------ kernels
 
