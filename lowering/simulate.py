@@ -71,7 +71,7 @@ def run(
     an exception of its own.
     Raises ComputationError where an input is missing or has another shape than its buffer.
     """
-    if order not in ("early", "late") and not isinstance(order, int):
+    if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
         raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
     device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
     recorder = Recorder(watch)

@@ -19,7 +19,7 @@ from tilelang.access import check_reads
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
-from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep
+from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep, whole_number
 from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
@@ -190,11 +190,11 @@ def _axis(name: str, extent: Any, made: int = 0) -> Axis:
             f"the extent of `{name}` is the symbol `{extent.name}`: accepted by the language, not lowered yet for this target"
         )
         raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="give a number")
-    whole = getattr(extent, "__index__", None)
-    if whole is None or isinstance(extent, bool) or not 0 <= whole() <= INDEX.highest:
-        message = f"the extent of `{name}` is {extent!r}"
+    whole = whole_number(extent)
+    if whole is None or not 0 <= whole <= INDEX.highest:
+        message = f"the extent of `{name}` is {brief(extent)}"
         raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more, of 63 bits")
-    return Axis(name, int(whole()), made)
+    return Axis(name, whole, made)
 
 
 def check_name(name: Any) -> None:
@@ -239,13 +239,14 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     made = tuple(map(by_names, made))
     _check_distinct(name, made)
     _check_rank(made, f"{name} has {len(made)} dimensions", caller_span())
-    pair = isinstance(range, (tuple, list)) and len(range) == 2 and all(hasattr(v, "__index__") for v in range)
-    if range is not None and not (element.is_integer and pair and element.lowest <= range[0] <= range[1] <= element.highest + 1):
-        message = f"{name} cannot have the range {range!r}"
+    low, high = map(whole_number, range) if isinstance(range, (tuple, list)) and len(range) == 2 else (None, None)
+    held = element.is_integer and low is not None and high is not None and element.lowest <= low <= high <= element.highest + 1
+    if range is not None and not held:
+        message = f"{name} cannot have the range {brief(range)}"
         raise ComputationError(
             "range", message, span=caller_span(), mend="range=(low, high), which an integer type holds: low <= value < high"
         )
-    return Tensor(name, element, made, None if range is None else (int(range[0]), int(range[1])), span=caller_span())
+    return Tensor(name, element, made, None if low is None or high is None else (low, high), span=caller_span())
 
 
 def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
@@ -283,10 +284,11 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     if not names or len(names) != len(given):
         message = f"{len(names)} names for {len(given)} expressions"
         raise ComputationError("define-members", message, span=span, mend="one name per expression")
-    licences = tuple(sorted(set(several_of(allow)), key=str))
-    for licence in licences:
-        if licence not in LICENCES:
-            raise ComputationError("licence", f"there is no licence {licence!r}", span=span, mend="one of " + ", ".join(LICENCES))
+    for licence in several_of(allow):
+        if not isinstance(licence, str) or licence not in LICENCES:
+            message = f"there is no licence {brief(licence)}"
+            raise ComputationError("licence", message, span=span, mend="one of " + ", ".join(LICENCES))
+    licences = tuple(sorted(set(several_of(allow))))
     written = tuple(as_expr(e) for e in given)
     for n, e in zip(names, written, strict=True):
         not_too_deep(_check_apart)(n, e, tuple(a for a in axes if isinstance(a, Axis)))

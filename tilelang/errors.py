@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import functools
 import linecache
+import operator
 import os
 import re
 import sys
@@ -82,6 +83,18 @@ def brief(value: Any) -> str:
     """A value on one line, cut where it is long; texts in quotes."""
     text = " ".join((repr(value) if isinstance(value, str) else str(value)).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def whole_number(value: Any) -> int | None:
+    """The int that a whole number of Python's or NumPy's is; None for everything else, True and False among it.
+
+    >>> whole_number(3), whole_number(True), whole_number(int)
+    (3, None, None)
+    """
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except Exception:  # whatever kind of object it is: its own refusal to be an index
+        return None
 
 
 def called_from_inside() -> bool:

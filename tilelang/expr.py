@@ -254,7 +254,8 @@ def _number(value: Any, like: DType | None, held_in: DType | None) -> Const:
 
 def several_of(value: Any) -> tuple[Any, ...]:
     """What was given as one thing or as several, as a tuple; a text is one thing."""
-    return tuple(value) if isinstance(value, (Collection, Iterator)) and not isinstance(value, str) else (value,)
+    several = isinstance(value, (Collection, Iterator)) and not isinstance(value, str)
+    return tuple(value) if several and getattr(value, "shape", None) != () else (value,)  # an array without axes is one thing
 
 
 def literal(value: bool | int | float, type: DType, held_in: DType | None = None) -> Const:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, Refusal, Span, TileLangError, caller_span
+from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span
 from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
@@ -99,6 +99,9 @@ def operand(
     dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
     if len({t.bits for t in dtypes}) != 1:
         raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
+    for d in dims:
+        if not isinstance(d, Axis):
+            raise ComputationError("not-an-axis", f"{brief(d)} is no dimension for {brief(name)}", mend="tl.axes(m=16)")
     dims = tuple(map(by_names, dims))
     return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
 
@@ -437,7 +440,12 @@ def _fault(made: Instruction, message: str, mend: str) -> ComputationError:
 
 
 def _name(value: Any) -> str:
-    return value if isinstance(value, str) else str(value.name)
+    name = getattr(value, "name", value)
+    if not isinstance(name, str):
+        raise ComputationError(
+            "not-a-memory", f"{brief(value)} is no memory or level", mend="tl.register, tl.thread, or such a name"
+        )
+    return name
 
 
 # ---------------------------------------------------------------- names
@@ -463,9 +471,9 @@ def use(name: str) -> Instruction:
 
     Raises Refusal with the nearest names.
     """
-    if name not in _KNOWN:
+    if isinstance(name, str) and name not in _KNOWN:
         _load_shipped()
-    found = _KNOWN.get(name)
+    found = _KNOWN.get(name) if isinstance(name, str) else None
     if found is None:
         import difflib
 
@@ -473,7 +481,7 @@ def use(name: str) -> Instruction:
         near = difflib.get_close_matches(str(name), _KNOWN, 3, 0.5) or begun
         raise Refusal(
             "unknown-instruction",
-            f"there is no instruction `{name}`",
+            f"there is no instruction `{name if isinstance(name, str) else brief(name)}`",
             mend=f"did you mean {' or '.join(near)}?" if near else "define it with tl.instruction",
         )
     return found

@@ -90,7 +90,7 @@ class Options:
         for field in dataclasses.fields(self):
             value, (kind, words, _) = getattr(self, field.name), _VALUES[field.metadata["read"]]
             number = kind is int and isinstance(value, int) and (isinstance(value, bool) or value < 1)
-            unknown = field.name == "check" and value not in (None, *CHECKS)
+            unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
             if number or unknown or (not isinstance(value, kind) and value is not field.default):
                 raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
         if self.debug and not self.debug.startswith("pass:"):

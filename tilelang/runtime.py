@@ -108,7 +108,9 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
     >>> y = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
     >>> check_schedule(tl.schedule(y).tile(i=8).to(tl.block), "simulated")
     """
-    planning.check(schedule, profile if isinstance(profile, Profile) else load_profile(profile or "sapphire_rapids"))
+    planning.check(
+        schedule, profile if isinstance(profile, Profile) else load_profile("sapphire_rapids" if profile is None else profile)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation, Tensor, as_computation
-from tilelang.errors import Refusal, Span, brief, caller_span
+from tilelang.errors import Refusal, Span, brief, caller_span, whole_number
 from tilelang.expr import INDEX, Const, Expr, Read, Var, by_names
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
@@ -49,9 +49,9 @@ def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) ->
 def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes:
     _need(bool(sizes), span, "no-sizes", f"`{verb}` cuts no axis", f"name at least one, as in .{verb}(m=32)")
     for axis, size in sizes.items():
-        whole = hasattr(size, "__index__") and not isinstance(size, bool)
-        good = isinstance(size, Hole) or (whole and int(size) >= 1)
-        message = f"`{verb} {axis}={size!r}`: {size!r} is no size"
+        whole = whole_number(size)
+        good = isinstance(size, Hole) or (whole is not None and whole >= 1)
+        message = f"`{verb} {axis}={brief(size)}`: {brief(size)} is no size"
         _need(good, span, "bad-size", message, "a whole number of at least 1, or tl.hole")
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
@@ -144,7 +144,11 @@ class Builder:
 
     def inline(self, tensor: Any) -> Self:
         """Substitute a pointwise definition into its readers."""
-        return self._then(Inline(getattr(tensor, "name", tensor), caller_span()))
+        span, name = caller_span(), getattr(tensor, "name", tensor)
+        _need(
+            isinstance(name, str), span, "inline-unknown", f"`inline {brief(name)}` names no tensor", 'a name, as in .inline("T")'
+        )
+        return self._then(Inline(name, span))
 
     def vectorize(self, **lanes: int | Hole) -> Self:
         """The innermost piece is one vector access or operation."""

@@ -6,7 +6,7 @@ nodes that a target does not lower yet are here and refused by the lowering.
 
 from __future__ import annotations
 
-from tilelang.errors import Span
+from tilelang.errors import Refusal, Span, brief
 from tilelang.expr import Expr, Read, to_text
 from tilelang.node import Node, node
 from tilelang.tensor import Layout
@@ -42,7 +42,10 @@ class Team(Node):
     registers: int | None = None
 
     def as_role(self, name: str, registers: int | None = None) -> Team:
-        """The same units under a name that steps can refer to."""
+        """The same units under a name that steps can refer to. Raises Refusal for what is no name."""
+        if not isinstance(name, str) or not name.isidentifier():
+            mend = 'a name, as in tl.warps(1).as_role("producer")'
+            raise Refusal("role-name", f"{brief(name)} cannot name a role", mend=mend)
         return self.replace(role=name, registers=registers)
 
     def __add__(self, other: Team) -> tuple[Team, ...]:

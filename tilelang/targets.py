@@ -129,9 +129,13 @@ def _with_environment(options: Options | None) -> Options:
 
 
 def _check_dialect(dialect: str | None) -> None:
-    if dialect is None or dialect in DIALECTS:
+    if dialect is None or (isinstance(dialect, str) and dialect in DIALECTS):
         return
-    mend = f'tl.target(profile="{dialect}")' if dialect in shipped_profiles() else "one of " + ", ".join(sorted(DIALECTS))
+    mend = (
+        f'tl.target(profile="{dialect}")'
+        if isinstance(dialect, str) and dialect in shipped_profiles()
+        else "one of " + ", ".join(sorted(DIALECTS))
+    )
     raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
 
 

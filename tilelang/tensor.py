@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilelang.errors import Refusal, caller_span
+from tilelang.errors import Refusal, brief, caller_span, whole_number
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Unary, Var, as_expr, free, index, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
@@ -40,7 +40,7 @@ class Layout(Node):
 
     def swizzle(self, width_bytes: int) -> Layout:
         """The same order with the 32-, 64- or 128-byte swizzle."""
-        if width_bytes not in (32, 64, 128):
+        if whole_number(width_bytes) not in (32, 64, 128):
             raise Refusal(
                 "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="32, 64 or 128 bytes"
             )
@@ -247,7 +247,11 @@ def layout(*terms: Any) -> Layout:
     'layout (k, m) pad 4'
     """
     if len(terms) == 1 and callable(terms[0]):
-        names = list(inspect.signature(terms[0]).parameters)
+        try:
+            names = list(inspect.signature(terms[0]).parameters)
+        except ValueError:  # what is written in C may not tell its parameters
+            message, mend = f"{brief(terms[0])} does not say what its parameters are", "a function, as in lambda m, k: (k, m)"
+            raise Refusal("layout-term", message, span=caller_span(), mend=mend) from None
         made = terms[0](*[Var(n, INDEX) for n in names])
         return Layout(tuple(map(_term, made if isinstance(made, (tuple, list)) else (made,))))
     for term in terms:
