@@ -136,7 +136,8 @@ class Shadow:
 
     def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
         self.granules = granules
-        self.owner = np.zeros(granules, np.int16)
+        self.owner = np.zeros(granules, np.int32)
+        self.numbers = 1 << 16  # the last number given to a buffer that was forgotten; those of declarations are smaller
         self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
         self.incoming: Array | None = None
         self.outgoing: Array | None = None
@@ -170,6 +171,11 @@ class Storage:
         if self.per_element == 1:
             return addresses[:, None]
         return (addresses * self.per_element)[:, None] + np.arange(self.per_element)
+
+    def forget(self) -> None:
+        """Nothing that was written is defined any more: what counts as written has a new number."""
+        self.shadow.numbers += 1
+        self.number = self.shadow.numbers
 
     def unwritten(self, addresses: Array) -> Array | None:
         """Which of these elements hold nothing that this buffer wrote; None: all are written."""

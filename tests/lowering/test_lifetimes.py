@@ -1,0 +1,57 @@
+"""What a buffer holds is undefined in the next iteration of the loop that remakes it; accumulators and rings keep what they hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lowering.small_kernels import THREAD, array, program, shared
+from tilelang import dtype as dt
+from tilelang.expr import INDEX, Var, binary, const, index
+from tilelang.lowering import ir
+from tilelang.lowering.lifetimes import local_buffers
+from tilelang.lowering.simulate import run
+
+K = Var("k", INDEX, 0, 2)
+ONE = const(1.0, dt.float32)
+
+
+def looped(memory: str, made: int, before: bool = False, threads: int = 8) -> dict[str, int]:
+    """Counts of three iterations in which each thread reads its element of a stage; iteration k makes it where k < made."""
+    own = memory == "register"
+    x = ir.Buffer("x", dt.float32, (1,), "register") if own else shared("x", threads)
+    out = array("out", 3, threads, role="output")
+    at = (index(0),) if own else (THREAD,)
+    make = ir.Store(x, at, ONE)
+    body = ir.seq(ir.If(binary("<", K, made), make), ir.Store(out, (K, THREAD), ir.Load(x, at)))
+    loop = ir.For(K, index(3), body)
+    return run(program(ir.seq(make if before else None, loop), x, out, threads=threads), {}).counts
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+def test_the_value_of_the_iteration_before_is_undefined(memory: str) -> None:
+    assert looped(memory, 3) == {}
+    assert looped(memory, 2) == {"uninitialised-read": 8}
+    assert looped(memory, 1) == {"uninitialised-read": 16}
+
+
+@pytest.mark.parametrize("memory", ["shared", "register"])
+def test_what_is_written_before_the_loop_stays(memory: str) -> None:
+    assert looped(memory, 0, before=True) == {}
+
+
+def test_the_innermost_loop_around_all_accesses_counts() -> None:
+    x, y = shared("x", 8), shared("y", 8)
+    inner = ir.For(Var("i", INDEX, 0, 3), index(4), ir.Store(y, (THREAD,), ir.Load(x, (THREAD,))))
+    outer = ir.For(K, index(3), ir.seq(ir.Store(x, (THREAD,), ONE), inner))
+    assert local_buffers(outer) == {id(outer): ("x",), id(inner): ("y",)}
+    assert local_buffers(ir.seq(inner, inner)) == {}  # one statement in two places
+
+
+def test_an_accumulator_that_the_first_iteration_initialises_stays() -> None:
+    x, out = shared("x", 8), array("out", 3, 8, role="output")
+    more = ir.Store(x, (THREAD,), ir.Load(x, (THREAD,)) + ONE)
+    step = ir.If(binary("<", K, 1), ir.Store(x, (THREAD,), ONE), more)
+    loop = ir.For(K, index(3), ir.seq(step, ir.Store(out, (K, THREAD), ir.Load(x, (THREAD,)))))
+    report = run(program(loop, x, out, threads=8), {})
+    assert not report.counts, str(report)
+    assert report.outputs["out"][:, 0].tolist() == [1, 2, 3]
