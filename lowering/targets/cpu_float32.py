@@ -33,11 +33,39 @@ _SCALED = """\
 #endif
 """
 
+# 2^(k/16) for k of 0 to 15 as floats, and what is missing from each, relative to it.
+# fmt: off
+_ROOTS = (
+    (1, 1.04427373, 1.09050775, 1.13878858, 1.18920708, 1.24185777, 1.29683959, 1.35425556,
+     1.41421354, 1.47682619, 1.54221082, 1.61049032, 1.68179286, 1.75625217, 1.8340081, 1.91520655),
+    (0, 4.62854715e-08, -1.19921575e-08, 4.72978243e-08, 3.19341815e-08, 3.62105723e-08,
+     -3.09907193e-08, -7.47521334e-09, 1.71142709e-08, -3.04768335e-08, 5.23333421e-09, 6.10759177e-09,
+     -1.47196051e-08, -5.25879518e-09, -6.12825968e-09, 5.14060927e-09),
+)
+# fmt: on
+
+
+def _root(part: int) -> str:
+    """C of a part of 2^f for each lane, f the low four bits of `shifted` as sixteenths: one permutation of a register."""
+    floats = ", ".join(f"{v:.8e}f" for v in _ROOTS[part])
+    return f"__builtin_ia32_permvarsf512(($T){{{floats}}}, as_$I(shifted))"
+
+
 _EXP = (
     """
 ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
     $T y = x > 89.0f ? ($T)(89.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
+#if $sixteen  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
+    const $T shifted = y * 1.44269504f + 786432.0f;
+    const $T n = shifted - 786432.0f;
+    const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    const $T q = (r * 1.66669795e-01f + 5.00016195e-01f) * (r * r) + r;
+"""
+    + f"    const $T root = {_root(0)};\n    const $T p = root * (q + {_root(1)}) + root;\n"
+    + """\
+    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^floor(n)
+#else
     const $T shifted = y * 1.44269504f + 12583166.0f;
     const $T n = shifted - 12583166.0f;
     const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -53,7 +81,7 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
 #endif
 """
     + _SCALED
-    + "}\n"
+    + "#endif\n}\n"
 )
 
 _FAST_EXP = (
