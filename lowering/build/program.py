@@ -6,6 +6,7 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 
 from tilelang.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
@@ -330,6 +331,10 @@ class _Assembly:
                     inside = per
             elif isinstance(s, Split):
                 sizes.update(numbers(s))
+            elif isinstance(s, Fuse):
+                sizes[s.name] = math.prod(sizes[a] for a in s.axes)
+            elif isinstance(s, Unfuse):
+                sizes.update(s.parts)
         return total
 
 
