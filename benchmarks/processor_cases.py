@@ -183,7 +183,8 @@ def by_torch(operation: Operation, inputs: list[Array], threads: int) -> dict[st
     import torch
 
     torch.set_num_threads(threads)
-    given, torch_gelu = [to_torch(a) for a in inputs], torch._C._nn.gelu
+    given = [to_torch(a) for a in inputs]
+    torch_gelu: Any = torch._C._nn.gelu  # its type is not declared with `out`
     shape = (given[0].shape[0], given[-1].shape[1]) if operation.kind == "matmul" else given[0].shape
     out, into = (torch.empty(shape, dtype=given[0].dtype) for _ in range(2))
     columns = (given[0].shape[-1],)

@@ -219,7 +219,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
                 named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
                 value = _rounded(resolve(named, inside), read.tensor)
                 mapping[whole] = _padded(value, whole.value, indices, read.tensor) if isinstance(whole, Pad) else value
-            elif not inside and whole is read and joins(indices, axes) and within(indices, read.tensor):
+            elif not inside and whole is read and joins(indices, axes) and _within(indices, read.tensor):
                 mapping[read] = Read(read.tensor, axes)
                 add_state(definition, indices)
             else:
@@ -267,7 +267,7 @@ def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
     return len(indices) == len(axes) and set(indices) == set(axes)
 
 
-def within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
+def _within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
     """Whether all elements that axes name exist: a read under a condition may go beyond its tensor, and nobody guards a state."""
     return all(isinstance(i, Axis) and i.extent <= d.extent for i, d in zip(indices, tensor.dims, strict=True))
 
