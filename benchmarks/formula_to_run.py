@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Watch:
     """Milliseconds of each stage, those of a stage within another counted once."""
 
     def __init__(self) -> None:
-        self.ms: Counter[str] = Counter()
+        self.ms: defaultdict[str, float] = defaultdict(float)
         self._inside = [0.0]
 
     @contextlib.contextmanager
@@ -89,7 +89,7 @@ def watched(watch: Watch) -> Iterator[None]:
         yield
 
 
-def measured(operator: operators_cases.Operator, target: tl.Target) -> Counter[str]:
+def measured(operator: operators_cases.Operator, target: tl.Target) -> defaultdict[str, float]:
     """Milliseconds of each stage and pass for one operator, and `all` of them."""
     arrays, name = random_arrays(operator), list(operator.shapes)[-1]
     arrays[name] = np.full(operator.shapes[name], np.nan, np.float32)
@@ -122,7 +122,7 @@ def main() -> None:
         if given.only:
             operators = [o for o in operators_cases.read() if o.id in given.only.split(",")]
         found = {o.id: measured(o, target) for o in operators}
-    stages = ("all", *STAGES)
+    stages: tuple[str, ...] = ("all", *STAGES)
     if given.passes:
         stages += tuple(sorted({what for ms in found.values() for what in ms if what.startswith("pass ")}))
     rows = [[name, *(f"{ms[what]:.1f}" for what in stages)] for name, ms in found.items()]
