@@ -86,9 +86,18 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
 
 def with_headers(text: str, dialect: Dialect) -> str:
     """A text behind the dialect's headers that it needs."""
+    words = _words(text)
     for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
-        text = "".join(_filled(header, match) for match in _matches(pattern, text)) + text
+        before = "".join(_filled(header, match) for match in _matches(pattern, text if " " in pattern else words))
+        if before:
+            text, words = before + text, f"{_words(before)}\n{words}"
     return text
+
+
+def _words(text: str) -> str:
+    """The different words of a text, each with the character behind it: all that a pattern without spaces can tell."""
+    chunks = "\n".join(dict.fromkeys(text.split()))
+    return "\n".join(dict.fromkeys(re.findall(r"\w+[^\w\s]?", chunks)))
 
 
 def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:

@@ -338,3 +338,13 @@ def test_the_table_of_errors_covers_every_function() -> None:
     stated = c_family.ulps(opencl.DIALECT)
     assert set(stated) >= {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, "pow", "/"}
     assert all(stated[name] == ULPS[name] for name in opencl.DIALECT.own["float"])
+
+
+@pytest.mark.parametrize("dialect", tl.targets.DIALECTS.values(), ids=lambda dialect: str(dialect.name))
+def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect: c_family.Dialect) -> None:
+    text = (
+        "".join(header for _, header in dialect.headers) + "float4 x4 =min(vec<float, 4>(2), as_int4(joined8(a,b))); double y;\n"
+    )
+    for pattern, _ in dialect.headers:
+        if " " not in pattern:
+            assert c_family._matches(pattern, c_family._words(text)) == c_family._matches(pattern, text)
