@@ -8,6 +8,7 @@ pages is a cache whose lines are pages.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ class Cache:
         [0.0, 0.29, 1.0]
         """
         filled = working_set / max(1, self.bytes)
+        if filled <= LOST[0][0]:
+            return LOST[0][1]
         for (x0, y0), (x1, y1) in itertools.pairwise(LOST):
             if filled < x1:
                 return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
@@ -70,6 +73,7 @@ class Cache:
         return True
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int, int]:
     """The rows of a box, and the bytes that one reaches over: rows that begin so near to each other are one."""
     rows, run = 1, access.element_bytes
@@ -131,8 +135,8 @@ class Traffic:
         self.streams = list(streams(loops))
         self.tiles: list[Tile] = [loops.tiles[0]]
         self.walks: list[Walk] = []  # the innermost first; each has as many rounds as its axis needs, not as its cuts do
-        self._boxes: dict[tuple[Access, int], tuple[int, ...]] = {}
-        self._sizes: dict[tuple[Stream, int, int], int] = {}
+        self._boxes: dict[Access, list[tuple[int, ...]]] = {}
+        self._sizes: dict[tuple[Stream, int], list[int]] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
         self._sets: dict[int, list[int]] = {}  # by the bytes of a line
         for d in range(depth):
@@ -142,20 +146,23 @@ class Traffic:
                 if rounds > 1:
                     self.walks.append(Walk(axis, rounds, len(self.tiles), len(self.tiles) - 1, d))
                     self.tiles.append({**tile, axis: size})
+        self._cut = ["", *(w.axis for w in self.walks)]  # the one axis along which a tile differs from the one around it
         self.walks.reverse()
         outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
         self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, which lie in one place
 
-    def box(self, access: Access, tile: int) -> tuple[int, ...]:
-        """The box of a tile by its number."""
-        found = self._boxes.get((access, tile))
+    def boxes(self, access: Access) -> list[tuple[int, ...]]:
+        """The boxes of all tiles, by number."""
+        found = self._boxes.get(access)
         if found is None:
-            found = self._boxes[access, tile] = access.box(self.tiles[tile])
+            found = self._boxes[access] = []
+            for axis, tile in zip(self._cut, self.tiles, strict=True):
+                found.append(access.box(tile) if not found or axis in access.axes else found[-1])
         return found
 
     def rows(self, s: Stream) -> int:
         """How many rows, apart from each other, the innermost round reads of."""
-        return rows_of(s.access, self.box(s.access, self.walks[0].inside if self.walks else 0), s.access.element_bytes)[0]
+        return rows_of(s.access, self.boxes(s.access)[-1], s.access.element_bytes)[0]
 
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
         """For every stream the bytes of the lines that come from beyond a cache, in the whole kernel."""
@@ -168,7 +175,7 @@ class Traffic:
         """The share of lines that a cache does not find again, walk by walk."""
         sets = self._sets.get(cache.line_bytes)
         if sets is None:
-            sets = self._sets[cache.line_bytes] = [self._working_set(cache, w) for w in self.walks]
+            sets = self._sets[cache.line_bytes] = self._working_sets(cache)
         return [cache.lost(n) for n in sets]
 
     def begun(self, cache: Cache, follow: Follow) -> float:
@@ -192,14 +199,14 @@ class Traffic:
         return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
 
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> float:
-        chosen = self._walked(s, lost)
-        rows = alive = rows_of(s.access, self.box(s.access, chosen[0][0].inside), follow.near_bytes)[0] if chosen else 1
+        chosen, boxes, sizes = self._walked(s, lost), self.boxes(s.access), self._sized(s, cache)
+        rows = alive = rows_of(s.access, boxes[chosen[0][0].inside], follow.near_bytes)[0] if chosen else 1
         found, most = float(rows), alive
         for walk, missing in chosen:
             if walk.axis in s.access.axes:
-                wider = rows_of(s.access, self.box(s.access, walk.outside), follow.near_bytes)[0]
+                wider = rows_of(s.access, boxes[walk.outside], follow.near_bytes)[0]
                 if wider > rows or most > follow.rows:
-                    least = min(walk.rounds, self._size(s, cache, walk.outside) / self._size(s, cache, walk.inside))
+                    least = min(walk.rounds, sizes[walk.outside] / sizes[walk.inside])
                     found *= least + (walk.rounds - least) * missing
                 alive, rows = alive * wider // rows, wider
                 most = max(most, alive)
@@ -207,33 +214,48 @@ class Traffic:
                 found *= 1 + (walk.rounds - 1) * missing
         return found
 
-    def _size(self, s: Stream, cache: Cache, tile: int) -> int:
-        found = self._sizes.get((s, cache.line_bytes, tile))
+    def _sized(self, s: Stream, cache: Cache) -> list[int]:
+        """The bytes that each tile touches of a stream, in whole lines, by number."""
+        found = self._sizes.get((s, cache.line_bytes))
         if found is None:
-            box = tuple(self.tiles[tile][a] for a in s.access.axes) if s.points else self.box(s.access, tile)
-            found = int(math.prod(box) * s.access.element_bytes * s.border) if s.packed else cache.footprint(s.access, box)
-            self._sizes[s, cache.line_bytes, tile] = found
+            found = self._sizes[s, cache.line_bytes] = []
+            boxes = [tuple(t[a] for a in s.access.axes) for t in self.tiles] if s.points else self.boxes(s.access)
+            for axis, box in zip(self._cut, boxes, strict=True):
+                if found and axis not in s.access.axes:
+                    found.append(found[-1])
+                elif s.packed:
+                    found.append(int(math.prod(box) * s.access.element_bytes * s.border))
+                else:
+                    found.append(cache.footprint(s.access, box))
         return found
 
-    def _working_set(self, cache: Cache, walk: Walk) -> int:
-        """Bytes that one round of a walk touches: of what is copied, before the copy or after it; of results, where none are summed."""
-        there = (s for s in self.streams if s.packed or walk.depth < self._last(s))
-        return sum(self._size(s, cache, self._copies[s] if s.packed and walk.depth < s.inner else walk.inside) for s in there)
+    def _working_sets(self, cache: Cache) -> list[int]:
+        """Bytes that one round of each walk touches: of what is copied, before the copy or after it; of results, where none are
+        summed."""
+        found = [0] * len(self.walks)
+        for s in self.streams:
+            sizes, last = self._sized(s, cache), math.inf if s.packed else self._last(s)
+            copy = self._copies[s] if s.packed else 0
+            for number, walk in enumerate(self.walks):
+                if walk.depth < last:
+                    found[number] += sizes[copy if s.packed and walk.depth < s.inner else walk.inside]
+        return found
 
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
-        chosen = self._walked(s, lost)
-        found = start = float(self._size(s, cache, chosen[0][0].inside if chosen else 0))
-        again = float(self._size(s, cache, self._copies[s])) if s.packed else 0.0
+        chosen, sizes = self._walked(s, lost), self._sized(s, cache)
+        found = start = float(sizes[chosen[0][0].inside if chosen else 0])
+        again = float(sizes[self._copies[s]]) if s.packed else 0.0
+        boxes = self.boxes(s.access)
         for walk, missing in chosen:
             if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
                 found = found * (1 + (walk.rounds - 1) * missing) + again * missing * walk.rounds
                 again = 0.0
                 continue
-            if not (s.packed or cache.holds(s.access, self.box(s.access, walk.inside))):
+            if missing < 1.0 and not (s.packed or cache.holds(s.access, boxes[walk.inside])):
                 missing = 1.0
             least = 1.0
             if walk.axis in s.access.axes:
-                whole = float(self._size(s, cache, walk.outside))
+                whole = float(sizes[walk.outside])
                 least, start = min(float(walk.rounds), whole / start), whole
             found *= least + (walk.rounds - least) * missing
         return found * s.weight
