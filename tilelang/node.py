@@ -80,7 +80,7 @@ PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DTyp
 class _Shape:
     """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
 
-    __slots__ = ("names", "values", "defaults", "holding", "held", "positions")
+    __slots__ = ("names", "values", "defaults", "holding", "held", "positions", "calls")
 
     def __init__(self, cls: type) -> None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
@@ -90,6 +90,9 @@ class _Shape:
         self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
         self.held = _getter(self.holding)
         self.positions = tuple(map(self.names.index, self.holding))
+        self.calls: dict[
+            tuple[Any, ...], tuple[int, ...]
+        ] = {}  # the positions of what a call names, behind how many come unnamed
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -188,13 +191,23 @@ def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str
     """Arguments in the order of the fields, defaults filled in."""
     if not named and len(args) < len(fields) and fields[len(args)].default is not dataclasses.MISSING:  # nor the later ones'
         return args + _SHAPES[cls].defaults[len(args) :]
+    shape, call = _SHAPES[cls], (len(args), *named)
+    if (positions := shape.calls.get(call)) is None:
+        _check_call(cls, fields, args, named)
+        positions = shape.calls[call] = tuple(map(shape.names.index, named))
+    values = [*args, *shape.defaults[len(args) :]]
+    for position, value in zip(positions, named.values(), strict=True):
+        values[position] = value
+    return tuple(values)
+
+
+def _check_call(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Raises TypeError where arguments are no call of a class."""
     given = dict(zip((f.name for f in fields), args, strict=False))
     unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]
     if len(args) > len(fields) or unknown or missing:
         raise TypeError(f"{cls.__name__}({', '.join(f.name for f in fields)}) called with {args} and {named}")
-    given |= named
-    return tuple(given.get(f.name, f.default) for f in fields)
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> NoReturn:
