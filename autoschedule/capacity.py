@@ -42,9 +42,14 @@ def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Acc
         return tile
 
     low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
+    least_tile, most_tile = of_size(low), of_size(high)
     for _ in range(HALVINGS):
+        if least_tile == most_tile:  # as are all between
+            break
         middle = math.sqrt(low * high)
         tile = of_size(middle)
-        fits = sum(a.footprint_bytes(tile) for a in held) <= room_bytes
-        low, high = (middle, high) if fits else (low, middle)
-    return of_size(low)
+        if sum(a.footprint_bytes(tile) for a in held) <= room_bytes:
+            low, least_tile = middle, tile
+        else:
+            high, most_tile = middle, tile
+    return least_tile
