@@ -403,19 +403,13 @@ def _remainders(place: Placed) -> bool:
     """Whether the indices of a place's elements take divisions: fused axes that do not go on where a row ends."""
     access = place.access
     assert access is not None
-    over_axes = place.layout is not None and bool(set(place.layout.dims) - {d.name for d in access.tensor.dims})
-    return over_axes and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
+    return place.by_points and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
 
 
 def _divisions(place: Placed) -> int:
     """How many quotients and remainders of one fused axis an element's indices take, at most."""
     assert place.access is not None
-    parts = [e for i in place.access.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
-    found = (
-        sum(any(isinstance(x, (Var, Axis)) and x.name.removeprefix("@") == a for x in e.walk()) for e in parts)
-        for a in place.access.axes
-    )
-    return max(found, default=0)
+    return place.access.divisions
 
 
 def _side_by_side(place: Placed) -> bool:

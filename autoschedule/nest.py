@@ -108,6 +108,12 @@ class Access:
         return frozenset(name for i in self.indices for name in _names(i))
 
     @functools.cached_property
+    def divisions(self) -> int:
+        """How many quotients and remainders of one axis its indices take, at most."""
+        parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
+        return max((sum(a in names for names in parts) for a in self.axes), default=0)
+
+    @functools.cached_property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index of a dimension to the next, row-major."""
         shape = self.tensor.shape

@@ -48,13 +48,7 @@ class Cache:
 
     def footprint(self, access: Access, box: tuple[int, ...]) -> int:
         """Bytes of the lines that a box touches: rows that lie apart begin and end in lines of their own."""
-        rows, run = rows_of(access, box, self.line_bytes)
-        begins = (
-            access.element_bytes
-            if any(s * access.element_bytes % self.line_bytes for s in access.strides[:-1])
-            else self.line_bytes
-        )
-        return rows * (run - min(run, begins) + self.line_bytes)
+        return lines_bytes(access, box, self.line_bytes)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
         """Whether the rows of a box find places: rows that lie a power of two apart share the same few. Ways larger than a page have
@@ -71,6 +65,14 @@ class Cache:
             if extent * lines > ways * min(sets, lines * reached):
                 return False
         return True
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
+    """Bytes of the lines of so many bytes that a box touches."""
+    rows, run = rows_of(access, box, line_bytes)
+    within = any(s * access.element_bytes % line_bytes for s in access.strides[:-1])
+    return rows * (run - min(run, access.element_bytes if within else line_bytes) + line_bytes)
 
 
 @functools.lru_cache(maxsize=1 << 12)
