@@ -277,19 +277,17 @@ class _Reading:
 
     def place(self, step: Place) -> None:
         inner = step.steps or ()
-        placed = Placed(
-            step.verb, self.placed_access(step), step.memory, len(self.loops), self.tiles[-1], "global", step.layout,
+        access = self.placed_access(step)
+        key = (access.name, access.written) if access is not None else ("", ())
+        source = self.memory_of.get(key, "global") if step.verb != "via" else "global"
+        self.places.append(Placed(
+            step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout,
             next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
             next((s.instruction for s in inner if isinstance(s, Do)), None),
             step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
             self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.whole),
-        )  # fmt: skip
-        if step.verb == "via":
-            self.places.append(placed)
-            return
-        key = (placed.access.name, placed.access.written) if placed.access is not None else ("", ())
-        self.places.append(dataclasses.replace(placed, source=self.memory_of.get(key, "global")))
-        if step.memory not in self.caches:
+        ))  # fmt: skip
+        if step.verb != "via" and step.memory not in self.caches:
             self.memory_of[key] = step.memory
 
     def stop_bytes(self, inner: tuple[Step, ...]) -> int:
