@@ -462,7 +462,13 @@ S = TypeVar("S", bound=Stmt)
 
 
 def map_expressions(stmt: S, function: Callable[[Expr], Expr]) -> S:
-    """The statement tree with `function` applied to every expression that stands directly in a statement."""
-    return stmt.map_children(
+    """The statement tree with `function` applied to every expression that stands directly in a statement.
+
+    A vector that becomes a scalar (0 times anything is 0) is still stored in all its lanes.
+    """
+    made = stmt.map_children(
         lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c
     )
+    if isinstance(made, Store) and isinstance(stmt, Store) and (lost := lanes(stmt.value)) > lanes(made.value):
+        return made.replace(value=Pack((made.value,) * lost))
+    return made

@@ -165,3 +165,10 @@ def test_a_vector_is_computed_once_before_it_is_scattered() -> None:
     assert [ir.lanes(s.value) for s in found if isinstance(s, ir.Store)] == [4, 1, 1, 1, 1]
     assert len([s for s in found for e in ir.expressions(s) for x in e.walk() if isinstance(x, tl.expr.Call)]) == 1
     check(plan)
+
+
+def test_a_vector_that_is_zero_in_one_round_is_stored_in_all_its_lanes() -> None:
+    i, j = tl.axes(i=4, j=8)
+    x = tl.input("X", tl.int64, i, j)
+    times = tl.define("Y", x[i, j] * tl.cast(i, tl.int64), i, j)
+    check(tl.schedule(times).tile(i=4, j=8).to(tl.block).split(i=1, unroll=True).vectorize(j=8))
