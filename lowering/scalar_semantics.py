@@ -63,7 +63,10 @@ def _integer_power(base: Value, exponent: Value) -> Value:
 
 
 def _power(a: Value, b: Value) -> Value:
-    return _integer_power(a, b) if a.dtype.kind in "iu" else np.power(a, b)
+    """As C's `pow`. NumPy may take the square root for 0.5, which gives NaN for -infinity and keeps the sign of zero."""
+    if a.dtype.kind in "iu":
+        return _integer_power(a, b)
+    return np.where(np.equal(b, 0.5) & ((a == 0) | np.isinf(a)), np.abs(a), np.power(a, b))
 
 
 BINARY: dict[str, Callable[[Value, Value], Value]] = {

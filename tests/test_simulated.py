@@ -159,3 +159,11 @@ def test_a_tensor_without_axes_is_simulated() -> None:
     report = tl.simulate(kernel, X=np.ones(4, np.float32), B=np.array(3, np.float32))
     assert not report.findings
     assert report.outputs["Y"].tolist() == [3.0] * 4
+
+
+def test_a_power_of_a_half_is_that_of_c() -> None:
+    i = tl.axes(i=4)
+    kernel = tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] ** 0.5, i), tl.target("opencl", profile="simulated"))
+    found = tl.simulate(kernel, X=np.array([-np.inf, np.inf, -0.0, 4.0], np.float32)).outputs["Y"]
+    assert found.tolist() == [np.inf, np.inf, 0.0, 2.0]
+    assert not np.signbit(found[2])
