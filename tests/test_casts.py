@@ -70,6 +70,17 @@ def test_the_greatest_and_least_of_no_points_are_the_ends_of_the_type(name: str)
         assert tl.computation("c", Y).evaluate(X=x).tolist() == [end, end, 5]
 
 
+def test_points_left_out_change_no_extreme_of_a_type_without_infinities() -> None:
+    i, k = tl.axes(i=2, k=3)
+    X = tl.input("X", tl.float8_e4m3, i, k)
+    x = np.array([[-3, -2, 1], [4, 7, 5]]).astype(tl.float8_e4m3.numpy)
+    for reduction, wanted in ((tl.max, [-2, 7]), (tl.min, [-3, 5])):
+        condition = (X[i, k] < 0) | (X[i, k] >= 5)
+        computation = tl.computation("c", tl.define("Y", reduction(X[i, k], over=k, where=condition), i))
+        assert computation.evaluate(X=x).astype(float).tolist() == wanted
+        assert tl.compile(computation, "cpu")(x).astype(float).tolist() == wanted
+
+
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16"])
 def test_extremes_of_small_integers_are_of_values_that_wrapped(name: str) -> None:
     i, k = tl.axes(i=4, k=6)

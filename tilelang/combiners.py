@@ -59,7 +59,8 @@ def restrict(values: tuple[Expr, ...], condition: Expr | None, combiner: Combine
         return values, condition
     chosen = []
     for value, neutral in zip(values, combiner.identity, strict=True):
-        common = dt.promote(value.dtype, neutral.type) if not value.dtype.is_float else value.dtype
+        kept = value.dtype.is_float and value.dtype.holds(neutral.value)  # float8_e4m3 has no infinities
+        common = value.dtype if kept else dt.promote(value.dtype, neutral.type)
         chosen.append(Select(condition, cast(value, common), const(neutral.value, common)))
     return tuple(chosen), None
 
