@@ -83,6 +83,14 @@ def test_a_nested_reduction_keeps_the_axes_around_it() -> None:
         assert_invariant(d)
 
 
+def test_a_nested_reduction_of_an_axis_itself_depends_on_it() -> None:
+    i, k = axes(i=3, k=5)
+    x = tl.input("X", dt.int64, i)
+    made = define("y", tl.sum(i, over=k) - x[i], i)
+    assert [a.name for a in as_computation(made).definitions[0].axes] == ["i"]
+    assert tl.compile(made, "cpu")([1, 1, 1]).tolist() == as_computation(made).evaluate(X=[1, 1, 1]).tolist() == [-1, 4, 9]
+
+
 def test_an_axis_that_is_reduced_and_ranged_over_is_two() -> None:
     i, j = axes(i=3, j=4)
     x = tl.input("X", dt.float32, i, j)

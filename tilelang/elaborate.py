@@ -76,9 +76,7 @@ def free_axes(e: Any) -> frozenset[Axis]:
     """The axes that an expression depends on: not those that a reduction in it runs over."""
     found = _free.get(e)
     if found is None:
-        parts = [
-            free_axes(c) for c in e.children() if isinstance(c, Expr) and not (isinstance(e, Reduce) and isinstance(c, Axis))
-        ]
+        parts = [free_axes(c) for c in e.children() if isinstance(c, Expr)]
         found = frozenset((e,)) if isinstance(e, Axis) else frozenset().union(*parts)
         if isinstance(e, Reduce):
             found -= frozenset(e.axes)
