@@ -63,7 +63,7 @@ def work(dtype: str) -> Any:
         return np.float64
     if dtype == "bool":
         return np.bool_
-    return np.int32 if bits(dtype) < 32 else DTYPES[dtype]
+    return (np.uint32 if dtype[0] == "u" else np.int32) if bits(dtype) < 32 else DTYPES[dtype]
 
 
 def to_integer(values: Array, dtype: str) -> Array:
@@ -94,13 +94,27 @@ def loaded(array: Array, dtype: str) -> Array:
 
 
 def cast(v: Value, dtype: str) -> Value:
-    if is_float(dtype):  # floats are rounded at each `define` only
+    return v if v.dtype == dtype else converted(v, dtype)
+
+
+def converted(v: Value, dtype: str) -> Value:
+    if is_float(dtype) and RANK[dtype] <= 32 and (v.dtype not in RANK or v.dtype == "float64"):
+        with np.errstate(all="ignore"):  # narrower types are rounded at each `define` only
+            return Value(v.array.astype(np.float32).astype(np.float64), dtype, v.size)
+    if is_float(dtype):
         return Value(v.array.astype(np.float64), dtype, v.size)
     return Value(loaded(stored(v, dtype), dtype), dtype, v.size)
 
 
 def wrapped(v: Value) -> Value:
-    return v if v.dtype is None or v.dtype == "bool" or is_float(v.dtype) else cast(v, v.dtype)
+    return v if v.dtype is None or v.dtype == "bool" or is_float(v.dtype) else converted(v, v.dtype)
+
+
+def chosen(v: Value) -> Value:
+    """What a function or `where` makes of numbers alone."""
+    if v.dtype is not None:
+        return v
+    return v._replace(dtype="float32") if v.array.dtype == np.float64 else v._replace(dtype="int64")
 
 
 def meet(a: Value, b: Value) -> tuple[Value, Value, str | None]:
@@ -181,7 +195,8 @@ class Grid:
                 if dtype is None:
                     wide = np.float64 if np.float64 in (left.array.dtype, right.array.dtype) else np.int64
                     left, right = left._replace(array=left.array.astype(wide)), right._replace(array=right.array.astype(wide))
-                return Value(np.where(condition.array, left.array, right.array), dtype, np.maximum(left.size, right.size))
+                picked = np.where(condition.array, left.array, right.array)
+                return chosen(Value(picked, dtype, np.maximum(left.size, right.size)))
             case ["cast", a, dtype]:
                 return cast(settled(self._value(a, order)), dtype)
             case ["reduce", *_]:
@@ -327,7 +342,9 @@ def own(kind: str, values: list[Value], points: Array) -> list[Value]:
             case "turn":
                 new = [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
             case _:
-                first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+                lost, lost_too = np.isnan(a[0]), np.isnan(b[0])
+                tie = (a[0] == b[0]) | (lost & lost_too)
+                first = (a[0] > b[0]) | (lost & ~lost_too) | (tie & (a[1] < b[1]))
                 new = [np.maximum(a[0], b[0]), np.where(first, a[1], b[1])]
         states = [np.where(points[..., n], x, y) for x, y in zip(new, states, strict=True)]
     return [wrapped(Value(s, v.dtype, z)) for s, v, z in zip(states, values, sizes, strict=True)]
@@ -351,8 +368,6 @@ def unary(op: str, a: Value) -> Value:
 
 
 def binary(op: str, a: Value, b: Value) -> Value:
-    if op in ("max", "min"):
-        a, b = wrapped(a), wrapped(b)
     a, b, dtype = meet(a, b)
     x, y = a.array, b.array
     sizes = a.size + b.size
@@ -380,11 +395,10 @@ def binary(op: str, a: Value, b: Value) -> Value:
         case "pow":
             if whole:
                 raise Unclear("a power of integers")
-            return Value(np.power(x, y), dtype, np.power(np.maximum(a.size, 1.0), np.abs(y)))
-        case "max":
-            return Value(np.maximum(x, y), dtype, np.maximum(a.size, b.size))
-        case "min":
-            return Value(np.minimum(x, y), dtype, np.maximum(a.size, b.size))
+            power = np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), np.power(x, y))  # as C's; NumPy takes the root
+            return Value(power, dtype, np.power(np.maximum(a.size, 1.0), np.abs(y)))
+        case "max" | "min":
+            return chosen(Value((np.maximum if op == "max" else np.minimum)(x, y), dtype, np.maximum(a.size, b.size)))
         case "&" | "|" | "^":
             return Value({"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}[op](x, y), dtype, sizes)
         case "<<" | ">>":

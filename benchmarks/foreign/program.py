@@ -23,7 +23,8 @@ COMBINERS: dict[str, tuple[int, str, str]] = {
     ),
     "first_best": (
         2,
-        "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ max(a, b), where((a > b) or ((a == b) and (p < q)), p, q)"
+        "combiner {n}(a: {0}, p: {1}; b: {0}, q: {1}) {{ max(a, b),"
+        " where((a > b) or (isnan(a) and (~isnan(b))) or (((a == b) or (isnan(a) and isnan(b))) and (p < q)), p, q)"
         " identity {low}, 1000000 }}",
         "float integer",
     ),
