@@ -165,7 +165,8 @@ def later(step: Step, what: str) -> None:
 
 def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
     near = nearest(axis, known)
-    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({', '.join(known)})",
+    names = ", ".join(known) or "which has none"
+    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({names})",
                        f"did you mean `{near}`?" if near else "name one of the spec's axes")  # fmt: skip
 
 
@@ -400,7 +401,7 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
     ]  # fmt: skip
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)
-    axes: list[tuple[str, int]] = []
+    axes: list[tuple[str, int]] | None = None  # none are known
     if step.verb in ("accumulate", "via"):
         axes = [(a.name, a.extent) for a in spec.axes if not a.reduction]
     elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
@@ -411,11 +412,13 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
         except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
             return found
         axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
+    if axes is None:
+        return found
     inner = whole = spec.replace(
         title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
     )
     for s in step.steps or ():
-        if isinstance(s, (Fuse, Unfuse)) or not axes:
+        if isinstance(s, (Fuse, Unfuse)):
             break
         if isinstance(s, (Tile, Split, Vectorize)):
             if isinstance(s, Tile) and s.order is not None and step.verb in ("load", "compute"):

@@ -26,7 +26,7 @@ from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces
 from tilelang.lowering.build.spreads import digits
 from tilelang.simplify import conjunction, interval, simplify
-from tilelang.spec import Bound, complete, point
+from tilelang.spec import Bound, Spec, complete, point
 from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.task import State, Task, reads
 
@@ -227,6 +227,7 @@ class States(Pieces, Meetings):
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         via = _stop(step)
         if via is None:
+            self.check_chain(_without_reductions(frame.spec), steps, frame.task, step)
             last = steps[-1] if steps and isinstance(steps[-1], Vectorize) else None
             if steps[: -1 if last else None]:
                 self._check_owners_store(frame, i, step)
@@ -268,7 +269,7 @@ class States(Pieces, Meetings):
             if isinstance(below, (Fuse, Unfuse)) and steps:
                 raise refuse(step, "not-lowered-yet", f"`{step}` above `{below}`, with tiles of its own, is accepted by the language,"
                              " not lowered yet", f"write `{below}` above it, or leave the braces out")  # fmt: skip
-        spec = frame.spec.replace(axes=tuple(a for a in frame.spec.axes if not a.reduction))
+        spec = _without_reductions(frame.spec)
         store = Frame(frame.task.replace(states=()), complete(spec, steps, False), spec, frame.target, ())
         profile = self.build.profile
         example = stored_by_another(
@@ -405,6 +406,11 @@ def _kept_beyond(frame: Frame) -> Frame:
             a = a.replace(bounds=tuple(b.replace(known=b.known or not b.lower and local.is_certain(a.extent)) for b in a.bounds))
         axes.append(a)
     return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
+
+
+def _without_reductions(spec: Spec) -> Spec:
+    """What a store refines: the results have the output's axes alone."""
+    return spec.replace(axes=tuple(a for a in spec.axes if not a.reduction))
 
 
 def _stop(step: Place) -> int | None:

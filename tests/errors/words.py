@@ -57,6 +57,17 @@ def unknown_axis_in_a_move() -> None:
     start.load("A", tl.shared, steps=tl.move().vectorize(n=4)).check()
 
 
+def unknown_axis_in_the_store_of_a_scalar() -> None:
+    i = tl.axes(i=64)
+    total = tl.define("T", tl.sum(tl.input("X", tl.float32, i)[i], over=i))
+    tl.schedule(total).accumulate(tl.register, steps=tl.move().tile(i=16).to(tl.thread))
+
+
+def unknown_axis_in_the_store_of_a_stage() -> None:
+    stage = tl.move().accumulate(tl.register, steps=tl.move().tile(j=4).to(tl.thread)).tile(i=4).to(tl.thread)
+    tl.schedule(softmax()).tile(i=16).to(tl.block).compute("peak", tl.shared, steps=stage).tile(i=1).to(tl.thread).check()
+
+
 def unknown_tensor() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("AA", tl.shared)
 
