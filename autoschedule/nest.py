@@ -104,8 +104,8 @@ class Access:
 
     @functools.cached_property
     def axes(self) -> frozenset[str]:
-        """The axes on which it depends."""
-        return frozenset(name for i in self.indices for name in _names(i))
+        """The axes on which it depends: not those that are written and drop out, as in `i % 1`."""
+        return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
 
     @functools.cached_property
     def divisions(self) -> int:

@@ -188,3 +188,12 @@ def test_an_output_that_another_one_reads_has_a_kernel_of_its_own() -> None:
     for candidate in construct(both, POCL):
         candidate.schedule.check(POCL)
     assert tl.compile(both).check()
+
+
+@pytest.mark.parametrize("profile", ["zen5", "avx2", "ampere"])
+def test_an_axis_that_drops_out_of_an_index_is_none_of_the_reads(profile: str) -> None:
+    p, l, j, q = tl.axes(p=8, l=13, j=7, q=1)
+    few, rows = tl.input("few", tl.float32, j), tl.input("rows", tl.float32, p)
+    one = tl.define("one", tl.sum(few[j], over=j), q)
+    least = tl.define("least", tl.min(rows[p] + one[l % 1] * few[j], over=j), p, q, l)
+    assert construct(tl.computation("c", least), tl.load_profile(profile))
