@@ -167,10 +167,6 @@ class Grid:
         return np.arange(self.extents[name], dtype=np.int32).reshape(shape)
 
     def value(self, e: list[Any], order: list[str]) -> Value:
-        with np.errstate(all="ignore"):
-            return self._value(e, order)
-
-    def _value(self, e: list[Any], order: list[str]) -> Value:
         one = [1] * len(order)
         match e:
             case ["number", bool(value)]:
@@ -186,28 +182,28 @@ class Grid:
             case ["pad", ["read", name, indices], value]:
                 return self.read(name, indices, order, value)
             case ["binary", op, a, b]:
-                return binary(op, self._value(a, order), self._value(b, order))
+                return binary(op, self.value(a, order), self.value(b, order))
             case ["unary", op, a]:
-                return unary(op, self._value(a, order))
+                return unary(op, self.value(a, order))
             case ["where", c, a, b]:
-                condition = self._value(c, order)
-                left, right, dtype = meet(self._value(a, order), self._value(b, order))
+                condition = self.value(c, order)
+                left, right, dtype = meet(self.value(a, order), self.value(b, order))
                 if dtype is None:
                     wide = np.float64 if np.float64 in (left.array.dtype, right.array.dtype) else np.int64
                     left, right = left._replace(array=left.array.astype(wide)), right._replace(array=right.array.astype(wide))
                 picked = np.where(condition.array, left.array, right.array)
                 return chosen(Value(picked, dtype, np.maximum(left.size, right.size)))
             case ["cast", a, dtype]:
-                return cast(settled(self._value(a, order)), dtype)
+                return cast(settled(self.value(a, order)), dtype)
             case ["reduce", *_]:
                 return self.reduce(e, order)[0]
             case ["member", a, n]:
-                return self.reduce(a, order)[n]
+                return self.reduce(a, order)[int(n)]
         raise ValueError(e)
 
     def read(self, name: str, indices: list[Any], order: list[str], outside: float | None) -> Value:
         array, dtype, size = self.tensors[name]
-        at = [self._value(i, order).array.astype(np.int64) for i in indices]
+        at = [self.value(i, order).array.astype(np.int64) for i in indices]
         shape = np.broadcast_shapes(tuple([1] * len(order)), *(i.shape for i in at))
         if not array.size:
             return Value(np.full(shape, outside or 0).astype(work(dtype)), dtype, np.full(shape, abs(float(outside or 0))))
@@ -229,12 +225,12 @@ class Grid:
     def reduce(self, e: list[Any], order: list[str]) -> list[Value]:
         _, kind, axes, condition, bodies = e
         inner = order + [a for a in axes if a not in order]
-        values = [settled(self._value(b, inner)) for b in bodies]
+        values = [settled(self.value(b, inner)) for b in bodies]
         shape = tuple(self.extents[a] if a in axes else 1 for a in inner)
         shape = np.broadcast_shapes(shape, *(v.array.shape for v in values))
         points = np.ones(shape, bool)
         if condition:
-            points = points & self._value(condition, inner).array
+            points = points & self.value(condition, inner).array
         shape = points.shape
         where = [inner.index(a) for a in axes]
 
@@ -308,7 +304,7 @@ def best(kind: str, v: Value, points: Array) -> Value:
     for at in np.ndindex(points.shape[:-1]):
         row = v.array[at]
         found = -1
-        for n in np.flatnonzero(points[at]):
+        for n in np.flatnonzero(points[at]).tolist():
             if found < 0 or (row[n] != row[n] and row[found] == row[found]):
                 found = n
             elif row[found] == row[found] and (row[n] > row[found] if kind == "argmax" else row[n] < row[found]):
@@ -419,11 +415,12 @@ def evaluate(program: dict[str, Any], arrays: dict[str, Array]) -> dict[str, tup
     for d in program["definitions"]:
         order = list(d["axes"])
         shape = tuple(program["axes"][a] for a in order)
-        found = (
-            [grid.value(e, order) for e in d["values"]]
-            if len(d["values"]) == len(d["names"])
-            else grid.reduce(d["values"][0], order)
-        )
+        with np.errstate(all="ignore"):
+            found = (
+                [grid.value(e, order) for e in d["values"]]
+                if len(d["values"]) == len(d["names"])
+                else grid.reduce(d["values"][0], order)
+            )
         for name, value in zip(d["names"], found, strict=True):
             value = settled(value)
             assert value.dtype is not None

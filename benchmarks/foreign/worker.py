@@ -1,4 +1,4 @@
-"""Runs cases and prints a line of JSON for each: `python -m benchmarks.foreign.worker KIND FIRST COUNT SECONDS`."""
+"""Runs cases in this process and prints a line of JSON before and after each; `python -m benchmarks.foreign` reads them."""
 
 import collections
 import json
@@ -80,15 +80,15 @@ def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int
     kinds = ("exact",) if simulate else ("exact", "random") if program["combiners"] else ("exact", "random", "special")
     for kind in kinds:
         arrays = data.arrays(program, seed, kind)
-        arrays = {t.name: arrays[t.name] for t in computation.inputs}
+        given: dict[str, Any] = {t.name: arrays[t.name] for t in computation.inputs}
         if simulate:
-            report = tl.simulate(kernel, **arrays)
+            report = tl.simulate(kernel, **given)
             faults += [f"simulator: {f}" for f in report.findings[:1]]
             got = dict(report.outputs)
         else:
-            result = kernel(**arrays)
+            result = kernel(**given)
             got = result._asdict() if hasattr(result, "_asdict") else {program["outputs"][0]: result}
-        faults += [f"{kind}: {f}" for f in compared(program, computation, arrays, got, simulate)]
+        faults += [f"{kind}: {f}" for f in compared(program, computation, given, got, simulate)]
     return faults
 
 

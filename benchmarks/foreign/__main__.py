@@ -1,0 +1,109 @@
+"""Draws programs and runs them: `python -m benchmarks.foreign --kind cpu --first 0 --count 100 --seconds 100`.
+
+Cases run in a child process, which is replaced when a case exceeds its time or takes the process down. Prints what the cases used, then
+every fault with the program's text; the exit status is 1 where there are faults.
+"""
+
+import argparse
+import collections
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+Reports = Generator[dict[str, Any], None, int | None]
+
+KINDS = ("cpu", "simulated", "constructed")
+
+
+def reports(kind: str, first: int, count: int, seconds: float, case_seconds: float) -> Iterator[dict[str, Any]]:
+    """The report of every case that began within `seconds`; one that ends without a report is a fault."""
+    seed, end = first, time.monotonic() + seconds
+    while seed < first + count and (left := end - time.monotonic()) > 0:
+        command = [sys.executable, "-m", "benchmarks.foreign.worker", kind, str(seed), str(first + count - seed), str(left)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+            ended = yield from _of_child(child, kind, seed, case_seconds)
+        if ended is None:
+            return
+        seed = ended + 1
+
+
+def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds: float) -> Reports:
+    """The reports of one child, whose first case is `seed`; returns the case at which it was given up, None where it ended well."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        assert child.stdout is not None
+        for line in child.stdout:
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    running = True
+    while True:
+        try:
+            line = lines.get(timeout=case_seconds)
+        except queue.Empty:
+            child.kill()
+            yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"]}
+            return seed
+        if not line:
+            status = child.wait()
+            if status == 0 and not running:
+                return None
+            yield {"seed": seed, "kind": kind, "faults": [f"the process ended with status {status}"]}
+            return seed
+        report = json.loads(line)
+        running = "begin" in report
+        if running:
+            seed = report["begin"]
+        else:
+            yield report
+
+
+def summary(found: list[dict[str, Any]]) -> str:
+    """How many cases there were, and what they used."""
+    used: collections.Counter[str] = collections.Counter()
+    for report in found:
+        used.update(report.get("verbs", {}))
+    groups = collections.defaultdict(list)
+    for name, n in sorted(used.items()):
+        word, _, rest = name.partition(" ")
+        groups[word if rest else "forms"].append(f"{rest or word} {n}")
+    ran, refused = (sum(key in r for r in found) for key in ("ran", "program_refused"))
+    lines = [f"{len(found)} cases, {ran} ran, {refused} programs refused, {sum(bool(r['faults']) for r in found)} with faults"]
+    steps = [sum(r.get(key, 0) for r in found) for key in ("tried", "accepted")]
+    if steps[0]:
+        lines.append(f"steps: {steps[0]} tried, {steps[1]} accepted")
+    return "\n".join([*lines, *(f"{word}: {', '.join(names)}" for word, names in groups.items())])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m benchmarks.foreign", description=__doc__)
+    parser.add_argument(
+        "--kind", choices=KINDS, default="cpu", help="drawn schedules on this processor or simulated, or none given"
+    )
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=100, help="how many seeds")
+    parser.add_argument("--seconds", type=float, default=100, help="no case begins after that long")
+    parser.add_argument("--case-seconds", type=float, default=60, help="a case that takes longer is a fault")
+    chosen = parser.parse_args()
+    found = list(reports(chosen.kind, chosen.first, chosen.count, chosen.seconds, chosen.case_seconds))
+    print(summary(found))
+    faulty = [r for r in found if r["faults"]]
+    for report in faulty:
+        print(
+            f"\n{report['kind']} seed {report['seed']} {report.get('target') or ''}",
+            *report["faults"],
+            report.get("text", ""),
+            sep="\n",
+        )
+    return 1 if faulty else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
