@@ -32,6 +32,13 @@ WRONG = [
     object(),
     10**30,
 ]
+
+
+def _thing(value: Any) -> Any:
+    """A value where None would mean the default."""
+    return object() if value is None else value
+
+
 TAKING: dict[str, Callable[[Any], Any]] = {
     "extent": lambda v: tl.axes(z=v),
     "range": lambda v: tl.input("Z", tl.int8, i, range=(0, v)),
@@ -40,14 +47,14 @@ TAKING: dict[str, Callable[[Any], Any]] = {
     "inline": lambda v: S.inline(v),
     "role": lambda v: str(tl.threads(2).as_role(v)),
     "swizzle": lambda v: tl.layout("i").swizzle(v),
-    "instruction": lambda v: tl.use(v),
+    "instruction": lambda v: tl.use(_thing(v)),
     "operand memory": lambda v: tl.operand("A", tl.float32, v),
     "operand axis": lambda v: tl.operand("A", tl.float32, tl.register, v),
     "parse": lambda v: tl.parse(v),
     "read": lambda v: tl.read(v),
-    "option": lambda v: tl.Options(check=v) if v is not None else tl.use(v),
-    "dialect": lambda v: tl.compile(S, v) if v is not None else tl.use(v),
-    "profile": lambda v: S.check(v) if v is not None else tl.use(v),
+    "option": lambda v: tl.Options(check=_thing(v)),
+    "dialect": lambda v: tl.compile(S, _thing(v)),
+    "profile": lambda v: S.check(_thing(v)),
 }
 
 
@@ -66,7 +73,8 @@ def test_a_wrong_value_is_refused(argument: str, value: Any) -> None:
 def test_whole_numbers_of_numpy_are_sizes() -> None:
     z = tl.axes(z=np.array(3))
     assert z.extent == 3 and type(z.extent) is int
-    assert S.tile(i=np.int64(4)).to(tl.block).text == S.tile(i=4).to(tl.block).text
+    size: Any = np.int64(4)
+    assert S.tile(i=size).to(tl.block).text == S.tile(i=4).to(tl.block).text
 
 
 def test_when_copies_land_is_a_word_or_a_seed() -> None:
