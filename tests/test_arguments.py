@@ -158,6 +158,23 @@ def test_arrays_that_do_not_fit(product: tl.Kernel, a: Any, out: Any, said: str)
         np.testing.assert_array_equal(out, before)
 
 
+class Nowhere:
+    """An array of a library whose device DLPack has no kind for, as PyTorch's `meta`."""
+
+    def __dlpack__(self, **_: Any) -> Any:
+        raise BufferError("it has no memory")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("unknown device")
+
+
+def test_arrays_on_a_device_that_dlpack_does_not_know(product: tl.Kernel) -> None:
+    a, b = small(5, 7), small(7, 6)
+    for arrays, out in (((Nowhere(), b), None), ((a, b), Nowhere())):
+        with pytest.raises(ComputationError, match=r"error\[argument\]: the array for [AC] is no array"):
+            product(*arrays, out=out)
+
+
 def test_an_output_may_not_share_memory_with_an_input() -> None:
     same = tl.compile(copy(4, 8))
     memory = small(8, 8)

@@ -56,10 +56,16 @@ def library(kind: type) -> str:
 
 
 def on_device(value: Any, kinds: tuple[int, ...]) -> bool:
-    """Whether an array is on a device of DLPack's kinds; one with the CUDA array interface alone is on a CUDA device."""
+    """Whether an array is on a device of DLPack's kinds; one with the CUDA array interface alone is on a CUDA device.
+
+    One that DLPack has no kind for, as a tensor of PyTorch's device `meta`, or whose memory was given back is on none.
+    """
     protocol = _protocol(value)
     if protocol == "dlpack":
-        return int(value.__dlpack_device__()[0]) in kinds
+        try:
+            return int(value.__dlpack_device__()[0]) in kinds
+        except (BufferError, RuntimeError, ValueError):
+            return False
     return protocol == "interface" and CUDA in kinds
 
 
