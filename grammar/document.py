@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, BinaryIO
 from tilelang.check import advance_on
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import MOST_FINDINGS, ParseError, Span, TileLangError, brief, collected, meant, together
+from tilelang.errors import MOST_FINDINGS, ParseError, Span, TileLangError, brief, collected, is_path, meant, together
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
 from tilelang.grammar.parser import Syntax, parse_parts, remember, uncollected
 from tilelang.grammar.scan import MOST_BYTES, check_size
@@ -349,7 +348,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
 
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
     """The computations and schedules of a file, as `parse` gives them. Raises ParseError where it cannot be read, or is no program."""
-    if not isinstance(path, (str, os.PathLike)):  # `open` takes numbers for open files, and would close them
+    if not is_path(path):  # `open` takes numbers for open files, and would close them
         raise ParseError("file", f"{brief(path)} is no path", mend="the path of a file")
     return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 

@@ -86,3 +86,14 @@ def test_when_copies_land_is_a_word_or_a_seed() -> None:
 def test_a_function_without_parameters_to_see_is_no_layout() -> None:
     with pytest.raises(tl.Refusal, match=r"error\[layout-term\]"):
         tl.layout(int)
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_what_is_no_path_of_the_system_is_refused(text: str) -> None:
+    for refused in (lambda: tl.read(text), lambda: tl.load_profile(f"{text}/x.toml"), lambda: tl.compile(S, "cpu").export(text)):
+        with pytest.raises(tl.TileLangError, match=r"is no (path|folder)"):
+            refused()
+    for option in ("cache_dir", "database", "dump"):
+        knobs: dict[str, Any] = {option: text}
+        with pytest.raises(tl.TileLangError, match=r"error\[option-value\]"):
+            tl.Options(**knobs)

@@ -97,6 +97,18 @@ def whole_number(value: Any) -> int | None:
         return None
 
 
+def is_path(value: Any) -> bool:
+    """Whether the operating system can be given a value as a path: a text or a path of Python's, without what no name can hold.
+
+    >>> is_path("schedules/gemm.tile"), is_path("gemm\\0.tile"), is_path(1)
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, (str, os.PathLike)) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+
+
 def called_from_inside() -> bool:
     """Whether the function that calls this one was called from this package: by the compiler, not from a person's definition."""
     # By the module's name and not the file's: the methods of the standard library's dataclasses have no file.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang.dtype import DType
-from tilelang.errors import DeviceError, Refusal, TileLangError
+from tilelang.errors import DeviceError, Refusal, TileLangError, brief, is_path
 from tilelang.node import Node, node
 from tilelang.records import near, record, records, unwrap
 
@@ -378,6 +378,8 @@ def _load(name: str) -> Profile:
 
 def read_profile(path: str | Path) -> Profile:
     """A profile from a file as it is now. Raises as `load_profile`."""
+    if not is_path(path):
+        raise DeviceError("profile-not-found", f"{brief(path)} is no path", mend="check the path")
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)

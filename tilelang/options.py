@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from tilelang.errors import TileLangError
+from tilelang.errors import TileLangError, is_path
 
 PREFIX = "TILELANG_"
 CHECKS = ("simulate",)
@@ -91,7 +91,8 @@ class Options:
             value, (kind, words, _) = getattr(self, field.name), _VALUES[field.metadata["read"]]
             number = kind is int and isinstance(value, int) and (isinstance(value, bool) or value < 1)
             unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
-            if number or unknown or (not isinstance(value, kind) and value is not field.default):
+            unheld = isinstance(value, str) and not is_path(value)
+            if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
                 raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
         if self.debug and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tilelang.computation import Computation
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, brief, is_path
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import native
 from tilelang.lowering.compilers.native import System
@@ -33,6 +33,8 @@ def export(
     Raises DeviceError: `export-name`; `export-folder` where the folder cannot be written; `export-exists` where a file is in the way;
     `export-toolchain`, and what compiling raises.
     """
+    if not is_path(folder):
+        raise DeviceError("export-folder", f"{brief(folder)} is no folder", mend="the path of a folder")
     made, place = signature(computation, program, name), Path(folder)
     system = native.system_of(architecture)
     processor = native.processor(architecture)
