@@ -297,10 +297,15 @@ points = { value = [[1024, 100], [4096, 50]], source = "measured: sums" }
 """
 
 
-@pytest.mark.parametrize("value", ['"x"', "nan", "inf", "true", "[1]", f"1{'0' * 400}"])
+@pytest.mark.parametrize("value", ['"x"', "nan", "inf", "true", "[1]", f"1{'0' * 400}", "-1"])
 def test_a_rate_that_is_no_number_is_named(value: str) -> None:
     text = f"{XEON}\n[rates]\nlaunch_us = 3\ncycle_ns = {value}\nblock_us = 4\n"
     assert re.fullmatch("mine.toml: the rate `cycle_ns` is [^`]+", refused(text).message)
+
+
+@pytest.mark.parametrize("rate", ["clock_ghz", "global_gb_per_s", "float32_gflops"])
+def test_a_speed_of_nothing_is_refused(rate: str) -> None:
+    assert f"the rate `{rate}` is 0" in refused(f"{XEON}\n[rates]\n{rate} = 0\n").message
 
 
 def test_rates_and_curves_are_read_with_their_sources() -> None:
@@ -318,7 +323,8 @@ def test_rates_and_curves_are_read_with_their_sources() -> None:
     "before, after",
     [
         ("[[1024, 100], [4096, 50]]", "[]"), ("[[1024, 100], [4096, 50]]", "[[0, 100]]"), ("[4096, 50]", "[1024, 50]"),
-        ("[4096, 50]", "[4096]"), ("[4096, 50]", '[4096, "50"]'), ("[4096, 50]", "4096"), ('"read_bandwidth"', "3"),
+        ("[4096, 50]", "[4096]"), ("[4096, 50]", '[4096, "50"]'), ("[4096, 50]", "4096"), ("[4096, 50]", "[4096, 0]"),
+        ("[4096, 50]", "[4096, nan]"), ("[4096, 50]", "[inf, 50]"), ("[4096, 50]", f"[4096, 1{'0' * 400}]"), ('"read_bandwidth"', "3"),
     ],
 )  # fmt: skip
 def test_wrong_curves_are_refused(before: str, after: str) -> None:

@@ -451,20 +451,33 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     """The table of measured numbers, by name."""
-    mend = "a table of numbers, their unit in the name"
+    mend = "a table of numbers, their unit in the name; speeds are above 0"
     if not isinstance(raw, Mapping):
         raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend=mend)
     for name, value in raw.items():
-        if type(value) not in (int, float) or not abs(value) < 1e300:
+        if not _is_measured(value, name):
             raise DeviceError("profile-value", f"{origin}: the rate `{name}` is {value!r}", mend=mend)
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
+
+
+_SPEEDS = ("_per_", "gflop", "ghz")  # in the unit of a number by which others are divided
+
+
+def _is_measured(value: Any, unit: str) -> bool:
+    """Whether a value can have been measured, in a unit that a name ends in: a finite number that is not negative, of a speed above 0."""
+    if type(value) not in (int, float) or not 0 <= value < 1e300:
+        return False
+    return value > 0 or not any(part in unit for part in _SPEEDS)
 
 
 def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
     """The list of measured relations, each by a name of its own."""
     curves = records(Curve, raw, f"{origin}: [[curves]]")
     for curve in curves:
-        pairs = all(isinstance(p, tuple) and len(p) == 2 and all(type(v) in (int, float) for v in p) for p in curve.points)
+        pairs = all(
+            isinstance(p, tuple) and len(p) == 2 and _is_measured(p[0], curve.x) and _is_measured(p[1], curve.y)
+            for p in curve.points
+        )
         xs = [p[0] for p in curve.points] if pairs else []
         if not xs or not 0 < xs[0] or any(a >= b for a, b in zip(xs, xs[1:], strict=False)):
             message = f"{origin}: the points of the curve `{curve.name}` are no pairs of x, above 0 and ascending, and y"
