@@ -97,3 +97,12 @@ def test_what_is_no_path_of_the_system_is_refused(text: str) -> None:
         knobs: dict[str, Any] = {option: text}
         with pytest.raises(tl.TileLangError, match=r"error\[option-value\]"):
             tl.Options(**knobs)
+
+
+def test_a_step_of_any_size_is_refused_at_once() -> None:
+    r = tl.axes(r=3)
+    w = tl.input("W", tl.float32, r, j)
+    summed = tl.define("Z", tl.sum(X[i, j] * w[r, j], over=r), i, j)
+    steps = tl.schedule(summed).tile(i=1).to(tl.block).accumulate(tl.register).split(r=2**31).load("W", tl.register)
+    with pytest.raises(tl.Refusal, match=r"error\[registers-too-many\]"):
+        steps.check("simulated")

@@ -217,7 +217,7 @@ class Share(Residence):
             terms = self._terms(share, i - low)
             for x, values in share.tests(*terms) if terms is not None else ():
                 first, last = interval(x)
-                if first is None or last is None or not all(v in values for v in range(first, last + 1)):
+                if first is None or last is None or not _all_among(first, last, values):
                     found.append((d, x, values))
         return found
 
@@ -258,3 +258,10 @@ class NotOwner(Exception):
     def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
         super().__init__(share.tensor.name)
         self.share, self.dim, self.offsets = share, dim, offsets
+
+
+def _all_among(first: int, last: int, values: Sequence[int]) -> bool:
+    """Whether every whole number from first to last is one of the values."""
+    if isinstance(values, range):  # it may have more numbers than can be looked at
+        return first in values and last in values and (values.step == 1 or first == last)
+    return last - first < len(values) and all(v in values for v in range(first, last + 1))
