@@ -38,6 +38,13 @@ def test_values_of_another_kind_are_refused(debug: object) -> None:
     assert caught.value.code == "option-value"
 
 
+@pytest.mark.parametrize("count", [0, 2**31, 10**20])
+def test_counts_are_such_that_a_system_can_have(count: int) -> None:
+    for made in (lambda: Options(threads=count), lambda: Options.from_environment({"TILELANG_THREADS": str(count)})):
+        with pytest.raises(TileLangError, match="a whole number from 1 to 2147483647"):
+            made()
+
+
 # ---------------------------------------------------------------- where compiled kernels are kept
 
 

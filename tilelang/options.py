@@ -15,6 +15,7 @@ from tilelang.errors import TileLangError, is_path
 
 PREFIX = "TILELANG_"
 CHECKS = ("simulate",)
+MOST_COUNT = 2**31 - 1
 
 
 def _truth(text: str) -> bool:
@@ -28,7 +29,7 @@ def _text(text: str) -> str | None:
 
 def _count(text: str) -> int | None:
     count = int(text) if text.strip() else None
-    if count is not None and count < 1:
+    if count is not None and not 1 <= count <= MOST_COUNT:
         raise ValueError(text)
     return count
 
@@ -45,7 +46,7 @@ def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
 
 _VALUES = {  # of what a knob may be, by how it is read: a type, and in words how it is set in Python and in the environment
     _truth: (bool, "True or False", "1 or 0"),
-    _count: (int, "a whole number, one or more, or None", "a whole number, one or more"),
+    _count: (int, "a whole number from 1 to 2147483647, or None", "a whole number from 1 to 2147483647"),
     _text: (str, "a text, or None", "a text"),
     _check: (str, '"simulate", or None', "simulate"),
     str: (str, "a text, or None", "a text"),
@@ -89,7 +90,7 @@ class Options:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value, (kind, words, _) = getattr(self, field.name), _VALUES[field.metadata["read"]]
-            number = kind is int and isinstance(value, int) and (isinstance(value, bool) or value < 1)
+            number = kind is int and isinstance(value, int) and (isinstance(value, bool) or not 1 <= value <= MOST_COUNT)
             unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
             unheld = isinstance(value, str) and not is_path(value)
             if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
