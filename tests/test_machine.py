@@ -303,8 +303,8 @@ def test_a_rate_that_is_no_number_is_named(value: str) -> None:
     assert re.fullmatch("mine.toml: the rate `cycle_ns` is [^`]+", refused(text).message)
 
 
-@pytest.mark.parametrize("rate", ["clock_ghz", "global_gb_per_s", "float32_gflops"])
-def test_a_speed_of_nothing_is_refused(rate: str) -> None:
+@pytest.mark.parametrize("rate", ["clock_ghz", "global_gb_per_s", "float32_gflops", "core_schedulers"])
+def test_a_divisor_of_nothing_is_refused(rate: str) -> None:
     assert f"the rate `{rate}` is 0" in refused(f"{XEON}\n[rates]\n{rate} = 0\n").message
 
 

@@ -451,7 +451,7 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     """The table of measured numbers, by name."""
-    mend = "a table of numbers, their unit in the name; speeds are above 0"
+    mend = "a table of numbers, their unit in the name; speeds and what a core has are above 0"
     if not isinstance(raw, Mapping):
         raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend=mend)
     for name, value in raw.items():
@@ -460,14 +460,14 @@ def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
 
 
-_SPEEDS = ("_per_", "gflop", "ghz")  # in the unit of a number by which others are divided
+_DIVISORS = ("_per_", "gflop", "ghz", "core_")  # in the names of numbers by which others are divided: speeds, and what a core has
 
 
-def _is_measured(value: Any, unit: str) -> bool:
-    """Whether a value can have been measured, in a unit that a name ends in: a finite number that is not negative, of a speed above 0."""
+def _is_measured(value: Any, name: str) -> bool:
+    """Whether a value can have been measured as what its name says: finite and not negative, above 0 where others are divided by it."""
     if type(value) not in (int, float) or not 0 <= value < 1e300:
         return False
-    return value > 0 or not any(part in unit for part in _SPEEDS)
+    return value > 0 or not any(part in name for part in _DIVISORS)
 
 
 def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
