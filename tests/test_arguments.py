@@ -358,3 +358,37 @@ def test_ranges_are_checked_unless_that_is_switched_off() -> None:
     assert caught.value.counterexample == "ids[3] = 5"
     unchecked = tl.compile(rows, options=tl.Options(check_ranges=False))
     np.testing.assert_array_equal(unchecked(ids=beyond, T=values), [0, 1, 2, 5])
+
+
+# ---------------------------------------------------------------- memory
+
+
+def test_what_takes_more_than_all_memory_is_refused_before_it_is_made() -> None:
+    n = tl.axes(n=2**44)
+    kernel = tl.compile(tl.schedule(tl.define("Y", tl.input("X", tl.float32, n)[n] * 2, n)))
+    x = np.broadcast_to(np.float32(1), (2**44,))
+    for used in (lambda: kernel(x), kernel.check, kernel.benchmark, lambda: tl.simulate(kernel, limit_statements=float("inf"))):
+        with pytest.raises(ComputationError, match=r"error\[too-large-to-run\]: .* 70,368,744,177,664|140,737,488,355,328"):
+            used()
+
+
+def test_a_call_that_finds_no_memory_for_its_output_says_so(monkeypatch: pytest.MonkeyPatch, product: tl.Kernel) -> None:
+    a, b = small(5, 7), small(7, 6)
+    product(a, b)
+
+    def none(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(product._direct, "_empty", none)
+    monkeypatch.setattr(np, "empty", none)
+    with pytest.raises(ComputationError, match=r"error\[too-large-to-run\]: the array for C takes 120 bytes"):
+        product(a, b)
+
+
+def test_tensors_whose_bytes_have_no_numbers_are_refused() -> None:
+    i, j = tl.axes(i=2**31, j=2**31)
+    tl.input("X", tl.int8, i, j)
+    with pytest.raises(ComputationError, match=r"error\[too-many-bytes\]"):
+        tl.input("X", tl.float32, i, j)
+    with pytest.raises(ComputationError, match=r"error\[too-many-bytes\]"):
+        tl.define("Y", tl.input("Z", tl.float64, i)[i], i, j)

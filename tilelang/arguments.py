@@ -6,6 +6,8 @@ missing, unknown, given twice), `argument` where one array does not fit its tens
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +25,47 @@ _BY_BITS = {
 def array_type(t: Tensor) -> Any:
     """The NumPy type of a tensor's arrays."""
     return t.dtype.numpy
+
+
+def new_array(t: Tensor, type: Any) -> Any:
+    """An array for a tensor, its values left open. Raises ComputationError where there is not so much memory."""
+    import numpy as np
+
+    try:
+        return np.empty(t.shape, type)
+    except MemoryError:
+        raise _no_memory(f"the array for {t.name} takes {tensor_bytes(t):,} bytes, which are not free") from None
+
+
+def contiguous(t: Tensor, array: Any) -> Any:
+    """An array of a tensor in C order: itself, or a copy. Raises ComputationError where there is no memory for one."""
+    import numpy as np
+
+    if array.flags.c_contiguous:
+        return array
+    copy = new_array(t, array.dtype)
+    np.copyto(copy, array)
+    return copy
+
+
+def tensor_bytes(*tensors: Tensor) -> int:
+    """What the arrays of tensors take together."""
+    return sum(math.prod(t.shape) * t.dtype.bytes for t in tensors)
+
+
+def check_memory(computation: Computation) -> None:
+    """Refuses a computation whose tensors take more than all memory here, before anything is made for it."""
+    try:
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # not on this system
+        return
+    size = tensor_bytes(*computation.inputs, *computation.outputs)
+    if size > most:
+        raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes, the memory here has {most:,}")
+
+
+def _no_memory(message: str) -> ComputationError:
+    return ComputationError("too-large-to-run", message, mend="smaller sizes")
 
 
 def share_memory(a: Any, b: Any) -> bool:

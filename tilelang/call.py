@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilelang.arguments import as_array, check_array, check_range, share_memory, wrong
+from tilelang.arguments import as_array, check_array, check_range, contiguous, new_array, share_memory, wrong
 from tilelang.computation import Tensor
 from tilelang.errors import ComputationError
 from tilelang.lowering.drivers import interface as drivers
@@ -74,7 +74,7 @@ class Placing:
         check_array(tensor, type, array, "input")
         if self.check_ranges:
             check_range(tensor, array)
-        staged = array if array.flags.c_contiguous else np.ascontiguousarray(array)  # strides are honoured by a copy
+        staged = contiguous(tensor, array)  # strides are honoured by a copy
         host = self.connection.host_array(staged, "input", self.queue)
         return Placed(tensor.name, value, host.buffer, None, host, array, staged)
 
@@ -122,7 +122,7 @@ class Placing:
 
         array = value
         if value is None:
-            array = np.empty(tensor.shape, type)
+            array = new_array(tensor, type)
         elif not isinstance(value, np.ndarray):
             self._check_place(tensor.name, value)
             array = as_array(tensor.name, value)
@@ -134,7 +134,7 @@ class Placing:
                 raise wrong(tensor.name, "cannot be written", "pass an array with flags.writeable")
             if not array.flags.c_contiguous and _meets_itself(array):
                 raise wrong(tensor.name, "has elements that share memory with each other", "pass another array as out=")
-        staged = array if array.flags.c_contiguous else np.empty(tensor.shape, type)
+        staged = array if array.flags.c_contiguous else new_array(tensor, type)
         host = self.connection.host_array(staged, "output", self.queue)
         return Placed(tensor.name, array, host.buffer, None, host, array, staged)
 
@@ -173,15 +173,15 @@ class Direct:
     def run(self, arrays: Sequence[Any], out: Any) -> Any:
         """The output, filled; None, with nothing launched, where an array needs a closer look. out: the output's array or None."""
         ((shape, dtype, alignment, size),) = self._outputs
-        if out is None:
-            out = self._empty(shape, dtype)
-        elif type(out) is not self._array or out.shape != shape or out.dtype != dtype:
+        if out is not None and (type(out) is not self._array or out.shape != shape or out.dtype != dtype):
             return None
         if len(arrays) != len(self._inputs):
             return None
         ndarray, address = self._array, self._address
         found = []
         try:
+            if out is None:
+                out = self._empty(shape, dtype)
             begin = address(out)
             end = begin + size
             for array, (shape, dtype, each, taken) in zip(arrays, self._inputs, strict=True):
@@ -191,11 +191,8 @@ class Direct:
                 if at % each or (at < end and begin < at + taken):
                     return None
                 found.append(at)
-        except (
-            TypeError,
-            ValueError,
-            BufferError,
-        ):  # read-only, with strides, of no bytes, or of a type that buffers do not know
+        except (TypeError, ValueError, BufferError, MemoryError):
+            # Read-only, with strides, of no bytes, of a type that buffers do not know, or more than there is memory for.
             return None
         if begin % alignment:
             return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 from unicodedata import normalize
@@ -246,6 +247,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
         raise ComputationError(
             "range", message, span=caller_span(), mend="range=(low, high), which an integer type holds: low <= value < high"
         )
+    _check_bytes(name, element, made, caller_span())
     return Tensor(name, element, made, None if low is None or high is None else (low, high), span=caller_span())
 
 
@@ -261,6 +263,14 @@ def _check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
     """Refuses more axes than an array of NumPy can have: values are compared with what NumPy gives."""
     if len(dims) > MOST_AXES:
         raise ComputationError("too-many-axes", said, span=span, mend=f"at most {MOST_AXES}: several of them as one")
+
+
+def _check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
+    """Refuses a tensor that no machine can address: the places of its elements are numbers of 64 bits."""
+    size = math.prod(d.extent for d in dims) * dtype.bytes
+    if size > INDEX.highest:
+        message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
+        raise ComputationError("too-many-bytes", message, span=span, mend=f"smaller extents: at most {INDEX.highest:,} bytes")
 
 
 @overload
@@ -399,6 +409,8 @@ class _Builder:
         _check_rank((*axes, *over), f"{names[0]} ranges and reduces over {len(axes) + len(over)} axes", self.span)
         # One reduction is checked once, not once for each member.
         check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
+        for n, v in zip(names, values, strict=True):
+            _check_bytes(n, v.dtype, axes, self.span)
         tensors = tuple(
             Tensor(n, v.dtype, axes, _range(v), member=i, hidden=written is None, span=self.span)
             for i, (n, v) in enumerate(zip(names, values, strict=True))

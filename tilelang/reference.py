@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.arguments import inputs
+from tilelang.arguments import check_memory, inputs
 from tilelang.bound import ULPS, rounding
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError, not_too_deep
@@ -83,12 +83,14 @@ def _typed(value: Any, t: Tensor) -> Any:
 
 def random_arrays(computation: Computation, seed: int = 0) -> Arrays:
     """Inputs by name: floats from the normal distribution, integers in the stated range, or small ones."""
+    check_memory(computation)
     generator = _generator(seed)
     return {t.name: _random(t, generator, None) for t in computation.inputs}
 
 
 def integer_arrays(computation: Computation, seed: int = 0) -> Arrays:
     """Inputs by name, all small integers, for which every partial result of an `exact` computation is a number of its type."""
+    check_memory(computation)
     generator = _generator(seed)
     size = amplitude(computation) or 1
     return {t.name: _random(t, generator, size) for t in computation.inputs}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tilelang import arguments
 from tilelang.cli.check import verdict_facts
 from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
@@ -130,8 +130,7 @@ def check_memory(computation: Any) -> None:
 
 def tensor_bytes(computation: Any) -> int:
     """What the inputs and the defined tensors of a computation take together."""
-    tensors = (*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
-    return sum(math.prod(t.shape) * t.dtype.bytes for t in tensors)
+    return arguments.tensor_bytes(*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
 
 
 def _free_bytes() -> int:
