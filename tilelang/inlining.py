@@ -48,10 +48,11 @@ def kept_in_memory(computation: Computation) -> tuple[str, ...]:
     known: dict[Tensor, int] = {}
     own: dict[Definition, int] = {}
     kept: list[str] = []
+    reads = {d: _reads(d) for d in computation.definitions}
     for definition in computation.definitions:
         sizes, own[definition] = _sizes(definition, known), sum(_sizes(definition, {}))
         if max(sizes) > KEPT_OPERATIONS and max(sizes) > min(
-            LONGEST, KEPT_GROWTH * sum(own[d] for d in _written_in(definition, known))
+            LONGEST, KEPT_GROWTH * sum(own[d] for d in _written_in(definition, known, reads))
         ):
             for tensor in _read_twice(definition, known):
                 if tensor not in computation.outputs:
@@ -76,28 +77,27 @@ def _sizes(definition: Definition, known: dict[Tensor, int]) -> list[int]:
     return [size(v) for v in definition.values]
 
 
-def _reads(definition: Definition, known: dict[Tensor, int]) -> list[Tensor]:
-    """The tensors that a definition writes out, each as often as it reads it."""
-    found = [e for v in definition.values for e in v.walk() if isinstance(e, Read)]
-    return [e.tensor for e in found if e.tensor in known]
+def _reads(definition: Definition) -> list[Tensor]:
+    """The tensors that a definition reads, each as often as it does."""
+    return [e.tensor for v in definition.values for e in v.walk() if isinstance(e, Read)]
 
 
 def _read_twice(definition: Definition, known: dict[Tensor, int]) -> list[Tensor]:
-    found = _reads(definition, known)
+    found = [t for t in _reads(definition) if t in known]
     return [t for t in dict.fromkeys(found) if found.count(t) > 1 or known[t] > KEPT_OPERATIONS]
 
 
 def _dearest(definition: Definition, known: dict[Tensor, int]) -> Tensor:
-    return max(_reads(definition, known), key=lambda t: known[t], default=definition.tensors[0])
+    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t], default=definition.tensors[0])
 
 
-def _written_in(definition: Definition, known: dict[Tensor, int]) -> list[Definition]:
-    """A definition and all that are written out in it, each once."""
+def _written_in(definition: Definition, known: dict[Tensor, int], reads: dict[Definition, list[Tensor]]) -> list[Definition]:
+    """A definition and all that are written out in it, each once. reads: what `_reads` gives."""
     seen: dict[Definition, None] = {definition: None}
     waiting = [definition]
     while waiting:
-        for tensor in _reads(waiting.pop(), known):
-            if tensor.definition is not None and tensor.definition not in seen:
+        for tensor in reads[waiting.pop()]:
+            if tensor in known and tensor.definition is not None and tensor.definition not in seen:
                 seen[tensor.definition] = None
                 waiting.append(tensor.definition)
     return list(seen)
