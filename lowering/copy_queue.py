@@ -86,6 +86,7 @@ class CopyQueue:
         into = self._memory.storage[target.buffer.name]
         into.data[target.touch.address] = values.astype(into.data.dtype)
         into.set_written(target.touch.address)
+        into.date(target.touch.address, target.touch.thread)
         for source in sources:
             self._fly(target, source, lambda: values, True)
 

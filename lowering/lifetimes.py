@@ -5,25 +5,55 @@ iteration must write what it reads. An accumulator is initialised in front of it
 loop around all of their accesses is another one, and they keep their contents. So does an accumulator that one iteration initialises
 and the others update: its accesses stand in both branches of a condition on the loop's variable.
 
-The rule needs no statement in the IR, so it holds after every pass; `unroll` only makes it weaker, because the copies of a body have
-a common parent. Of a ring it does not see that a slot is reused.
+A slot of a ring of n is filled again n rounds later. The readers go through the slots in the loops whose variables choose the slot
+they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So
+what is read was written at most n iterations ago, and what is older is undefined.
+
+The rules need no statement in the IR, so they hold after every pass; `unroll` only makes them weaker, because the copies of a body
+have a common parent, and a slot that is a number says nothing of the loop.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
 import numpy as np
 
-from tilelang.expr import free
+from tilelang.expr import Binary, Expr, Var, free, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.memory_model import Mask, Memory
+
+Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with the number of times that a loop had been entered before
+
+
+@dataclasses.dataclass(frozen=True)
+class Lifetimes:
+    """By the id of a loop: the buffers that are local to its iterations, and the rings that its iterations turn."""
+
+    local: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    rings: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def begin(self, loop: ir.For, memory: Memory, mask: Mask) -> None:
+        """The active threads begin an iteration of a loop."""
+        for name in self.local.get(id(loop), ()):
+            _forget(memory, name, mask)
+        for name in self.rings.get(id(loop), ()):
+            blocks = mask.flags.reshape(memory.batch.blocks, -1).any(axis=1)
+            memory.storage[name].turn(np.repeat(blocks, memory.batch.kernel.threads))
+
+
+def lifetimes(body: ir.Stmt) -> Lifetimes:
+    """The lifetimes of the buffers of a kernel."""
+    return Lifetimes(local_buffers(body), turned_rings(body))
 
 
 def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
     """The buffers that are local to an iteration of each loop, by the id of the loop."""
-    around: dict[str, tuple[tuple[int, ir.For], ...]] = {}  # the loops that contain every access, outermost first
+    around: dict[str, Loops] = {}  # the loops that contain every access
     entered = 0
 
-    def visit(stmt: ir.Stmt, loops: tuple[tuple[int, ir.For], ...]) -> None:
+    def visit(stmt: ir.Stmt, loops: Loops) -> None:
         nonlocal entered
         for buffer, _ in ir.touched(stmt):
             if buffer.memory != "global" and buffer.role != "phases":
@@ -42,10 +72,74 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
             visit(part, loops)
 
     visit(body, ())
-    found: dict[int, list[str]] = {}
-    for name, loops in around.items():
-        if loops:
-            found.setdefault(id(loops[-1][1]), []).append(name)
+    return _by_loop((name, loops[-1][1]) for name, loops in around.items() if loops)
+
+
+def turned_rings(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
+    """The rings in shared memory that the iterations of each loop turn as their readers see them, by the id of the loop.
+
+    A ring that several roles read, or whose slots no loop outside the threads chooses, is not among them.
+    """
+    turning: dict[str, set[Loops]] = {}  # the loops down to the one that turns the ring
+    readers: dict[str, set[str]] = {}
+    values: dict[Var, Expr] = {}
+    entered = 0
+
+    def visit(stmt: ir.Stmt, loops: Loops, role: str) -> None:
+        nonlocal entered
+        for buffer, slot in _slots_read(stmt):
+            readers.setdefault(buffer.name, set()).add(role)
+            variables = _steps(substitute(slot, values))
+            depth = max((d for d, (_, loop) in enumerate(loops) if loop.var in variables), default=-1)
+            if depth >= 0 and not any(loop.kind == "threads" for _, loop in loops[: depth + 1]):
+                turning.setdefault(buffer.name, set()).add(loops[: depth + 1])
+        match stmt:
+            case ir.Let(var, value):
+                values[var] = substitute(value, values)
+            case ir.For():
+                entered += 1
+                loops = (*loops, (entered, stmt))
+            case ir.Role(name=name):
+                role = name
+            case _:
+                pass
+        for part in ir.parts(stmt):
+            visit(part, loops, role)
+
+    visit(body, (), "")
+    return _by_loop(
+        (name, path[-1][1])
+        for name, paths in turning.items()
+        if len(readers[name]) == 1
+        for path in paths
+        if not any(path[:depth] in paths for depth in range(len(path)))  # of nested ones the outermost
+    )
+
+
+def _slots_read(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Expr]]:
+    """The rings in shared memory that one statement reads, each with the slot."""
+    found = [(load.buffer, load.indices) for e in ir.expressions(stmt) for load in ir.loads(e)]
+    match stmt:
+        case ir.Copy(source=source, source_indices=indices):
+            found.append((source, indices))
+        case ir.Instruction(semantics, operands):
+            found += [(buffer, indices) for name, buffer, indices in operands if name in semantics.reads]
+    yield from ((buffer, indices[0]) for buffer, indices in found if buffer.ring > 1 and buffer.memory == "shared")
+
+
+def _steps(slot: Expr) -> frozenset[Var]:
+    """The variables each value of which may choose another slot: not those that are divided first."""
+    if isinstance(slot, Var):
+        return frozenset((slot,))
+    if isinstance(slot, Binary) and slot.op == "//":
+        return frozenset()
+    return frozenset().union(*(_steps(c) for c in slot.children() if isinstance(c, Expr)))
+
+
+def _by_loop(pairs: Iterable[tuple[str, ir.For]]) -> dict[int, tuple[str, ...]]:
+    found: dict[int, dict[str, None]] = {}
+    for name, loop in pairs:
+        found.setdefault(id(loop), {})[name] = None
     return {loop: tuple(names) for loop, names in found.items()}
 
 
@@ -53,7 +147,7 @@ def _touched(stmt: ir.Stmt) -> set[str]:
     return {buffer.name for s in ir.statements(stmt) for buffer, _ in ir.touched(s) if buffer.memory != "global"}
 
 
-def forget(memory: Memory, name: str, mask: Mask) -> None:
+def _forget(memory: Memory, name: str, mask: Mask) -> None:
     """An iteration begins to which a buffer is local: what an earlier one left there for the active threads is undefined."""
     storage, batch = memory.storage[name], memory.batch
     if batch.clocks is None:

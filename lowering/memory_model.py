@@ -169,7 +169,7 @@ class Memory:
             size = b.dtype.bytes
             base = (self.batch.local_block * block_bytes + offset) // size
             data = arena.view(b.dtype.numpy)
-            self.storage[b.name] = Storage(data, base, 1, shadow, number=number, per_element=size // granule)
+            self.storage[b.name] = Storage(data, base, 1, shadow, number=number, per_element=size // granule, slots=b.ring)
 
     # ------------------------------------------------------------ from indices to elements
 
@@ -277,7 +277,7 @@ class Memory:
             early = np.flatnonzero((incoming[storage.granules(touch.address)] > 0).any(axis=1))
             if early.size:
                 self.report("read-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
-        unwritten = storage.unwritten(touch.address)
+        unwritten = storage.unwritten(touch.address, touch.thread)
         if unwritten is not None and incoming is not None:
             flying = (incoming[storage.granules(touch.address[unwritten])] > 0).any(axis=1)
             unwritten = unwritten[~flying]
@@ -289,7 +289,7 @@ class Memory:
 
     def observe_accumulator(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
         """A read of what instructions of one queue update one after another, none of them waiting for those before it."""
-        unwritten = self.storage[buffer.name].unwritten(touch.address)
+        unwritten = self.storage[buffer.name].unwritten(touch.address, touch.thread)
         if unwritten is not None:
             self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
 
@@ -317,6 +317,7 @@ class Memory:
     def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
         """Everything about a write but the value. counted: as for a read; later: the device makes it."""
         storage = self.storage[buffer.name]
+        storage.date(touch.address, touch.thread)
         shadow = storage.shadow
         if shadow.incoming is not None and shadow.outgoing is not None:
             granules = storage.granules(touch.address)

@@ -119,7 +119,7 @@ class _OneRole(RoleThreads):
 
     def __init__(self, whole: RoleThreads, role: ir.Role, block: int) -> None:
         super().__init__(whole.memory, whole._sites, whole._early, whole.order, whole.phases)
-        self.role, self.block, self.local = role, block, whole.local
+        self.role, self.block, self.lifetimes = role, block, whole.lifetimes
         self.phases.running[block] += 1
         self._vars = {**whole._vars, ir.THREAD.name: self.batch.thread - role.first}
         flags = np.zeros(self.batch.threads, bool)

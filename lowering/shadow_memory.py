@@ -155,12 +155,17 @@ class Storage:
     """The elements of one buffer as the threads that run together see them.
 
     Element e of thread t lies at `data[base[t] + e * step]`; each element covers `per_element` granules of the shadow, whose
-    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written.
+    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written. What a ring of `slots` holds is
+    undefined once it is older than so many of its rounds.
     """
 
-    def __init__(self, data: Array, base: Array, step: int, shadow: Shadow, *, number: int = 1, per_element: int = 1) -> None:
+    def __init__(
+        self, data: Array, base: Array, step: int, shadow: Shadow, *, number: int = 1, per_element: int = 1, slots: int = 0
+    ) -> None:
         self.data, self.base, self.step, self.shadow = data, base, step, shadow
-        self.number, self.per_element = number, per_element
+        self.number, self.per_element, self.slots = number, per_element, slots
+        self._rounds = np.zeros(base.size if slots else 0, np.int32)  # that have begun, for each thread
+        self._made = np.zeros(data.size if slots else 0, np.int32)  # the round in which each element was written
 
     def addresses(self, threads: Array, elements: Array) -> Array:
         addresses: Array = self.base[threads] + elements * self.step
@@ -177,11 +182,22 @@ class Storage:
         self.shadow.numbers += 1
         self.number = self.shadow.numbers
 
-    def unwritten(self, addresses: Array) -> Array | None:
-        """Which of these elements hold nothing that this buffer wrote; None: all are written."""
+    def turn(self, threads: Array) -> None:
+        """The readers of a ring begin another round. threads: flags."""
+        self._rounds[threads] += 1
+
+    def date(self, addresses: Array, threads: Array) -> None:
+        """These elements are written now, or by copies that begin now."""
+        if self.slots:
+            self._made[addresses] = self._rounds[threads]
+
+    def unwritten(self, addresses: Array, threads: Array) -> Array | None:
+        """Which of these elements hold nothing, for the thread that reads each, that this buffer wrote; None: all are written."""
         written = self.shadow.owner[addresses] == self.number if self.per_element == 1 else None
         if written is None:
             written = (self.shadow.owner[self.granules(addresses)] == self.number).all(axis=1)
+        if self.slots:
+            written = written & (self._rounds[threads] - self._made[addresses] <= self.slots)
         return None if written.all() else np.flatnonzero(~written)
 
     def set_written(self, addresses: Array, threads: Array | None = None) -> None:

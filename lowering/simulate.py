@@ -23,7 +23,7 @@ from tilelang.errors import ComputationError
 from tilelang.lowering import ir
 from tilelang.lowering.clocks import ClockedRaces, Clocks
 from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, summary
-from tilelang.lowering.lifetimes import local_buffers
+from tilelang.lowering.lifetimes import lifetimes
 from tilelang.lowering.memory_model import Batch, Device, Memory, Watched, blocks_together
 from tilelang.lowering.role_threads import RoleThreads
 from tilelang.lowering.shadow_memory import Shadow, poison
@@ -159,7 +159,7 @@ def _launch(
     kernel: ir.Kernel, memory: dict[str, Array], owners: dict[str, Array], device: Device, recorder: Recorder, order: str | int
 ) -> None:
     """One kernel, batch by batch."""
-    written, local = _written(kernel), local_buffers(kernel.body)
+    written, lasting = _written(kernel), lifetimes(kernel.body)
     shadows: dict[str, Shadow] = {}
     for b in kernel.arguments:
         # A buffer that this kernel only reads cannot race.
@@ -180,7 +180,7 @@ def _launch(
         batch = Batch(kernel, first, min(together, blocks - first), device.warp)
         seen = Memory(batch, memory, shadows, device, recorder)
         threads = RoleThreads(seen, sites, early, order) if kernel.roles else Threads(seen, sites, early)
-        threads.local = local
+        threads.lifetimes = lasting
         threads.execute(kernel.body, batch.all)
         threads.finish()
 

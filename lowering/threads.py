@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from tilelang.lowering import instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
 from tilelang.lowering.copy_queue import CopyQueue, Part
 from tilelang.lowering.findings import Site
-from tilelang.lowering.lifetimes import forget
+from tilelang.lowering.lifetimes import Lifetimes
 from tilelang.lowering.memory_model import Mask, Memory, Touch
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.tensor import evaluate as evaluate_index
@@ -31,7 +31,7 @@ class Threads:
     def __init__(self, memory: Memory, sites: dict[tuple[int, Any], Site], early: Callable[[], bool]) -> None:
         self.memory, self.batch, self.recorder = memory, memory.batch, memory.recorder
         self._early = early
-        self.local: Mapping[int, tuple[str, ...]] = {}  # as `lifetimes.local_buffers` gives it
+        self.lifetimes = Lifetimes()
         self.queues: dict[str, CopyQueue] = {}
         self._mine = self.batch.all  # the threads that meet at a barrier
         self._sites = sites
@@ -154,12 +154,10 @@ class Threads:
         rounds = int(extent[mask.threads].max() if extent.ndim else extent)
         uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
         index_type = scalar.compute_numpy(stmt.var.type)
-        local = self.local.get(id(stmt), ())
         for number in range(rounds):
             self._vars[stmt.var.name] = index_type.type(number)
             inside = mask if uniform else mask.narrow(extent > number)
-            for name in local:
-                forget(self.memory, name, inside)
+            self.lifetimes.begin(stmt, self.memory, inside)
             yield stmt.body, inside
 
     def _branches(self, stmt: ir.If, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:

@@ -52,7 +52,7 @@ def test_wide_elements_cover_several_granules() -> None:
     wide = Storage(poison(2, np.dtype(np.float32)), np.zeros(1, np.int64), 1, shadow, number=1, per_element=2)
     narrow = Storage(poison(4, np.dtype(np.float16)), np.zeros(1, np.int64), 1, shadow, number=2)
     wide.set_written(np.array([0, 1]))
-    assert wide.unwritten(np.array([0, 1])) is None
+    assert wide.unwritten(np.array([0, 1]), np.array([0, 0])) is None
     narrow.set_written(np.array([3]))
-    unwritten = wide.unwritten(np.array([0, 1]))
+    unwritten = wide.unwritten(np.array([0, 1]), np.array([0, 0]))
     assert unwritten is not None and unwritten.tolist() == [1]
