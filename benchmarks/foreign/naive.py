@@ -392,7 +392,7 @@ def binary(op: str, a: Value, b: Value) -> Value:
             if whole:
                 raise Unclear("a power of integers")
             power = np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), np.power(x, y))  # as C's; NumPy takes the root
-            return Value(power, dtype, np.power(np.maximum(a.size, 1.0), np.abs(y)))
+            return chosen(Value(power, dtype, np.power(np.maximum(a.size, 1.0), np.abs(y))))
         case "max" | "min":
             return chosen(Value((np.maximum if op == "max" else np.minimum)(x, y), dtype, np.maximum(a.size, b.size)))
         case "&" | "|" | "^":
