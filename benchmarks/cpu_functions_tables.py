@@ -4,9 +4,9 @@
 
 Each piece has a centre c and the coefficients of f(c + t) = v + t (p1 + t (p2 + ...)). Its centre is moved by some units in the last
 place until f(c) lies within a 2000th of a unit of a float, so that v has hardly an error of its own. The piece at zero is
-f(t) = t + t (p1 + ...). Coefficients are least-squares fits at Chebyshev's points, rounded one by one from the lowest power, the
-others fitted again after each. Prints the tables as Python, and the error of each piece before the function's own roundings, in units
-of 2^-24 of the result.
+f(t) = t + t (p1 + ...) unless its slope at zero is a float. Coefficients are least-squares fits at Chebyshev's points, rounded one by
+one from the lowest power, the others fitted again after each. Prints the tables as Python, and the error of each piece before the
+function's own roundings, in units of 2^-24 of the result.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ def centre_of(f: Callable[[float], float], low: float, high: float) -> np.float3
 def coefficients(f: Callable[[float], float], low: float, high: float, degree: int) -> tuple[list[np.float32], float]:
     """The piece's centre, value and p1 to p`degree`; its error by 2^-24 of the result."""
     near_zero = low == 0.0
+    apart = near_zero and f is not math.tanh  # whose slope is 1
     centre = np.float32(0) if near_zero else centre_of(f, low, high)
     value = np.float32(f(float(centre)))
     x = (low + high) / 2 + (high - low) / 2 * np.cos(math.pi * (np.arange(POINTS) + 0.5) / POINTS)
     t, exact = x - float(centre), np.array([f(float(a)) for a in x])
-    rest = exact / t - 1 if near_zero else (exact - float(value)) / t
+    rest = exact / t - 1 if apart else (exact - float(value)) / t
     found, weight = [], np.ones_like(t) if near_zero else np.abs(t)  # errors of the result, near zero by its size
     scale = float(np.abs(t).max())
     for k in range(degree):
@@ -68,7 +69,7 @@ def coefficients(f: Callable[[float], float], low: float, high: float, degree: i
     at = np.full_like(t, float(found[-1]))
     for c in reversed(found[:-1]):
         at = at * t + float(c)
-    made = (t if near_zero else float(value)) + t * at
+    made = (t if apart else float(value)) + t * at
     return [centre, value, *found], float(np.abs(made / exact - 1).max() * 2**24)
 
 
