@@ -29,19 +29,21 @@ POINTWISE = ("exp", "gelu", "gelu_tanh", "tanh")
 @dataclasses.dataclass(frozen=True)
 class Case:
     """what: the row's name; operation: for the peers; made: the computation, for which a schedule is constructed, or a schedule;
-    by_hand: schedules written by hand, beside it. relative: how far a peer may be from ours, by the largest element."""
+    by_hand: schedules written by hand, beside it; copy: what only moves the data. relative: how far a peer may be from ours, by the
+    largest element."""
 
     what: str
     operation: Operation
     made: Callable[[], tl.Tensor | tl.Schedule]
     by_hand: Callable[[], tl.Schedule] | None = None
+    copy: Callable[[], tl.Tensor] | None = None
     relative: float = 2e-5
 
 
 def pointwise(kind: str, rows: int, columns: int) -> tl.Tensor:
-    """One function of every element."""
+    """One function of every element, or a copy of them."""
     i, j = tl.axes(i=rows, j=columns)
-    function = {"exp": tl.exp, "gelu": tl.gelu, "gelu_tanh": tl.gelu_tanh, "tanh": tl.tanh}[kind]
+    function = {"copy": lambda x: x, "exp": tl.exp, "gelu": tl.gelu, "gelu_tanh": tl.gelu_tanh, "tanh": tl.tanh}[kind]
     return tl.define("Y", function(tl.input("X", tl.float32, i, j)[i, j]), i, j)
 
 
@@ -83,10 +85,13 @@ def product_cases(sizes: Mapping[str, tuple[int, ...]]) -> list[Case]:
 def pointwise_cases() -> list[Case]:
     """Functions of every element, in cache and beyond."""
     return [
-        Case(f"{kind} {size_of(size)}", Operation(kind), functools.partial(pointwise, kind, *size))
+        Case(
+            f"{kind} {size_of(size)}", Operation(kind), functools.partial(pointwise, kind, *size),
+            copy=functools.partial(pointwise, "copy", *size) if kind == "exp" else None,
+        )
         for kind in POINTWISE
         for size in SIZES
-    ]
+    ]  # fmt: skip
 
 
 def row_cases() -> list[Case]:

@@ -40,7 +40,7 @@ SIZES = {size_of(s): s for s in ((1024,) * 3, (2048,) * 3, (3072,) * 3, (1000, 1
 HARDER = {"M1": 0.95, "M2": 0.95}
 BFLOAT16, BFLOAT16_SIZES = ("x86_tdpbf16ps_m32n32k128", "x86_vdpbf16ps"), (1024, 2048)  # the first that the processor has
 SHORT = 12  # operators below the best peer that are named
-OURS = ("ours", "hand", "constructed")
+OURS = ("ours", "hand", "copy", "constructed")
 
 
 def products(asked: Asked) -> Iterator[Row]:
@@ -52,10 +52,12 @@ def products(asked: Asked) -> Iterator[Row]:
 
 
 def pointwise(asked: Asked) -> Iterator[Row]:
-    """Functions of every element."""
+    """Functions of every element; what moving their data takes, measured beside exp."""
     for case in processor_cases.pointwise_cases():
         if asked.case in case.what:
-            yield beside_peers(case, asked, 1.8 if "512x1024" in case.what else 1.2)
+            yield (row := beside_peers(case, asked, 1.8 if "512x1024" in case.what else 1.2))
+            if "copy" in (found := dict(row.others)):
+                yield Row(f"copy beside {case.what}", found["copy"])
 
 
 def rows(asked: Asked) -> Iterator[Row]:
@@ -108,6 +110,10 @@ def times(case: Case, asked: Asked, more: list[Call] | None = None) -> dict[str,
     calls = [checked(kernel, arrays, out, "ours")]
     if case.by_hand is not None:
         calls.append(checked(tl.compile(case.by_hand(), target), arrays, np.empty_like(out), "hand"))
+    if case.copy is not None:
+        calls.append(checked(tl.compile(case.copy(), target), arrays, out, "copy"))
+        calls[0].begin()  # its result, for the peers' check
+        calls[0].finish()
     inputs = [arrays[t.name] for t in kernel.computation.inputs]
     calls += right(case, inputs, out, out, processor_cases.peers_of(case.operation, inputs, out, threads(target)))
     return in_turns([*calls, *(more or [])], asked.rounds)
