@@ -25,6 +25,7 @@ from tilelang.options import Options
 from tilelang.schedule import Schedule
 from tilelang.targets import DIALECTS, local_target
 from tilelang.testing.planner import tiny_profile
+from tilelang.testing.tracing import Reading, Trace, reading
 
 Arrays = dict[str, Any]
 # A device's limits: a later step may be what divides a tile among enough units, or over enough rounds, to stay below them.
@@ -48,14 +49,16 @@ def check_schedule(
     """All that is wrong with a schedule on given inputs. Raises Refusal where it is not accepted.
 
     It is run by the simulator, which must report nothing in any order of asynchronous copies, and on an OpenCL device if asked; both
-    must give what the reference gives, within its bound, or to the bit where `exactly`.
+    must give what the reference gives, within its bound, or to the bit where `exactly`. What the simulated threads write and read must
+    be what the steps say, as far as `tracing.reading` knows them.
     """
     program = lowered(schedule, profile)
     expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps)
-    faults = check_simulated(program, expected)
+    read = reading(schedule, profile or tiny_profile(), arrays)
+    faults = check_simulated(program, expected, read)
     if opencl:
         here = lowered_here(schedule, profile)
-        faults += check_simulated(here, expected) if here != program else []
+        faults += check_simulated(here, expected, read) if here != program else []
         faults += check_device([(here, expected)])[0]
     return faults
 
@@ -90,13 +93,16 @@ def stored(array: Any, buffer: ir.Buffer) -> Any:
     return np.ascontiguousarray(array, buffer.dtype.numpy).reshape(buffer.shape)
 
 
-def check_simulated(program: ir.Program, expected: Expected) -> list[str]:
-    """What the simulator reports, and where its results are wrong."""
+def check_simulated(program: ir.Program, expected: Expected, read: Reading | None = None) -> list[str]:
+    """What the simulator reports, where its results are wrong, and where others write or read than `read` says."""
     faults = []
     inputs = {b.name: stored(expected.arrays[b.name], b) for b in program.buffers if b.role == "input"}
     asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
     for order in ORDERS if asynchronous else ORDERS[:1]:
-        report = simulate.run(program, inputs, order=order)
+        trace = Trace() if read is not None and order == ORDERS[0] else None
+        report = simulate.run(program, inputs, order=order, watch=trace)
+        if trace is not None and read is not None:
+            faults += [f"steps: {f}" for f in read.faults(trace)]
         if report.counts:
             faults.append(f"simulator ({order}): {report}")
         faults += expected.faults(report.outputs, f"simulator ({order})")
