@@ -74,7 +74,7 @@ def mutants(program: ir.Program) -> Iterator[ir.Program]:
 def _put(stmt: ir.Stmt, var: Var, other: Expr) -> ir.Stmt:
     """A statement with another number in place of a variable's; what counts the rounds of a loop stays."""
     changed: ir.Stmt = stmt.map_children(
-        lambda c: _put(c, var, other) if isinstance(c, ir.Stmt) else c if c is var and isinstance(stmt, ir.For)
+        lambda c: _put(c, var, other) if isinstance(c, ir.Stmt) else c if c is var and isinstance(stmt, (ir.For, ir.Let))
         else substitute(c, {var: other}) if isinstance(c, Expr) else c
     )  # fmt: skip
     return changed
