@@ -133,15 +133,6 @@ def test_what_padding_and_conditions_leave_out_is_not_needed() -> None:
     assert [reached[1][reached[0] == b].tolist() for b in range(3)] == [[], [0], [0, 1, 2]]
 
 
-def test_threads_of_a_role_lie_behind_those_before() -> None:
-    i = tl.axes(i=8)
-    made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
-    made = made.units(block=tl.warps(1).as_role("fetch") + tl.warps(2).as_role("work")).tile(i=8).to(tl.block)
-    read = read_owners(made.tile(i=4).to("work").tile(i=1).to(tl.thread), testing.roles_profile())
-    warp = testing.roles_profile().warp_size
-    assert read.first.tolist() == [warp + t for t in range(4)] + [2 * warp + t for t in range(4)]
-
-
 def faults(program: ir.Program) -> Iterator[ir.Program]:
     """The last kernel with its blocks, or its threads, numbered another way: most of these give the right result in silence."""
     *before, last = program.kernels

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Axis, Binary, Const, Expr, Read, Var
-from tilelang.steps import Fuse, Place, Split, Step, Team, Tile, Unfuse, Units, When
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Units, When
 from tilelang.testing.reach import OPERATIONS, NotRead, Points, Reach, is_spread
 
 Array = Any
@@ -163,8 +163,8 @@ def _threads(axes: tuple[Axis, ...], steps: tuple[Step, ...], levels: Mapping[st
     total = inside = 1
     for step in steps:
         match step:
-            case Units("block", teams):
-                return sum(t.count * _size(levels, t.level) for t in teams)
+            case Units("block", (team,)) if team.role is None:
+                return team.count * _size(levels, team.level)
             case Fuse(name, several):
                 left[name] = math.prod(left.pop(a) for a in several)
             case Unfuse(axis, parts):
@@ -207,7 +207,6 @@ class _Table:
         self.reduced = {a.name for a in reduced}
         self.block, self.first = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
         self.width, self.levels = threads, levels
-        self.roles: dict[str, tuple[int, int, int]] = {}
         self.over_blocks, self.loose, self.stored = False, False, cast("_Table | None", None)
 
     def take(self, step: Step) -> None:
@@ -237,21 +236,12 @@ class _Table:
                 self._stops(step)
             case Place() | When():
                 raise NotRead(f"{step}")
-            case Units("block", teams):
-                self._roles(teams)
+            case Units("block", (team,)) if team.role is None:
+                pass
             case Units():
                 raise NotRead(f"{step}")
             case _:
                 pass
-
-    def _roles(self, teams: tuple[Team, ...]) -> None:
-        """Threads of a role lie behind those of the roles before it, and tiles that go to it go to the units that it is made of."""
-        behind = 0
-        for team in teams:
-            per = _size(self.levels, team.level)
-            if team.role is not None:
-                self.roles[team.role] = behind, team.count * per, per
-            behind += team.count * per
 
     def _stops(self, step: Place) -> None:
         """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
@@ -303,11 +293,7 @@ class _Table:
     def _units(self, step: Tile) -> None:
         """More tiles than units go in rounds; where several axes share a reduction, the last axes take as many units as they can."""
         pieces = self._cut(step.sizes)
-        if step.level in self.roles:
-            behind, self.width, per = self.roles[step.level]
-            self.first = self.first + behind
-        else:
-            per = min(_size(self.levels, step.level), self.width)
+        per = min(_size(self.levels, step.level), self.width)
         units = min(step.count, self.width // per) if isinstance(step.count, int) else self.width // per
         if step.order is None and len(pieces) > 1 and self.reduced & pieces.keys():
             abreast, left = {}, units
