@@ -180,17 +180,22 @@ class Traffic:
             sets = self._sets[cache.line_bytes] = self._working_sets(cache)
         return [cache.lost(n) for n in sets]
 
-    def begun(self, cache: Cache, follow: Follow) -> float:
-        """How many lines come from beyond a cache before they are fetched ahead: the first ones of each row that begins. Nothing
-        is read of lines that are written whole, past the caches."""
-        lost = self._lost(cache)
-        lines = ((s, b / s.weight / cache.line_bytes) for s, b in self.missed(cache) if not (s.packed or s.past))
-        return sum(s.weight * min(n, follow.lines * self._begun(s, cache, lost, follow)) for s, n in lines)
+    def begun(self, cache: Cache, follow: Follow) -> list[tuple[float, float]]:
+        """Lines that come from beyond a cache before they are fetched ahead, the first ones of each row that begins: how many, and how
+        many bytes a core touched since it read them last, infinite where it never did. Nothing is read of lines that are written whole,
+        past the caches."""
+        lost, found = self._lost(cache), list[tuple[float, float]]()
+        for s, moved in self.missed(cache):
+            if not (s.packed or s.past):
+                rows = self._begun(s, cache, lost, follow)
+                lines = min(moved / cache.line_bytes, s.weight * follow.lines * sum(rows.values()))
+                found += [(lines * n / sum(rows.values()), since) for since, n in rows.items()]
+        return found
 
     def begun_past(self, cache: Cache) -> float:
         """How many rows a kernel begins to write past the caches: every one counts, as nothing is fetched ahead for it."""
         lost, alone = self._lost(cache), Follow(1, 1.0, 0)
-        return sum(self._begun(s, cache, lost, alone) for s in self.streams if s.past)
+        return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
         """The walks that count for a stream, each with what a cache loses in it."""
@@ -200,20 +205,26 @@ class Traffic:
         """The depth of the loop that begins what a stream takes no part in."""
         return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
 
-    def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> float:
-        chosen, boxes, sizes = self._walked(s, lost), self.boxes(s.access), self._sized(s, cache)
+    def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
+        """How many rows of a stream begin beyond a cache, by the bytes that a core touched since they began last."""
+        boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
+        chosen = [(w, n, touched) for w, n, touched in zip(self.walks, lost, sets, strict=True) if w.depth < self._last(s)]
         rows = alive = rows_of(s.access, boxes[chosen[0][0].inside], follow.near_bytes)[0] if chosen else 1
-        found, most = float(rows), alive
-        for walk, missing in chosen:
+        found, most = {math.inf: float(rows)}, alive
+        for walk, missing, touched in chosen:
+            first = 1.0
             if walk.axis in s.access.axes:
                 wider = rows_of(s.access, boxes[walk.outside], follow.near_bytes)[0]
-                if wider > rows or most > follow.rows:
-                    least = min(walk.rounds, sizes[walk.outside] / sizes[walk.inside])
-                    found *= least + (walk.rounds - least) * missing
+                begins = wider > rows or most > follow.rows
                 alive, rows = alive * wider // rows, wider
                 most = max(most, alive)
-            else:
-                found *= 1 + (walk.rounds - 1) * missing
+                if not begins:
+                    continue
+                first = min(walk.rounds, sizes[walk.outside] / sizes[walk.inside])
+            again, once = (walk.rounds - first) * missing, found[math.inf]
+            found = {apart: n * (first + (again if apart < math.inf else 0.0)) for apart, n in found.items()}
+            if again > 0:
+                found[float(touched)] = found.get(float(touched), 0.0) + once * again
         return found
 
     def _sized(self, s: Stream, cache: Cache) -> list[int]:

@@ -60,18 +60,23 @@ def _searched(traffic: Traffic, pages: Cache) -> float:
 
 
 def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
-    """Cycles in which the first lines of rows come from memory: nothing fetched them before, so they take its latency, as many at a
-    time as a core waits for; and in which rows begin that are written past the caches."""
+    """Cycles in which the first lines of rows come from beyond the caches of a core: nothing fetched them before, so they take the
+    latency of where they lie, as many at a time as a core waits for; and in which rows begin that are written past the caches.
+
+    Rows that begin for the first time lie as far away as the whole kernel's data takes them; those that begin again, as far as what all
+    cores touched in between does, which may be a cache that they share.
+    """
     cycle, together = device.rates.get("cycle_ns"), device.rates.get("awaited_lines")
     if device.latency is None or not device.caches or not cycle or not together:
         return 0.0
-    last = device.caches[-1]
-    line = device.latency.at(loops.nest.compulsory_bytes) / together / cycle
-    more = max(0.0, line - divided(last.line_bytes, last.beyond))
+    last, whole = device.caches[-1], float(loops.nest.compulsory_bytes)
     near = int(device.rates.get("page_bytes", 0)) // 2  # who follows a row sees all of its page
     follow = Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
+    waited, moving = 0.0, divided(last.line_bytes, last.beyond)
+    for lines, since in traffic.begun(last, follow):
+        waited += lines * max(0.0, device.latency.at(min(whole, since * device.cores)) / together / cycle - moving)
     written = device.rates.get("streamed_row_ns", 0.0) / cycle
-    return traffic.begun(last, follow) * more + traffic.begun_past(last) * written
+    return waited + traffic.begun_past(last) * written
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import tilelang as tl
-from tilelang.autoschedule.bodies import stage_share
+from tilelang.autoschedule.bodies import body_depth, piece_depth, stage_share
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
@@ -15,8 +15,8 @@ from tilelang.autoschedule.growth import seeds
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.traffic import Cache, Traffic
-from tilelang.autoschedule.waiting import waiting
-from tilelang.machine import Profile
+from tilelang.autoschedule.waiting import stalled, waiting
+from tilelang.machine import Curve, Profile
 from tilelang.task import plan
 from tilelang.testing import Recipe, recipes
 
@@ -281,3 +281,20 @@ def test_a_copy_by_points_of_fused_axes_is_as_large_as_its_points() -> None:
     (copy,) = (s for s in traffic.streams if s.packed)
     blocks = -(-56 * 56 // 48)
     assert dict(traffic.missed(Cache("all", 1 << 30, None, 64)))[copy] <= blocks * 64 * 48 * 4
+
+
+def test_rows_that_begin_again_in_a_shared_cache_take_its_latency() -> None:
+    """Panel by panel, and one part of the reduction after another, the rows of a product's operands and results begin anew beyond the
+    cache of a core: no further away than what was touched since they began last."""
+    whole = product(m=2048, n=8192, k=2048).tile(m=2048, n=512).to(tl.block).split(k=256).split(n=64).split(m=8)
+    (loops,) = loops_of(whole.accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=16), POCL)
+    traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
+    device, again = dataclasses.replace(cores_of(POCL), pages=()), 64 << 20
+    assert loops.nest.compulsory_bytes > again
+
+    def stalls(near_ns: float) -> float:
+        curve = Curve("latency", "footprint_bytes", "ns", ((again - 1.0, near_ns), (float(again), 150.0)))
+        return stalled(loops, traffic, dataclasses.replace(device, latency=curve))
+
+    first = stalls(0.0)  # what begins for the first time comes from memory
+    assert 0 < first < stalls(100.0) < stalls(150.0) and first < 0.2 * stalls(150.0)
