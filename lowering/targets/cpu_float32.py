@@ -64,7 +64,7 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
 """
     + f"    const $T root = {_root(0)};\n    const $T p = root * (q + {_root(1)}) + root;\n"
     + """\
-    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^floor(n)
+    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^n, n rounded down
 #else
     const $T shifted = y * 1.44269504f + 12583166.0f;
     const $T n = shifted - 12583166.0f;

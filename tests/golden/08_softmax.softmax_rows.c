@@ -12,7 +12,6 @@ typedef float float4 __attribute__((ext_vector_type(4)));
 #define as_float(...) __builtin_bit_cast(float, (__VA_ARGS__))
 #define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
 #define as_int(...) __builtin_bit_cast(int, (__VA_ARGS__))
-#define floor(...) __builtin_elementwise_floor(__VA_ARGS__)
 #define INFINITY __builtin_inff()
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -50,7 +49,7 @@ static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log
     const float q = (r * 1.66669795e-01f + 5.00016195e-01f) * (r * r) + r;
     const float root = __builtin_ia32_permvarsf512((float){1.00000000e+00f, 1.04427373e+00f, 1.09050775e+00f, 1.13878858e+00f, 1.18920708e+00f, 1.24185777e+00f, 1.29683959e+00f, 1.35425556e+00f, 1.41421354e+00f, 1.47682619e+00f, 1.54221082e+00f, 1.61049032e+00f, 1.68179286e+00f, 1.75625217e+00f, 1.83400810e+00f, 1.91520655e+00f}, as_int(shifted));
     const float p = root * (q + __builtin_ia32_permvarsf512((float){0.00000000e+00f, 4.62854715e-08f, -1.19921575e-08f, 4.72978243e-08f, 3.19341815e-08f, 3.62105723e-08f, -3.09907193e-08f, -7.47521334e-09f, 1.71142709e-08f, -3.04768335e-08f, 5.23333421e-09f, 6.10759177e-09f, -1.47196051e-08f, -5.25879518e-09f, -6.12825968e-09f, 5.14060927e-09f}, as_int(shifted))) + root;
-    return as_float(__builtin_ia32_scalefps_mask(p, n, p, ));  // by 2^floor(n)
+    return as_float(__builtin_ia32_scalefps_mask(p, n, p, ));  // by 2^n, n rounded down
 #else
     const float shifted = y * 1.44269504f + 12583166.0f;
     const float n = shifted - 12583166.0f;
