@@ -201,7 +201,7 @@ class _Table:
         self.count = math.prod(a.extent for a in every)
         if self.count > MOST_POINTS:
             raise NotRead(f"{self.count} points")
-        grid = np.indices(tuple(a.extent for a in every)).reshape(len(every), -1)
+        grid = [c.reshape(-1) for c in np.indices(tuple(a.extent for a in every))]
         self.local = dict(zip([a.name for a in every], grid, strict=True))
         self.whole, self.extent = dict(self.local), {a.name: a.extent for a in every}
         self.reduced = {a.name for a in reduced}
