@@ -192,6 +192,25 @@ def _converted(type: str, lanes: int) -> str:
     return f"convert_{type}" if lanes > 1 else f"({type})"
 
 
+def _without_branches_of_0(text: str) -> str:
+    """The text without what `#if 0` leaves out: a template has a branch for widths that its type does not have."""
+    kept, inside = list[str](), list[str]()  # the directives around a line: "" of one that stays, else whether its lines are kept
+    for line in text.splitlines(keepends=True):
+        word = line.split(maxsplit=1)[0] if line.strip() else ""
+        if word.startswith("#if"):
+            inside.append("no" if line.split()[:2] == ["#if", "0"] else "")
+            stays = inside[-1] == ""
+        elif word in ("#else", "#endif") and inside[-1]:
+            stays, inside[-1] = False, "yes"
+        else:
+            stays = True
+        if stays and "no" not in inside:
+            kept.append(line)
+        if word == "#endif":
+            inside.pop()
+    return "".join(kept)
+
+
 class Library:
     """Helpers of one source text, in the order in which they must stand."""
 
@@ -206,7 +225,9 @@ class Library:
 
     def _add(self, name: str, template: str, **fields: str) -> str:
         if name not in self._texts:
-            self._texts[name] = Template(template).substitute(name=name, inline=self.dialect.inline, **fields)
+            self._texts[name] = _without_branches_of_0(
+                Template(template).substitute(name=name, inline=self.dialect.inline, **fields)
+            )
         return name
 
     def define(self, text: str) -> None:

@@ -27,15 +27,6 @@ static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w 
     p = p * r + 1.66665211e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-#if 0
-    const float one = (float)(1.0f);
-    const float unit = as_float(__builtin_ia32_scalefps_mask(one, w, one, ));
-    const float sum = (unit + 1.0f) + p;
-    const float first = as_float(__builtin_ia32_rcp14ps_mask(sum, sum, ));
-    const float off = ((1.0f - first) - unit * first) - p * first;
-    const float inverse = off * first + first;
-    return as_float(__builtin_ia32_scalefps_mask(inverse, w, inverse, ));
-#else
     const float power = as_float(as_int(shifted) << 23);  // 2^(w + 24), which is no denormal
     const float unit = power * 0x1p-24f;
     const float large = unit > 1.0f ? unit : (float)(1.0f);
@@ -44,7 +35,6 @@ static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w 
     const float rest = small - (sum - large);
     const float first = 1.0f / sum;
     return (first - (first * first) * rest) * power * 0x1p-24f;
-#endif
 }
 
 // 3 x 2 x 3 blocks of 1 thread, 576 bytes of shared memory

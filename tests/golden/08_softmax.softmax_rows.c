@@ -42,15 +42,6 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
 static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
     float y = x > 89.0f ? (float)(89.0f) : x;
     y = y < -104.0f ? (float)(-104.0f) : y;
-#if 0  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
-    const float shifted = y * 1.44269504f + 786432.0f;
-    const float n = shifted - 786432.0f;
-    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    const float q = (r * 1.66669795e-01f + 5.00016195e-01f) * (r * r) + r;
-    const float root = __builtin_ia32_permvarsf512((float){1.00000000e+00f, 1.04427373e+00f, 1.09050775e+00f, 1.13878858e+00f, 1.18920708e+00f, 1.24185777e+00f, 1.29683959e+00f, 1.35425556e+00f, 1.41421354e+00f, 1.47682619e+00f, 1.54221082e+00f, 1.61049032e+00f, 1.68179286e+00f, 1.75625217e+00f, 1.83400810e+00f, 1.91520655e+00f}, as_int(shifted));
-    const float p = root * (q + __builtin_ia32_permvarsf512((float){0.00000000e+00f, 4.62854715e-08f, -1.19921575e-08f, 4.72978243e-08f, 3.19341815e-08f, 3.62105723e-08f, -3.09907193e-08f, -7.47521334e-09f, 1.71142709e-08f, -3.04768335e-08f, 5.23333421e-09f, 6.10759177e-09f, -1.47196051e-08f, -5.25879518e-09f, -6.12825968e-09f, 5.14060927e-09f}, as_int(shifted))) + root;
-    return as_float(__builtin_ia32_scalefps_mask(p, n, p, ));  // by 2^n, n rounded down
-#else
     const float shifted = y * 1.44269504f + 12583166.0f;
     const float n = shifted - 12583166.0f;
     const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -64,13 +55,8 @@ static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log
 #else
     p = (p * (r * r) + r) + 1.0f;
 #endif
-#if 0
-    return as_float(__builtin_ia32_scalefps_mask(p, n, p, ));
-#else
     const int first = as_int(shifted) >> 1;
     return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
-#endif
-#endif
 }
 
 static inline float4 load_first_shared_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only

@@ -14,7 +14,6 @@ typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));
 typedef float float8 __attribute__((ext_vector_type(8)));
 typedef int int16 __attribute__((ext_vector_type(16)));
-#define as_float(...) __builtin_bit_cast(float, (__VA_ARGS__))
 #define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
 #define sqrt(...) __builtin_elementwise_sqrt(__VA_ARGS__)
 #if defined(_WIN32)
@@ -76,15 +75,7 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
 }
 
 static inline float rsqrt_float(float x) {
-#if 0
-    const float y = as_float(__builtin_ia32_rsqrt14ps_mask(x, x, ));
-    const float product = x * y;
-    const float off = 1.0f - product * y;  // NaN where x is 0 or infinite, whose y is right
-    const float result = y + (y * off) * (off * 0.375f + 0.5f);
-    return off == off ? result : y;
-#else
     return 1.0f / sqrt(x);
-#endif
 }
 
 static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned

@@ -9,7 +9,6 @@ typedef __SIZE_TYPE__ size_t;
 #define char signed char
 #define long long long
 typedef float float4 __attribute__((ext_vector_type(4)));
-#define as_float(...) __builtin_bit_cast(float, (__VA_ARGS__))
 #define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
 #define sqrt(...) __builtin_elementwise_sqrt(__VA_ARGS__)
 #if defined(_WIN32)
@@ -39,15 +38,7 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
 }
 
 static inline float rsqrt_float(float x) {
-#if 0
-    const float y = as_float(__builtin_ia32_rsqrt14ps_mask(x, x, ));
-    const float product = x * y;
-    const float off = 1.0f - product * y;  // NaN where x is 0 or infinite, whose y is right
-    const float result = y + (y * off) * (off * 0.375f + 0.5f);
-    return off == off ? result : y;
-#else
     return 1.0f / sqrt(x);
-#endif
 }
 
 static inline float4 load_first_shared_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
