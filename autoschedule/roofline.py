@@ -8,7 +8,6 @@ measured (upper envelopes of curves, peaks); what stands under a condition may n
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +92,6 @@ def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
     return (curve for curve in found if curve is not None and not profile.assumed(f"curves.{curve.name}.points"))
 
 
-@functools.lru_cache(maxsize=16)
 def sure(profile: Profile) -> Mapping[str, float]:
     """The rates that somebody measured or documented."""
     return {name: rate for name, rate in profile.rates if not profile.assumed(f"rates.{name}")}

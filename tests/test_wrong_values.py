@@ -106,3 +106,16 @@ def test_a_step_of_any_size_is_refused_at_once() -> None:
     steps = tl.schedule(summed).tile(i=1).to(tl.block).accumulate(tl.register).split(r=2**31).load("W", tl.register)
     with pytest.raises(tl.Refusal, match=r"error\[registers-too-many\]"):
         steps.check("simulated")
+
+
+def test_a_tensor_that_no_memory_addresses_is_refused_where_it_is_defined() -> None:
+    m, n = tl.axes(m=2**31, n=2**31)
+    with pytest.raises(tl.ComputationError) as found:
+        tl.input("Z", tl.float32, m, n)
+    assert found.value.code == "too-many-bytes"
+
+
+def test_what_is_neither_a_memory_nor_a_level_is_refused() -> None:
+    with pytest.raises(tl.ComputationError) as found:
+        tl.operand("A", tl.float32, 3)  # type: ignore[arg-type]
+    assert found.value.code == "not-a-memory"
