@@ -117,5 +117,5 @@ def test_a_tensor_that_no_memory_addresses_is_refused_where_it_is_defined() -> N
 
 def test_what_is_neither_a_memory_nor_a_level_is_refused() -> None:
     with pytest.raises(tl.ComputationError) as found:
-        tl.operand("A", tl.float32, 3)  # type: ignore[arg-type]
+        tl.operand("A", tl.float32, 3)
     assert found.value.code == "not-a-memory"
