@@ -69,7 +69,7 @@ class Cache:
 
 @functools.lru_cache(maxsize=1 << 12)
 def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
-    """Bytes of the lines of so many bytes that a box touches."""
+    """The bytes that a box touches, in whole cache lines of `line_bytes`."""
     rows, run = rows_of(access, box, line_bytes)
     within = any(s * access.element_bytes % line_bytes for s in access.strides[:-1])
     return rows * (run - min(run, access.element_bytes if within else line_bytes) + line_bytes)

@@ -5,7 +5,7 @@
 A warm process with an empty cache of kernels compiles and runs one operator after another, as `benchmarks/operators.py` does for its
 `kernel_ms`. `construct` is choosing a schedule, `build` and `passes` are the lowering, `emit` writes C, `clang` and `lld` are the
 compiler's processes, `load` takes the library into the process, `run` is the first launch, `other` the rest: reading the formula,
-caches, looking up what was timed before. --every: of the operators one in so many; --passes: each pass by itself, medians.
+caches, looking up what was timed before. --every N: take every Nth operator; --passes: print the time of each pass.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def measured(operator: operators_cases.Operator, target: tl.Target) -> defaultdi
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--every", type=int, default=1, help="of the operators one in so many")
+    parser.add_argument("--every", type=int, default=1, help="take every Nth operator")
     parser.add_argument("--only", default="", help="names of operators, with commas between")
     parser.add_argument("--passes", action="store_true", help="print each pass by itself")
     given = parser.parse_args()

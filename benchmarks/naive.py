@@ -1,4 +1,4 @@
-"""Random schedules and the examples against a second reading of their steps: who writes each element, and who reads what it needs.
+"""Compares which threads write and read each element in random schedules and the examples with a second reading of their steps.
 
     python benchmarks/naive.py --cases 300 --first 0 --mutants 200
 
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
         why.update({re.sub(r"\d+", "#", k)[:70]: n for k, n in (Counter(tracing.tally) - before).items()})
     print(*(f"{n:5} {what}" for what, n in [*counts.most_common(), *why.most_common()]), sep="\n")
     if faulty:
-        print(f"{faulty['found']} of {faulty['tried']} changes of who writes or reads what are found")
+        print(f"{faulty['found']} of {faulty['tried']} faults that change who writes or reads an element are found")
     return int(counts["disagreed"] > 0)
 
 

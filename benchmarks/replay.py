@@ -189,7 +189,7 @@ def _diff(name: str, old: Found, new: Found, lines: int) -> str:
 
 
 def draw(each: int) -> None:
-    """Writes the corpus anew: for each profile so many random programs, those that are refused too."""
+    """Replaces the corpus by `each` random programs for each profile, including those that are refused."""
     import tilelang as tl
     from tilelang.errors import TileLangError
     from tilelang.testing.case import draw_case

@@ -155,8 +155,8 @@ class Storage:
     """The elements of one buffer as the threads that run together see them.
 
     Element e of thread t lies at `data[base[t] + e * step]`; each element covers `per_element` granules of the shadow, whose
-    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written. What a ring of `slots` holds is
-    undefined once it is older than so many of its rounds.
+    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written. An element of a ring
+    becomes undefined after `slots` iterations.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The naive reading of schedules agrees with what is simulated, knows nothing of the lowering, and notices who writes what."""
+"""The naive reading of schedules agrees with what is simulated, knows nothing of the lowering, and finds planted faults."""
 
 import ast
 from collections.abc import Iterator

@@ -268,7 +268,7 @@ def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
 
 
 def _within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
-    """Whether all elements that axes name exist: a read under a condition may go beyond its tensor, and nobody guards a state."""
+    """Whether the axes stay inside the tensor. A read under a condition may leave it, and an accumulator has no guard of its own."""
     return all(isinstance(i, Axis) and i.extent <= d.extent for i, d in zip(indices, tensor.dims, strict=True))
 
 

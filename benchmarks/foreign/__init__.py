@@ -1,4 +1,4 @@
-"""Random programs by somebody who read only the documentation.
+"""Random programs, written from the documentation alone.
 
 `python -m benchmarks.foreign --kind cpu --first 0 --count 100 --seconds 100` runs a hundred of them and lists the faults; the kinds are
 `cpu` and `simulated`, with schedules that are drawn too, and `constructed`, where the compiler makes the schedule.

@@ -29,7 +29,7 @@ class NotRead(Exception):
 
 @dataclasses.dataclass
 class Points:
-    """Points of a definition, and who has them. at: the coordinates by axis; unit: the number of the unit, for each point."""
+    """Points of a definition. at: the coordinates by axis; unit: the number of the unit that computes each point."""
 
     at: dict[str, Array]
     unit: Array

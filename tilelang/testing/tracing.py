@@ -78,7 +78,7 @@ class Trace:
 
 
 class Reading:
-    """The naive reading of all kernels of a schedule whose steps say who does what. Raises NotRead."""
+    """The naive reading of every kernel of a schedule that has steps. Raises NotRead."""
 
     def __init__(self, schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> None:
         computation, levels = schedule.computation, _levels(profile)
