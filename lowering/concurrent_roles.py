@@ -15,6 +15,7 @@ import numpy as np
 
 from tilelang.lowering import ir
 from tilelang.lowering.copy_queue import Part
+from tilelang.lowering.definedness import Marks
 from tilelang.lowering.findings import Site
 from tilelang.lowering.memory_model import Memory
 from tilelang.lowering.shadow_memory import Array
@@ -52,6 +53,7 @@ class Flight:
     target: Part
     source: Part
     values: Callable[[], Array]
+    marks: Marks | None
     phase: Phase
     told: Array
     block: int  # in whose memory it lands
@@ -112,7 +114,9 @@ class Phases:
         if phase.ended is not None:
             self.clocks.learn(threads, phase.ended)
 
-    def send(self, target: Part, source: Part, values: Callable[[], Array], phase: Phase, block: int) -> None:
+    def send(
+        self, target: Part, source: Part, values: Callable[[], Array], marks: Marks | None, phase: Phase, block: int
+    ) -> None:
         """A copy to the memory of a block begins, told by one thread; it lands later."""
         self._memory.observe_read(source.buffer, source.touch, source.site, counted=False)
         told = self.clocks.begun(int(target.touch.thread[0]))
@@ -122,7 +126,7 @@ class Phases:
             text = "is still being copied to: no wait has passed"
             self._memory.report("write-before-wait", target.buffer, target.touch, early, target.site, text)
         incoming[granules] = 1
-        self.flights.append(Flight(target, source, values, phase, told, block))
+        self.flights.append(Flight(target, source, values, marks, phase, told, block))
 
     def land(self, flight: Flight) -> None:
         """A copy writes what it brings, and its bytes count at its barrier."""
@@ -136,6 +140,7 @@ class Phases:
         self._memory.observe_write(target.buffer, target.touch, target.site, counted=False, later=True)
         storage.data[target.touch.address] = flight.values()
         storage.set_written(target.touch.address)
+        self._memory.set_undefined(target.buffer, target.touch, flight.marks, target.site)
         flight.phase.count(0, target.touch.element.size * target.buffer.dtype.bytes, known)
 
 

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.lowering import ir
+from tilelang.lowering.batch import Mask, Touch
+from tilelang.lowering.definedness import Marks
 from tilelang.lowering.findings import Site
-from tilelang.lowering.memory_model import Mask, Memory, Touch
+from tilelang.lowering.memory_model import Memory
 
 Array = npt.NDArray[Any]
 
@@ -47,6 +49,7 @@ class _Flight:
     target_group: Array  # per element: the group of its thread that the copy belongs to
     source_group: Array
     landed: bool
+    marks: Marks | None = None  # per element of the target, where some are undefined
 
 
 class CopyQueue:
@@ -63,34 +66,40 @@ class CopyQueue:
         places[source.touch.thread, source.touch.lane] = source.touch.address
         addresses = places[target.touch.thread, target.touch.lane]
         data = self._memory.storage[source.buffer.name].data
+        marks = self._memory.undefined(source.buffer, source.touch, source.site)
+        if marks is not None:
+            brought = np.zeros(places.shape, np.int64)
+            brought[source.touch.thread, source.touch.lane] = marks
+            marks = brought[target.touch.thread, target.touch.lane]
 
         def values() -> Array:
             found = np.zeros(addresses.shape, data.dtype)
             found[addresses >= 0] = data[addresses[addresses >= 0]]
             return found
 
-        self.issue(target, source, values)
+        self.issue(target, source, values, marks)
 
-    def issue(self, target: Part, source: Part, values: Callable[[], Array], counted: bool = True) -> None:
-        """Starts a move of what `values` computes from `source`, one value for each element of `target`."""
+    def issue(self, target: Part, source: Part, values: Callable[[], Array], marks: Marks | None, counted: bool = True) -> None:
+        """Starts a move of what `values` computes from `source`, one value and one mark for each element of `target`."""
         memory = self._memory
         memory.observe_read(source.buffer, source.touch, source.site, counted)
         memory.observe_write(target.buffer, target.touch, target.site, counted)
         early = self._early()
         if early:
             memory.storage[target.buffer.name].data[target.touch.address] = values()
-        self._fly(target, source, values, early)
+        self._fly(target, source, values, early, marks)
 
-    def hold(self, target: Part, sources: Sequence[Part], values: Array) -> None:
+    def hold(self, target: Part, sources: Sequence[Part], values: Array, marks: Marks | None) -> None:
         """An instruction has given `values`; until the wait nothing else touches what it writes, or writes what it reads."""
         into = self._memory.storage[target.buffer.name]
         into.data[target.touch.address] = values.astype(into.data.dtype)
         into.set_written(target.touch.address)
         into.date(target.touch.address, target.touch.thread)
+        self._memory.set_undefined(target.buffer, target.touch, marks, target.site)
         for source in sources:
-            self._fly(target, source, lambda: values, True)
+            self._fly(target, source, lambda: values, True, marks)
 
-    def _fly(self, target: Part, source: Part, values: Callable[[], Array], early: bool) -> None:
+    def _fly(self, target: Part, source: Part, values: Callable[[], Array], early: bool, marks: Marks | None) -> None:
         memory = self._memory
         if not target.touch.element.size and not source.touch.element.size:
             return  # a box that lies outside its tensor
@@ -100,7 +109,7 @@ class CopyQueue:
         _, outgoing = out_of.shadow.expect_copies()
         incoming[into.granules(target.touch.address)] = 1
         np.add.at(outgoing, out_of.granules(source.touch.address), 1)
-        self._flights.append(_Flight(target, source, values, *groups, early))
+        self._flights.append(_Flight(target, source, values, *groups, early, marks))
 
     def commit(self, mask: Mask) -> None:
         """Closes the current group of the active threads."""
@@ -129,6 +138,8 @@ class CopyQueue:
         incoming[into.granules(target.touch.address)] = 0
         np.subtract.at(outgoing, out_of.granules(source.touch.address), 1)
         into.set_written(target.touch.address, None if target.by_proxy else target.touch.thread)
+        if flight.marks is not None:
+            memory.set_undefined(target.buffer, target.touch, flight.marks[done], target.site)
         memory.observe(target.buffer, target.touch, target.site, writes=True)
         memory.observe(source.buffer, source.touch, source.site, writes=False)
         if done.all() and source_done.all():
@@ -141,6 +152,7 @@ class CopyQueue:
             flight.target_group[~done],
             flight.source_group[~source_done],
             flight.landed,
+            None if flight.marks is None else flight.marks[left],
         )
 
     def finish(self) -> None:

@@ -20,14 +20,16 @@ import numpy.typing as npt
 from tilelang.errors import TileLangError
 from tilelang.instruction import AT_ONCE, BARRIER_BY_BYTES
 from tilelang.lowering import ir
+from tilelang.lowering.batch import Batch, Mask, Touch
 from tilelang.lowering.copy_queue import CopyQueue, Part
+from tilelang.lowering.definedness import Marks
 from tilelang.lowering.findings import Site
-from tilelang.lowering.memory_model import Batch, Mask, Memory, Touch
+from tilelang.lowering.memory_model import Memory
 from tilelang.lowering.scalar_semantics import Value
 
 Array = npt.NDArray[Any]
 SiteOf = Callable[[Any, str, str], Site]  # key, buffer, access
-Send = Callable[[Part, Part, Callable[[], Array]], None]  # what a copy writes, what it reads, and the values
+Send = Callable[[Part, Part, Callable[[], Array], Marks | None], None]  # what a copy writes and reads, the values, their marks
 
 
 def execute(
@@ -70,25 +72,36 @@ def execute(
     if semantics.kind == "move" and semantics.completes != AT_ONCE and len(reads) == 1:
         (source,) = reads.values()
         source.drop_what_is_not_written(target)
+        marks = _undefined(stmt, reads, target, memory)
         if semantics.completes == BARRIER_BY_BYTES:
             assert send is not None, "a kernel without roles has no barriers with phases"
-            send(target.part, source.part, lambda: target.flat(compute()[0]))
+            send(target.part, source.part, lambda: target.flat(compute()[0]), marks)
         else:
-            copies.issue(target.part, source.part, lambda: target.flat(compute()[0]), counted=target.by_lanes)
+            copies.issue(target.part, source.part, lambda: target.flat(compute()[0]), marks, counted=target.by_lanes)
         return
     later = semantics.completes != AT_ONCE
     for name, operand in reads.items():
-        if later and name == semantics.writes:
-            memory.observe_accumulator(*operand.access)
-        else:
+        if not (later and name == semantics.writes):  # instructions of one queue update it without waiting for each other
             memory.observe_read(*operand.access, counted=operand.by_lanes)
+    marks = _undefined(stmt, reads, target, memory)
     result, done = compute()
     kept = np.repeat(done, target.per_group)[target.position]
     part, values = target.part.chosen(kept), target.flat(result)[kept]
+    marks = None if marks is None else marks[kept]
     if later:
-        copies.hold(part, [o.part for name, o in reads.items() if name != semantics.writes], values)
+        copies.hold(part, [o.part for name, o in reads.items() if name != semantics.writes], values, marks)
     else:
-        memory.write(part.buffer, part.touch, values, part.site)
+        memory.write(part.buffer, part.touch, values, part.site, marks)
+
+
+def _undefined(stmt: ir.Instruction, reads: Mapping[str, _Operand], target: _Operand, memory: Memory) -> Marks | None:
+    """Marks of what the instruction gives, for each element of its target; None where all of it is defined."""
+    marks = {name: memory.undefined(*operand.access) for name, operand in reads.items()}
+    if all(found is None for found in marks.values()):
+        return None
+    given = {name: operand.form_of(marks[name]) for name, operand in reads.items()}
+    result = stmt.semantics.undefined({name: operand.values() for name, operand in reads.items()}, given)
+    return np.broadcast_to(result, target.form).reshape(-1)[target.position]
 
 
 def _simulate(
@@ -177,6 +190,13 @@ class _Operand:
         """The operand as it is stored now; where it lies out of bounds, what the instruction gives there, or 0."""
         out = np.full(math.prod(self.form), self.outside or 0, self._data.dtype)
         out[self.position] = self._data[self.part.touch.address]
+        return out.reshape(self.form)
+
+    def form_of(self, marks: Marks | None) -> Marks:
+        """Marks of the elements of `part` in the operand's form; what lies out of bounds has none."""
+        out = np.zeros(math.prod(self.form), np.int64)
+        if marks is not None:
+            out[self.position] = marks
         return out.reshape(self.form)
 
     def drop_what_is_not_written(self, target: _Operand) -> None:

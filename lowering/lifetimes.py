@@ -22,7 +22,8 @@ import numpy as np
 
 from tilelang.expr import Binary, Expr, Var, free, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.memory_model import Mask, Memory
+from tilelang.lowering.batch import Mask
+from tilelang.lowering.memory_model import Memory
 
 Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with the number of times that a loop had been entered before
 

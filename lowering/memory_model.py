@@ -1,6 +1,6 @@
 """The memory of the blocks that the simulator runs together: where elements lie, and what is wrong with touching them.
 
-A `Batch` is some whole blocks whose threads run in lockstep. `Memory` resolves an access (indices, lanes, count, active threads)
+`Memory` resolves an access (indices, lanes, count, active threads)
 to elements, reports those out of bounds and leaves them alone, and does the rest element by element through `shadow_memory`.
 Shared memory is raw bytes per block, so that buffers which the pass `arena` laid over one another really share them: what one of
 them wrote is garbage to the other, and their accesses race. Buffers without an offset lie one after another.
@@ -9,15 +9,16 @@ them wrote is garbage to the other, and their accesses race. Buffers without an 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.lowering import ir
-from tilelang.lowering.clocks import ClockedRaces, Clocks
+from tilelang.lowering import definedness, ir
+from tilelang.lowering.batch import Batch, Mask, Touch
+from tilelang.lowering.clocks import ClockedRaces
+from tilelang.lowering.definedness import Known, Marks
 from tilelang.lowering.findings import Finding, Recorder, Site, count_conflicts, count_transactions
 from tilelang.lowering.scalar_semantics import Value, all_inside, widen
 from tilelang.lowering.shadow_memory import Access, Conflict, Shadow, Storage, poison
@@ -38,74 +39,6 @@ class Device:
     bank_bytes: int
     transaction_bytes: int
     wide_read_lanes: tuple[int, ...] = ()
-
-
-class Mask:
-    """Which threads of the batch are active; `lanes` (threads, lanes), where given, says which of their lanes are."""
-
-    __slots__ = ("flags", "full", "lanes", "threads")
-
-    def __init__(self, flags: Array, lanes: Array | None = None) -> None:
-        self.flags, self.lanes = flags, lanes
-        self.threads = np.flatnonzero(flags)
-        self.full = lanes is None and self.threads.size == flags.size
-
-    def narrow(self, condition: Value) -> Mask:
-        """The active threads, and the lanes of them, in which a condition holds."""
-        if condition.ndim == 2 and condition.shape[1] > 1:
-            lanes = condition & (self.flags[:, None] if self.lanes is None else self.lanes)
-            return Mask(lanes.any(axis=1), lanes)
-        if condition.ndim == 0:
-            return self if condition else Mask(np.zeros_like(self.flags))
-        by_thread = condition if condition.ndim == 1 else condition[:, 0]
-        return Mask(self.flags & by_thread, None if self.lanes is None else self.lanes & by_thread[:, None])
-
-    @property
-    def by_thread(self) -> Mask:
-        """The same threads, whatever their lanes."""
-        return self if self.lanes is None else Mask(self.flags)
-
-    def lane(self, number: int) -> Mask:
-        """The threads in which one lane is active."""
-        return self if self.lanes is None else Mask(self.flags & self.lanes[:, number])
-
-
-class Batch:
-    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered through the batch; arrays run over them."""
-
-    def __init__(self, kernel: ir.Kernel, first: int, blocks: int, warp: int) -> None:
-        self.kernel, self.first, self.blocks = kernel, first, blocks
-        self.threads = blocks * kernel.threads
-        number = np.arange(self.threads)
-        self.thread = number % kernel.threads  # in its block
-        self.local_block = number // kernel.threads
-        self.block = first + self.local_block
-        self.global_thread = first * kernel.threads + number
-        self.lane = self.thread % warp
-        self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
-        self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
-        # Roles run beside each other, in the blocks of one cluster at a time.
-        self.clocks = Clocks(self.threads) if kernel.roles else None
-        self.all = Mask(np.ones(self.threads, bool))
-
-    def block_index(self, block: Any) -> tuple[Any, Any, Any]:
-        """(x, y, z) of a block's number in the launch, or of an array of them."""
-        x, y, _ = self.kernel.grid
-        return block % x, block // x % y, block // (x * y)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Touch:
-    """The elements that an access really touches: thread of the batch, lane and element of the buffer for each.
-
-    `whole`: every lane of every thread of the batch, in order.
-    """
-
-    thread: Array
-    lane: Array
-    element: Array
-    address: Array
-    whole: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -263,35 +196,40 @@ class Memory:
 
     # ------------------------------------------------------------ reading and writing
 
-    def read(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Array:
-        """The elements touched, as stored; checks that they are written, that they are not in flight, and races."""
+    def undefined(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Marks | None:
+        """Marks of the elements that an access reads; None where all are defined. Those that are still being copied to are a fault of
+        their own."""
         storage = self.storage[buffer.name]
-        self.observe_read(buffer, touch, site)
-        return storage.data[touch.address]
+        unwritten = storage.unwritten(touch.address, touch.thread)
+        if unwritten is not None and (incoming := storage.shadow.incoming) is not None:
+            unwritten = unwritten[~(incoming[storage.granules(touch.address[unwritten])] > 0).any(axis=1)]
+        if unwritten is None or not unwritten.size:
+            return None
+        marks = np.zeros(touch.address.shape, np.int64)
+        marks[unwritten] = storage.marks(touch.address[unwritten], definedness.read(site.number, touch.element[unwritten]))
+        return marks
+
+    def report_undefined(self, marks: Marks, threads: Array, text: str) -> None:
+        """One finding for each mark that is set: undefined data have reached where they do harm. text: what the threads do with it."""
+        for number in np.unique(marks[marks > 0] >> definedness.ELEMENT_BITS):
+            site, mine = self.recorder.sites[number], np.flatnonzero((marks > 0) & (marks >> definedness.ELEMENT_BITS == number))
+            buffer = next(b for b in self.batch.kernel.buffers if b.name == site.buffer)
+            for p in mine[: self.findings.room("uninitialised-read", site.number, mine.size)]:
+                element = _element(buffer, definedness.origin(int(marks[p]))[1])
+                told = f"{site}: {buffer.name}{list(element)} is read before anything was written there, and {text}"
+                self._add("uninitialised-read", buffer.name, element, (int(threads[p]),), site, told)
 
     def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True) -> None:
-        """Everything about a read but the value. counted: whether threads make it, whose cost for the memory is known."""
+        """Everything about a read but the value and its marks. counted: whether threads make it, whose cost for the memory is known."""
         storage = self.storage[buffer.name]
         incoming = storage.shadow.incoming
         if incoming is not None:
             early = np.flatnonzero((incoming[storage.granules(touch.address)] > 0).any(axis=1))
             if early.size:
                 self.report("read-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
-        unwritten = storage.unwritten(touch.address, touch.thread)
-        if unwritten is not None and incoming is not None:
-            flying = (incoming[storage.granules(touch.address[unwritten])] > 0).any(axis=1)
-            unwritten = unwritten[~flying]
-        if unwritten is not None and unwritten.size:
-            self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
         self.observe(buffer, touch, site, writes=False)
         if counted:
             self._count(buffer, touch, site, writes=False)
-
-    def observe_accumulator(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        """A read of what instructions of one queue update one after another, none of them waiting for those before it."""
-        unwritten = self.storage[buffer.name].unwritten(touch.address, touch.thread)
-        if unwritten is not None:
-            self.report("uninitialised-read", buffer, touch, unwritten, site, "is read before anything was written there")
 
     def observe_proxy(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
         """An access through a proxy finds what threads wrote only where each of them has met a fence since."""
@@ -307,12 +245,22 @@ class Memory:
             if shadow.unpublished is not None:
                 shadow.unpublished[np.concatenate(([False], mask.flags))[shadow.unpublished]] = 0
 
-    def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site) -> None:
+    def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site, marks: Marks | None = None) -> None:
         """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
         storage = self.storage[buffer.name]
         self.observe_write(buffer, touch, site)
         storage.data[touch.address] = values.astype(storage.data.dtype)
         storage.set_written(touch.address, touch.thread)
+        self.set_undefined(buffer, touch, marks, site)
+
+    def set_undefined(self, buffer: ir.Buffer, touch: Touch, marks: Marks | None, site: Site) -> None:
+        """What has been written to the elements with a mark is undefined, which is a finding in global memory."""
+        if marks is None or not marks.any():
+            return
+        if buffer.memory == "global":
+            self.report_undefined(marks, touch.thread, f"is stored in {site}")
+        else:
+            self.storage[buffer.name].set_undefined(touch.address, marks)
 
     def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
         """Everything about a write but the value. counted: as for a read; later: the device makes it."""
@@ -432,7 +380,7 @@ class Memory:
 
     # ------------------------------------------------------------ values of loads and stores
 
-    def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Value:
+    def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Known:
         """What a Load gives: an array over threads, or over (threads, lanes); 0 for threads that do not touch it."""
         fast = self._register_rows(load.buffer, indices, load.lanes, mask) if count is None else None
         if fast is not None:
@@ -441,25 +389,33 @@ class Memory:
                 values = storage.data[rows].reshape(load.lanes, -1)
                 return widen(values[0].copy() if load.lanes == 1 else values.T.copy(), load.dtype)
         touch = self.locate(load.buffer, indices, load.lanes, count, mask, site, load.across)
-        values = self.read(load.buffer, touch, site)
+        marks = self.undefined(load.buffer, touch, site)
+        self.observe_read(load.buffer, touch, site)
+        fill = load.fill.value if load.fill is not None else 0
+        values = widen(self._by_lane(self.storage[load.buffer.name].data[touch.address], touch, load.lanes, fill), load.dtype)
+        return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, 0))
+
+    def _by_lane(self, values: Array, touch: Touch, lanes: int, fill: Any) -> Array:
+        """Values of the elements touched as an array over threads, or over (threads, lanes)."""
         if not touch.whole:
-            fill = load.fill.value if load.fill is not None else 0
-            out = np.full((self.batch.threads, load.lanes), fill, load.dtype.numpy)
+            out = np.full((self.batch.threads, lanes), fill, values.dtype)
             out[touch.thread, touch.lane] = values
             values = out
-        return widen(values.reshape(-1) if load.lanes == 1 else values.reshape(-1, load.lanes), load.dtype)
+        return values.reshape(-1) if lanes == 1 else values.reshape(-1, lanes)
 
-    def store(self, store: ir.Store, indices: Sequence[Value], value: Value, count: Value | None, mask: Mask, site: Site) -> None:
+    def store(self, store: ir.Store, indices: Sequence[Value], value: Known, count: Value | None, mask: Mask, site: Site) -> None:
         """Does a Store; `value` has been evaluated."""
         lanes = ir.lanes(store.value)
-        fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None else None
+        partly = type(value) is definedness.Partly
+        fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None and not partly else None
         if fast is not None:
             storage, rows = fast
             storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
             storage.shadow.owner[rows] = storage.number
             return
         touch = self.locate(store.buffer, indices, lanes, count, mask, site, store.across)
-        self.write(store.buffer, touch, pick(value, touch), site)
+        marks = pick(value.marks, touch) if partly else None
+        self.write(store.buffer, touch, pick(definedness.plain(value), touch), site, marks)
 
     def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
         """The short way: all threads touch the same elements of their registers, in bounds."""
@@ -489,12 +445,3 @@ def pick(value: Value, touch: Touch) -> Array:
 
 def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, buffer.shape)) if buffer.shape else ()
-
-
-def blocks_together(kernel: ir.Kernel) -> int:
-    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; of several roles, one cluster."""
-    if kernel.roles:
-        return kernel.cluster
-    private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads
-    block_bytes = max(1, private + sum(b.bytes for b in kernel.shared))
-    return max(1, min(math.prod(kernel.grid), 4096 // kernel.threads, 2**25 // block_bytes))

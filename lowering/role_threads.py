@@ -10,10 +10,12 @@ import numpy as np
 
 from tilelang.expr import Expr
 from tilelang.lowering import instruction_groups, ir
+from tilelang.lowering.batch import Mask
 from tilelang.lowering.concurrent_roles import Phase, Phases, Ready, run_beside
 from tilelang.lowering.copy_queue import Part
+from tilelang.lowering.definedness import Marks
 from tilelang.lowering.findings import Site
-from tilelang.lowering.memory_model import Mask, Memory
+from tilelang.lowering.memory_model import Memory
 from tilelang.lowering.shadow_memory import Array
 from tilelang.lowering.threads import Threads
 
@@ -51,10 +53,10 @@ class RoleThreads(Threads):
         blocks = range(self.batch.blocks) if stmt.in_cluster else [self._block(mask)]
         found = {block: self._phase(*stmt.signal, mask, block) for block in blocks}
 
-        def send(target: Part, source: Part, values: Callable[[], Array]) -> None:
+        def send(target: Part, source: Part, values: Callable[[], Array], marks: Marks | None) -> None:
             for block, phase in found.items():
                 if phase is not None:
-                    self.phases.send(self._in_block(target, block), source, values, phase, block)
+                    self.phases.send(self._in_block(target, block), source, values, marks, phase, block)
 
         return send
 
@@ -89,7 +91,7 @@ class RoleThreads(Threads):
 
     def _phase(self, buffer: ir.Buffer, number: Expr, mask: Mask, block: int | None = None) -> Phase | None:
         """The barrier that the active threads name, of a block; what they name apart is an error of the compiler's own."""
-        values = np.unique(np.broadcast_to(self.evaluate(number, mask), mask.flags.shape)[mask.threads])
+        values = np.unique(np.broadcast_to(self.defined(number, mask), mask.flags.shape)[mask.threads])
         assert values.size == 1, f"{buffer.name}[{number}] is named outside a role, or by threads apart"
         site = self._site("phases", buffer.name, "barrier")
         return self.phases.at(buffer, int(values[0]), mask.threads, site, self._block(mask) if block is None else block)
@@ -150,7 +152,7 @@ class _OneRole(RoleThreads):
                 for inner, inside in self._branches(stmt, mask):
                     yield from self.steps(inner, inside)
             case ir.Await():
-                phase, parity = self._phase(stmt.phases, stmt.index, mask), self.evaluate(stmt.parity, mask)
+                phase, parity = self._phase(stmt.phases, stmt.index, mask), self.defined(stmt.parity, mask, "a condition")
                 awaited = int(np.broadcast_to(parity, mask.flags.shape)[mask.threads[0]])
                 yield lambda: phase is None or phase.parity != awaited
                 self._statement = stmt

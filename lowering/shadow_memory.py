@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+UNDEFINED = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ class WatchesRaces(Protocol):
 
 
 class Shadow:
-    """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did.
+    """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did; UNDEFINED: what was
+    written is undefined itself, and `origins`, where there is such data, has the mark of each.
 
     `incoming`, where asynchronous copies are under way, is 1 + the number of the copy that will write a granule; `outgoing` counts
     the copies that may still read it. `unpublished`, where instructions go through a proxy, is 1 + the thread that wrote a granule last
@@ -139,6 +141,7 @@ class Shadow:
         self.owner = np.zeros(granules, np.int32)
         self.numbers = 1 << 16  # the last number given to a buffer that was forgotten; those of declarations are smaller
         self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
+        self.origins: Array | None = None
         self.incoming: Array | None = None
         self.outgoing: Array | None = None
         self.unpublished: Array | None = None
@@ -199,6 +202,22 @@ class Storage:
         if self.slots:
             written = written & (self._rounds[threads] - self._made[addresses] <= self.slots)
         return None if written.all() else np.flatnonzero(~written)
+
+    def marks(self, addresses: Array, fresh: Array) -> Array:
+        """The marks of elements that hold nothing defined: of those that undefined data were written to, theirs, else `fresh` ones."""
+        if self.shadow.origins is None:
+            return fresh
+        granules = self.granules(addresses)
+        found: Array = np.where(self.shadow.owner[granules] == UNDEFINED, self.shadow.origins[granules], 0).max(axis=1)
+        return np.where(found, found, fresh)
+
+    def set_undefined(self, addresses: Array, marks: Array) -> None:
+        """What has been written to some of these elements, those that have a mark, is undefined."""
+        if self.shadow.origins is None:
+            self.shadow.origins = np.zeros(self.shadow.granules, np.int64)
+        granules = self.granules(addresses[marks > 0])
+        self.shadow.owner[granules] = UNDEFINED
+        self.shadow.origins[granules] = marks[marks > 0, None]
 
     def set_written(self, addresses: Array, threads: Array | None = None) -> None:
         """These elements have been written, by some threads or (None) through a proxy."""

@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from tilelang.errors import ComputationError
 from tilelang.lowering import ir
+from tilelang.lowering.batch import Batch, blocks_together
 from tilelang.lowering.clocks import ClockedRaces, Clocks
 from tilelang.lowering.findings import AccessCount, Finding, Recorder, Site, summary
 from tilelang.lowering.lifetimes import lifetimes
-from tilelang.lowering.memory_model import Batch, Device, Memory, Watched, blocks_together
+from tilelang.lowering.memory_model import Device, Memory, Watched
 from tilelang.lowering.role_threads import RoleThreads
 from tilelang.lowering.shadow_memory import Shadow, poison
 from tilelang.lowering.threads import Threads

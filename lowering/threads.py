@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free, index
-from tilelang.lowering import instruction_groups, ir, printer
+from tilelang.lowering import definedness, instruction_groups, ir, printer
 from tilelang.lowering import scalar_semantics as scalar
+from tilelang.lowering.batch import Mask, Touch
 from tilelang.lowering.copy_queue import CopyQueue, Part
+from tilelang.lowering.definedness import Known, Partly
 from tilelang.lowering.findings import Site
 from tilelang.lowering.lifetimes import Lifetimes
-from tilelang.lowering.memory_model import Mask, Memory, Touch
+from tilelang.lowering.memory_model import Memory
 from tilelang.lowering.scalar_semantics import Value
 from tilelang.tensor import evaluate as evaluate_index
 
@@ -36,14 +38,14 @@ class Threads:
         self._mine = self.batch.all  # the threads that meet at a barrier
         self._sites = sites
         self._statement: ir.Stmt = memory.batch.kernel.body
-        self._vars: dict[str, Value] = {"thread": self.batch.thread}
+        self._vars: dict[str, Known] = {"thread": self.batch.thread}
         for var, number in zip(ir.BLOCK, self.batch.block_index(self.batch.block), strict=True):
             self._vars[var.name] = number
         self._fixed: dict[Expr, Value] = {}  # values that the numbers of thread and block fix
 
     # ------------------------------------------------------------ expressions
 
-    def evaluate(self, expr: Expr, mask: Mask) -> Value:
+    def evaluate(self, expr: Expr, mask: Mask) -> Known:
         """The value of an expression in the active threads; in the others it is anything."""
         value = self._fixed.get(expr)
         if value is not None:
@@ -53,26 +55,41 @@ class Threads:
         value = self._fixed[expr] = EVALUATE[type(expr)](self, expr, self.batch.all)
         return value
 
+    def defined(self, expr: Expr, mask: Mask, use: str = "an index") -> Value:
+        """The value of an expression that must be defined, as conditions, indices and counts must; 0 where it is not, and reported."""
+        value = self.evaluate(expr, mask)
+        if type(value) is not Partly:
+            return value
+        flags = mask.flags if value.value.ndim == 1 else mask.flags[:, None] if mask.lanes is None else mask.lanes
+        marks = np.broadcast_to(np.where(flags, value.marks, 0), np.broadcast_shapes(value.value.shape, flags.shape))
+        where = np.nonzero(marks)
+        site = self._site("use", "", "use")
+        self.memory.report_undefined(marks[where], where[0], f"is part of {use} in {site}")
+        return np.where(value.marks, np.zeros((), value.value.dtype), value.value)
+
     def _const(self, expr: Const, mask: Mask) -> Value:
         return scalar.constant(expr)
 
-    def _var(self, expr: Var, mask: Mask) -> Value:
+    def _var(self, expr: Var, mask: Mask) -> Known:
         return self._vars[expr.name]
 
-    def _binary(self, expr: Binary, mask: Mask) -> Value:
+    def _binary(self, expr: Binary, mask: Mask) -> Known:
         left = self.evaluate(expr.left, mask)
         if expr.op in ("and", "or"):
             return self._logical(expr, left, mask)
         right = self.evaluate(expr.right, mask)
         if expr.op in ("//", "%") and expr.dtype.is_integer and not isinstance(expr.right, Const):
-            self._check_divisor(expr, right, mask)
-        return scalar.binary(expr.op, left, right)
+            self._check_divisor(expr, definedness.plain(right), mask)
+        return definedness.binary(expr.op, left, right)
 
-    def _logical(self, expr: Binary, left: Value, mask: Mask) -> Value:
-        needed = mask.narrow(left if expr.op == "and" else np.logical_not(left))
+    def _logical(self, expr: Binary, left: Known, mask: Mask) -> Known:
+        decided = definedness.plain(left)
+        open_ = decided if expr.op == "and" else np.logical_not(decided)
+        needed = mask.narrow(open_)
         if not needed.threads.size:
             return left
-        return scalar.binary(expr.op, left, self.evaluate(expr.right, needed))
+        both = definedness.binary(expr.op, left, self.evaluate(expr.right, needed))
+        return both if type(both) is not Partly else definedness.select(open_, both, left)
 
     def _check_divisor(self, expr: Binary, right: Value, mask: Mask) -> None:
         guilty = mask.narrow(right == 0)
@@ -80,51 +97,60 @@ class Threads:
             site = self._site(expr, "", "compute")
             self.memory.report_threads("division-by-zero", guilty.threads, site, f"`{expr.right}` is 0")
 
-    def _unary(self, expr: Unary, mask: Mask) -> Value:
-        return scalar.unary(expr.op, self.evaluate(expr.operand, mask))
+    def _unary(self, expr: Unary, mask: Mask) -> Known:
+        return definedness.unary(expr.op, self.evaluate(expr.operand, mask))
 
-    def _call(self, expr: Call, mask: Mask) -> Value:
-        return scalar.call(expr.name, self.evaluate(expr.args[0], mask))
+    def _call(self, expr: Call, mask: Mask) -> Known:
+        return definedness.call(expr.name, self.evaluate(expr.args[0], mask))
 
-    def _cast(self, expr: Cast, mask: Mask) -> Value:
-        return scalar.cast(self.evaluate(expr.operand, mask), expr.operand.dtype, expr.type)
+    def _cast(self, expr: Cast, mask: Mask) -> Known:
+        return definedness.cast(self.evaluate(expr.operand, mask), expr.operand.dtype, expr.type)
 
-    def _select(self, expr: Select, mask: Mask) -> Value:
+    def _select(self, expr: Select, mask: Mask) -> Known:
         condition = self.evaluate(expr.condition, mask)
-        yes, no = mask.narrow(condition), mask.narrow(np.logical_not(condition))
-        if not no.threads.size:
-            return self.evaluate(expr.then, yes)
-        if not yes.threads.size:
-            return self.evaluate(expr.otherwise, no)
-        return scalar.select(condition, self.evaluate(expr.then, yes), self.evaluate(expr.otherwise, no))
+        decided = definedness.plain(condition)
+        yes, no = mask.narrow(decided), mask.narrow(np.logical_not(decided))
+        if type(condition) is not Partly:
+            if not no.threads.size:
+                return self.evaluate(expr.then, yes)
+            if not yes.threads.size:
+                return self.evaluate(expr.otherwise, no)
+        return definedness.select(condition, self.evaluate(expr.then, yes), self.evaluate(expr.otherwise, no))
 
-    def _load(self, expr: ir.Load, mask: Mask) -> Value:
+    def _load(self, expr: ir.Load, mask: Mask) -> Known:
         if not mask.threads.size:
             return scalar.zero(expr.dtype)
         by_thread = mask.by_thread
-        indices = [self.evaluate(i, by_thread) for i in expr.indices]
-        count = None if expr.count is None else self.evaluate(expr.count, by_thread)
+        indices = [self.defined(i, by_thread) for i in expr.indices]
+        count = None if expr.count is None else self.defined(expr.count, by_thread, "a count")
         site = self._site(expr, expr.buffer.name, "load")
         if mask.lanes is not None and expr.lanes > 1:
             # One access of the device: a lane whose value nobody takes is brought with the others, and must exist.
             self.memory.locate(expr.buffer, indices, expr.lanes, count, by_thread.narrow(~mask.lanes), site)
         return self.memory.load(expr, indices, count, mask, site)
 
-    def _ramp(self, expr: ir.Ramp, mask: Mask) -> Value:
+    def _ramp(self, expr: ir.Ramp, mask: Mask) -> Known:
         base = self.evaluate(expr.base, mask.by_thread)
-        return base.reshape(-1, 1) + np.arange(expr.lanes, dtype=base.dtype)
+        numbers = definedness.plain(base).reshape(-1, 1)
+        ramp = numbers + np.arange(expr.lanes, dtype=numbers.dtype)
+        return definedness.partly(ramp, definedness.marks(base).reshape(-1, 1))
 
     def _before_line(self, expr: ir.BeforeLine, mask: Mask) -> Value:
         """As if every array began 16 bytes past a line, where NumPy's large ones do."""
         return scalar.constant(index(max(0, expr.line_bytes - 16) // expr.buffer.dtype.bytes))
 
-    def _pack(self, expr: ir.Pack, mask: Mask) -> Value:
-        items = (self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items))
-        return np.stack(np.broadcast_arrays(*map(np.atleast_1d, items)), axis=1)
+    def _pack(self, expr: ir.Pack, mask: Mask) -> Known:
+        items = [self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items)]
+        return definedness.rearranged(items, lambda each: np.stack(np.broadcast_arrays(*map(np.atleast_1d, each)), axis=1))
 
-    def _shuffle(self, expr: ir.Shuffle, mask: Mask) -> Value:
-        pair = np.broadcast_arrays(*(np.atleast_2d(self.evaluate(e, mask.by_thread)) for e in (expr.first, expr.second)))
-        return np.concatenate(pair, axis=1)[:, list(expr.numbers)]
+    def _shuffle(self, expr: ir.Shuffle, mask: Mask) -> Known:
+        pair = [self.evaluate(e, mask.by_thread) for e in (expr.first, expr.second)]
+
+        def chosen(each: Sequence[Any]) -> Any:
+            both = np.broadcast_arrays(*map(np.atleast_2d, each))
+            return np.concatenate(both, axis=1)[:, list(expr.numbers)]
+
+        return definedness.rearranged(pair, chosen)
 
     def _site(self, key: Any, buffer: str, access: str) -> Site:
         """The access that `key` (an expression, or a role) makes in the statement being executed."""
@@ -150,7 +176,7 @@ class Threads:
 
     def _rounds(self, stmt: ir.For, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
         """The body of a loop once for each round, with the threads that run it."""
-        extent = self.evaluate(stmt.extent, mask)
+        extent = self.defined(stmt.extent, mask, "the extent of a loop")
         rounds = int(extent[mask.threads].max() if extent.ndim else extent)
         uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
         index_type = scalar.compute_numpy(stmt.var.type)
@@ -162,7 +188,7 @@ class Threads:
 
     def _branches(self, stmt: ir.If, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
         """The branches of a condition, each with the threads that run it."""
-        condition = self.evaluate(stmt.condition, mask)
+        condition = self.defined(stmt.condition, mask, "a condition")
         yield stmt.then, mask.narrow(condition)
         if stmt.otherwise is not None:
             yield stmt.otherwise, mask.narrow(np.logical_not(condition))
@@ -182,14 +208,14 @@ class Threads:
         match stmt.value:
             case Select(condition, then, ir.Load(stmt.buffer, stmt.indices, count=None)) if _is_merge(stmt, then):
                 # Some lanes of a vector register are kept: written by a store under a mask, they are not read.
-                mask = mask.narrow(self.evaluate(condition, mask))
+                mask = mask.narrow(self.defined(condition, mask, "a condition"))
                 stmt = stmt.replace(value=then)
                 if not mask.threads.size:
                     return
             case _:
                 pass
-        indices = [self.evaluate(i, mask) for i in stmt.indices]
-        count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        indices = [self.defined(i, mask) for i in stmt.indices]
+        count = None if stmt.count is None else self.defined(stmt.count, mask, "a count")
         value = self.evaluate(stmt.value, mask if count is None else _leading(mask, count, ir.lanes(stmt.value)))
         self.memory.store(stmt, indices, value, count, mask, self._site("store", stmt.buffer.name, "store"))
 
@@ -210,9 +236,9 @@ class Threads:
 
     def _copy(self, stmt: ir.Copy, mask: Mask) -> None:
         site, from_site = self._site("to", stmt.target.name, "copy to"), self._site("from", stmt.source.name, "copy from")
-        target = [self.evaluate(i, mask) for i in stmt.target_indices]
-        source = [self.evaluate(i, mask) for i in stmt.source_indices]
-        count = None if stmt.count is None else self.evaluate(stmt.count, mask)
+        target = [self.defined(i, mask) for i in stmt.target_indices]
+        source = [self.defined(i, mask) for i in stmt.source_indices]
+        count = None if stmt.count is None else self.defined(stmt.count, mask, "a count")
         if count is not None and (beyond := mask.narrow((count < 0) | (count > stmt.lanes))).threads.size:
             text = f"the count of elements is outside 0..{stmt.lanes}"
             self.memory.report_threads("instruction-operand", beyond.threads, from_site, text)
@@ -255,9 +281,9 @@ class Threads:
 
     def _instruction(self, stmt: ir.Instruction, mask: Mask) -> None:
         first = {
-            name: self._region(indices, region.variables, stmt, name)
+            name: self._region(indices, region.variables, stmt, name, mask)
             if (region := stmt.region(name)) is not None
-            else [self.evaluate(i, mask) for i in indices]
+            else [self.defined(i, mask) for i in indices]
             for name, _, indices in stmt.operands
         }
         queue = self.queue(getattr(stmt.semantics, "family", ""))
@@ -267,12 +293,12 @@ class Threads:
         """What begins the copy of an instruction that signals a barrier."""
         return None
 
-    def _region(self, indices: Sequence[Expr], over: Sequence[Var], stmt: ir.Instruction, name: str) -> list[Array]:
+    def _region(self, indices: Sequence[Expr], over: Sequence[Var], stmt: ir.Instruction, name: str, mask: Mask) -> list[Array]:
         """The indices of all elements of a region, (threads or 1, elements)."""
         grids = np.indices(stmt.semantics.operand(name).shape).reshape(len(over), 1, -1)
         values: dict[Expr, Any] = dict(zip(over, grids, strict=True))
         for v in (v for i in indices for v in free(i) if v not in values):
-            values[v] = np.reshape(self._vars[v.name], (-1, 1))
+            values[v] = np.reshape(self.defined(v, mask), (-1, 1))
         return [np.atleast_2d(evaluate_index(i, values)) for i in indices]
 
 
@@ -308,7 +334,7 @@ def _is_geometry(expr: Any) -> bool:
             return not isinstance(expr, ir.Load)
 
 
-EVALUATE: dict[type, Callable[[Threads, Any, Mask], Value]] = {
+EVALUATE: dict[type, Callable[[Threads, Any, Mask], Known]] = {
     Const: Threads._const, Var: Threads._var, Binary: Threads._binary, Unary: Threads._unary, Call: Threads._call,
     Cast: Threads._cast, Select: Threads._select, ir.Load: Threads._load, ir.Ramp: Threads._ramp, ir.Pack: Threads._pack,
     ir.Shuffle: Threads._shuffle,

@@ -42,12 +42,16 @@ class Fragment(Node):
         """All coordinates, (lanes, slots, rank). Read-only."""
         return _table(self)
 
-    def gather(self, values: Any, extents: tuple[int, ...]) -> Any:
-        """A dense array (..., *extents) from what each lane has in each slot, (..., lanes, slots); of copies the last counts."""
+    def gather(self, values: Any, extents: tuple[int, ...], greatest: bool = False) -> Any:
+        """A dense array (..., *extents) from what each lane has in each slot, (..., lanes, slots); of copies the last counts, or the
+        greatest (of numbers above 0)."""
         import numpy as np
 
         dense = np.zeros((*values.shape[:-2], *(extents or (1,))), dtype=values.dtype)
-        dense[(..., *self._places)] = values
+        if greatest:
+            np.maximum.at(dense, (..., *self._places), values)
+        else:
+            dense[(..., *self._places)] = values
         return dense.reshape((*values.shape[:-2], *extents))
 
     def scatter(self, dense: Any) -> Any:

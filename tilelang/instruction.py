@@ -29,7 +29,7 @@ from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span
 from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
-from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, updates
+from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
 from tilelang.node import Node, node
 from tilelang.template import OperandText, fault_of_template
 from tilelang.tensor import Layout
@@ -237,6 +237,20 @@ class Instruction(Node):
         if held is not None:
             result = held.scatter(result)
         return {self.writes: result}
+
+    def undefined(self, operands: Mapping[str, Any], marks: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+        """Which elements of the written operand are undefined after the instruction, in the form that `simulate` gives.
+
+        operands: as for `simulate`. marks: in the same form; 0 where an element is defined, else a positive number. Each element of the
+        result has the greatest mark of what it is computed from.
+        """
+        dense, values, written = {}, {}, self.fragment(self.writes)
+        for name in self.reads:
+            fragment, extents = self.fragment(name), self.operand(name).shape
+            values[name] = operands[name] if fragment is None else fragment.gather(operands[name], extents)
+            dense[name] = marks[name] if fragment is None else fragment.gather(marks[name], extents, greatest=True)
+        result = undefined(self.means, values, dense)
+        return result if written is None else written.scatter(result)
 
     def _gather(self, name: str, values: Any) -> np.ndarray[Any, Any]:
         import numpy as np

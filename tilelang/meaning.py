@@ -7,6 +7,7 @@ rounded where stored or cast), the accumulator first and then the chunk in order
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -183,6 +184,39 @@ def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         return np.asarray(terms).astype(means.target.dtype.numpy)
 
 
+def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Which elements of the target are undefined after the instruction: the greatest mark of what each is computed from, 0 for none.
+
+    arrays: as for `evaluate`. marks: in the same form, integers, 0 where an element is defined. What a `where` or `pad` does not choose
+    does not count; what stands at an undefined place is undefined.
+    """
+    import numpy as np
+
+    grid = _Grid(means.axes, arrays, None)
+    grid.value(means.value)
+
+    def mark(e: Any) -> Any:
+        match e:
+            case Read(tensor, indices):
+                inside, places = grid.places(e)
+                at = functools.reduce(np.maximum, map(mark, indices), np.int64(0))
+                return np.maximum(at, grid.elements(np.asarray(marks[tensor.name]), places))
+            case Pad(read):
+                return np.where(grid.places(read)[0], mark(read), 0)
+            case Select(condition, then, otherwise):
+                return np.maximum(mark(condition), np.where(grid.value(condition), mark(then), mark(otherwise)))
+            case _:
+                return functools.reduce(np.maximum, (mark(c) for c in e.children() if isinstance(c, Expr)), np.int64(0))
+
+    found = mark(means.value)
+    found = np.broadcast_to(found, np.broadcast_shapes(np.shape(found), grid.extents))
+    if means.kind == UPDATE:
+        batch = found.shape[: found.ndim - len(grid.extents)]
+        chunk = found.reshape(*batch, *(a.extent for a in means.target_axes), -1)
+        found = np.maximum(chunk.max(axis=-1, initial=0), marks[means.target.tensor.name])
+    return np.asarray(found)
+
+
 class _Grid:
     """All points of some axes at once; reads become arrays over instances and points. wide: of floats; None: types as they are."""
 
@@ -203,8 +237,8 @@ class _Grid:
                 self._pad(found)
         return numeric.evaluate(e, self.known, self.wide)
 
-    def _read(self, read: Read) -> Any:
-        """The elements read, and whether each lies inside; what lies outside is brought in (a branch not taken is computed too)."""
+    def places(self, read: Read) -> tuple[Any, list[Any]]:
+        """Whether each element read lies inside, and where; what lies outside is brought in (a branch not taken is computed too)."""
         import numpy as np
 
         inside: Any = np.True_
@@ -214,12 +248,21 @@ class _Grid:
             place = np.broadcast_to(place, np.broadcast_shapes(np.shape(place), self.extents))
             inside = inside & (place >= 0) & (place < dim.extent)
             places.append(np.clip(place, 0, dim.extent - 1))
+        return inside, places
+
+    def elements(self, array: Any, places: list[Any]) -> Any:
+        """The elements of an operand (..., *dims) at places inside it."""
+        if any(place.ndim > len(self.extents) for place in places):
+            return self._gathered(array, places)
+        return array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
+
+    def _read(self, read: Read) -> Any:
+        """The elements read; gives whether each lies inside."""
+        import numpy as np
+
+        inside, places = self.places(read)
         if read not in self.known:
-            array = np.asarray(self.arrays[read.tensor.name])
-            if any(place.ndim > len(self.extents) for place in places):
-                found = self._gathered(array, places)
-            else:
-                found = array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
+            found = self.elements(np.asarray(self.arrays[read.tensor.name]), places)
             self.known[read] = found.astype(self.wide) if self.wide and read.dtype.is_float else found
         return inside
 

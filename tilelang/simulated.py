@@ -18,7 +18,7 @@ from tilelang import reference
 from tilelang.check import axis_extents
 from tilelang.errors import ComputationError, Refusal, Span
 from tilelang.lowering import ir, simulate
-from tilelang.lowering.memory_model import blocks_together
+from tilelang.lowering.batch import blocks_together
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import error_bounds
 from tilelang.machine import Profile

@@ -38,7 +38,7 @@ def test_what_is_dropped_is_noticed_or_was_not_needed(name: str) -> None:
     tally.run(decided(schedule, tl.load_profile("sapphire_rapids")), schedule.computation)
     assert not tally.missed, str(tally)
     assert tally.noticed["barrier"] == tally.total["barrier"] > 0, str(tally)
-    assert tally.share >= 0.7, str(tally)
+    assert tally.share >= 0.65, str(tally)
 
 
 def test_every_wait_is_needed() -> None:
