@@ -23,7 +23,7 @@ from tilelang.lowering.build.cover import nobody_reads
 from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
-from tilelang.steps import Do, Place, Step, Team, Tile, Units
+from tilelang.steps import Do, Place, Step, Team, Tile, Units, Vectorize
 from tilelang.task import Task
 
 
@@ -68,6 +68,7 @@ def plan_roles(steps: tuple[Step, ...], profile: Profile) -> Plan | None:
     main = _main_role(said, steps, roles)
     plan = Plan(said, main, tuple(r for r in roles.values() if r is not main), _with_levels(steps, main))
     _check_loads(plan, steps, roles)
+    _check_work(plan, steps)
     _check_registers(plan, roles, profile)
     return plan
 
@@ -122,6 +123,18 @@ def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) ->
             if what is not None:
                 raise refuse(inner, "not-lowered-yet", f"`{inner}`: {what} is accepted by the language, not lowered yet for this"
                              " target", f"a load in shared, above what is given to {plan.main.name}")  # fmt: skip
+
+
+def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
+    """Refuses a role that does nothing, as soon as no step that follows can give it a load."""
+    last = next(
+        (s for s in steps if isinstance(s, (Vectorize, Do)) or isinstance(s, Tile) and s.level not in ("cluster", "block")), None
+    )
+    loading = {s.on for s in steps if isinstance(s, Place)}
+    idle = [role.name for role in plan.others if role.name not in loading]
+    if last is not None and idle:
+        raise refuse(plan.step, "role-without-work", f"`{plan.step}`: the {plan.main.name} computes, no load stands on the {idle[0]},"
+                     f" and none can below `{last}`", f"a load in shared on {idle[0]}, or leave the role out")  # fmt: skip
 
 
 def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> None:

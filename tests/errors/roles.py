@@ -30,6 +30,12 @@ def two_roles_compute() -> None:
     start.tile(m=8).to("first").tile(n=8).to("second").check("simulated")
 
 
+def a_role_without_work() -> None:
+    roles = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
+    start = tl.schedule(matmul()).units(block=roles).tile(m=16, n=16).to(tl.block).split(k=8)
+    start.load("A", tl.shared).tile(m=8).to("consumer").check("simulated")
+
+
 def on_a_role_that_is_not_there() -> None:
     roles = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
     start = tl.schedule(matmul()).units(block=roles).tile(m=16, n=16).to(tl.block).split(k=8)
