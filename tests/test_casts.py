@@ -1,5 +1,7 @@
 """Conversions of floats to integers end at the least and the greatest of the type, everywhere alike; NaN gives 0."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,56 @@ def test_points_left_out_change_no_extreme_of_a_type_without_infinities() -> Non
         computation = tl.computation("c", tl.define("Y", reduction(X[i, k], over=k, where=condition), i))
         assert computation.evaluate(X=x).astype(float).tolist() == wanted
         assert tl.compile(computation, "cpu")(x).astype(float).tolist() == wanted
+
+
+@pytest.mark.parametrize("source", ["float8_e4m3", "float8_e5m2", "float16", "bfloat16", "float32", "float64"])
+def test_casts_end_wherever_they_stand(source: str) -> None:
+    i, k = tl.axes(i=48, k=4)
+    X, W, G = tl.input("X", getattr(tl, source), i), tl.input("W", getattr(tl, source), i, k), tl.input("G", tl.int32, g=16)
+    with np.errstate(over="ignore"):
+        x = np.resize(EDGES, 48).astype(X.dtype.numpy)
+    w, g = np.random.default_rng(0).choice(x, (48, 4)), np.arange(16, dtype=np.int32) * 3
+    peaks = [np.nan if np.isnan(row).any() else row.max() for row in w.astype(float)]
+    for target in INTEGERS:
+        T, point = getattr(tl, target), np.array([ended(float(v), target) for v in x], object)
+        D = tl.define("D", tl.cast(X[i], T), i)
+        nearest = tl.define("at", tl.minimum(tl.maximum(tl.cast(X[i], T), 0), 15), i)
+        rows = np.array([[ended(float(v), target) for v in row] for row in w], object)
+        cases = [
+            (tl.where(D[i] == tl.cast(X[i], T), 1, 0), np.ones(48, object)),
+            (tl.sum(tl.cast(W[i, k], T), over=k), rows.sum(1)),
+            (tl.max(tl.cast(W[i, k], T), over=k), rows.max(1)),
+            (tl.cast(tl.max(W[i, k], over=k) * 1.0, T), np.array([ended(float(v), target) for v in peaks], object)),
+            (tl.cast(tl.pad(X[i + 1], 3.0), T), np.array([*point[1:], 3], object)),
+            (G[nearest[i]], g[np.clip(point, 0, 15).astype(int)]),
+        ]
+        for expression, wanted in cases:
+            computation = tl.computation("c", tl.define("Y", expression, i))
+            arrays: dict[str, Any] = {t.name: {"X": x, "W": w, "G": g}[t.name] for t in computation.inputs}
+            found = computation.evaluate(**arrays)
+            bits = 2 ** (8 * found.dtype.itemsize)
+            assert [int(v) % bits for v in found] == [int(v) % bits for v in wanted], computation.text
+            if target in ("int8", "uint64"):
+                kernel = tl.compile(computation, tl.target("cpu"))
+                assert np.array_equal(kernel(*arrays.values()), found), computation.text
+                assert np.array_equal(tl.simulate(kernel, **arrays).outputs["Y"], found), computation.text
+
+
+def test_a_cast_of_small_integers_to_their_own_type_wraps() -> None:
+    i = tl.axes(i=5)
+    X, x = tl.input("X", tl.uint8, i), np.array([16, 15, 200, 20, 255], np.uint8)
+    square = tl.cast(X[i] * X[i], tl.uint8)
+    for value, wanted in (
+        (square // 2, x * x // 2),
+        (tl.where(square < 100, 1, 0), np.where(x * x < 100, 1, 0)),
+        (tl.argmax(X[i] * X[i], over=i), np.argmax(x * x)),
+        (tl.argmin(X[i] + X[i], over=i), np.argmin(x + x)),
+        (tl.sum(square, over=i), np.sum(x * x)),
+    ):
+        computation = tl.computation("c", tl.define("Y", value, *(() if value.dtype in (tl.int32, tl.uint32) else (i,))))
+        assert np.array_equal(computation.evaluate(X=x), wanted)
+        assert np.array_equal(tl.compile(computation, tl.target("cpu"))(x), wanted)
+        assert tl.parse(computation.text).computation("c").hash == computation.hash
 
 
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16"])

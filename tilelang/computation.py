@@ -430,7 +430,7 @@ def _range(value: Expr) -> tuple[int, int] | None:
         whole = value.condition is None and points > 0 and value.combiner.name in ("argmax", "argmin") and value.member == 1
         return (0, points) if whole else None
     low, high = interval(cast(value, INDEX))
-    if low is None or high is None or low <= value.dtype.lowest or high >= value.dtype.highest:
+    if low is None or high is None or low <= value.dtype.lowest and high >= value.dtype.highest:
         return None
     return low, high + 1
 

@@ -31,10 +31,10 @@ from tilelang.expr import (
     Unary,
     Var,
     as_expr,
-    cast,
     several_of,
 )
 from tilelang.expr import binary as _binary
+from tilelang.expr import cast as _cast
 
 __all__ = [
     "abs", "all", "any", "argmax", "argmin", "cast", "ceil", "cos", "equal", "erf", "exp", "exp2", "expm1", "floor", "gelu",
@@ -77,12 +77,12 @@ def min(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
 
 def any(condition: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
     """Whether a condition holds at some point; False where there is none."""
-    return _binary("<", 0, _simple("max", cast(_condition(condition), dt.int32), over, where))
+    return _binary("<", 0, _simple("max", _cast(_condition(condition), dt.int32), over, where))
 
 
 def all(condition: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
     """Whether a condition holds at every point; True where there is none."""
-    return _binary("<", 0, _simple("min", cast(_condition(condition), dt.int32), over, where))
+    return _binary("<", 0, _simple("min", _cast(_condition(condition), dt.int32), over, where))
 
 
 def argmax(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
@@ -127,7 +127,7 @@ def reduce(
     if len(results) != len(items):
         message = f"the combiner gives {len(results)} members and the state has {len(items)}"
         raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
-    results = tuple(cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
+    results = tuple(_cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
     called = name or getattr(combiner, "__name__", "reduce").strip("<>")
     called += "_" * (called in SHIPPED)  # what goes by the names of the shipped ones must not meet another one
@@ -135,7 +135,7 @@ def reduce(
     check_combiner(made, items)
     axes = _over(over)
     items, condition = restrict(items, _optional_condition(where), made)
-    outcome = tuple(cast(Reduce(made, items, axes, condition, i), _nominal(v.dtype)) for i, v in enumerate(items))
+    outcome = tuple(_cast(Reduce(made, items, axes, condition, i), _nominal(v.dtype)) for i, v in enumerate(items))
     return outcome[0] if single else outcome
 
 
@@ -146,13 +146,13 @@ def _simple(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) -> E
     combiner = shipped(name, item.dtype)
     axes = _over(over)
     items, condition = restrict((item,), _optional_condition(where), combiner)
-    return cast(Reduce(combiner, items, axes, condition, 0), _nominal(item.dtype, keep=name in ("max", "min")))
+    return _cast(Reduce(combiner, items, axes, condition, 0), _nominal(item.dtype, keep=name in ("max", "min")))
 
 
 def _wrapped(e: Expr) -> Expr:
-    """A value of an 8- or 16-bit integer type within that type: what operators make in 32 bits wraps, as where it is stored."""
-    wide = state_type(e.dtype)
-    return e if not e.dtype.is_integer or wide == e.dtype or _moved(e) else Cast(Cast(e, wide), e.dtype)
+    """A value within its own type: what operators make of 8- and 16-bit integers in 32 bits wraps, as where it is stored."""
+    small = e.dtype.is_integer and e.dtype.bits < 32
+    return Cast(e, e.dtype) if small and not _moved(e) else e
 
 
 def _moved(e: Expr) -> bool:
@@ -169,9 +169,9 @@ def _argument(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) ->
     number: Expr = axes[0]
     for axis in axes[1:]:
         number = number * axis.extent + axis
-    item = as_expr(value)
+    item = _wrapped(as_expr(value))
     combiner = argument(name, state_type(item.dtype), index_type)
-    items, condition = restrict((item, cast(number, index_type)), _optional_condition(where), combiner)
+    items, condition = restrict((item, _cast(number, index_type)), _optional_condition(where), combiner)
     return Reduce(combiner, items, axes, condition, 1)
 
 
@@ -226,6 +226,20 @@ def _constant(value: Any, type: DType, role: str) -> Const:
     return expr.literal(found.value, type)
 
 
+def cast(value: Any, type: Any) -> Expr:
+    """A value in another type: floats become whole numbers towards zero, within the type's ends (NaN becomes 0); integers wrap, in
+    their own type too, where operators made them in 32 bits.
+
+    >>> from tilelang.computation import axes, input
+    >>> i = axes(i=4)
+    >>> X = input("X", dt.uint8, i)
+    >>> print(cast(X[i], dt.uint8), cast(X[i] * X[i], dt.uint8))
+    X[i] cast(X[i] * X[i], uint8)
+    """
+    found = _cast(value, type)
+    return _wrapped(found) if found is value else found
+
+
 def equal(a: Any, b: Any) -> Expr:
     """The condition a == b."""
     return _binary("==", a, b)
@@ -253,7 +267,7 @@ def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
     if not isinstance(b, Expr):
         b = as_expr(b, a.dtype)
     common = dt.promote(a.dtype, b.dtype)
-    return cast(a, common), cast(b, common)
+    return _cast(a, common), _cast(b, common)
 
 
 # ---------------------------------------------------------------- functions

@@ -322,33 +322,50 @@ def _atom_interval(atom: Expr) -> Interval:
         case Read(tensor=tensor):
             known = getattr(tensor, "range", None)
             return (known[0], known[1] - 1) if known else _type_range(atom)
+        case Binary("*", left, right):
+            ends = (*_range(left), *_range(right))
+            if None in ends:
+                return None, None
+            products = [x * y for x in ends[:2] for y in ends[2:] if x is not None and y is not None]
+            return min(products), max(products)
         case Binary("//", left, Const(value=c)):
-            low, high = interval(left)
+            low, high = _range(left)
             return None if low is None else low // int(c), None if high is None else high // int(c)
         case Binary("%", left, Const(value=c)) if c > 0:
-            low, high = interval(left)
+            low, high = _range(left)
             inside = low is not None and high is not None and 0 <= low and high < c
             return (low, high) if inside else (0, int(c) - 1)
         case Binary("min", left, right):
-            (a, b), (c_, d) = interval(left), interval(right)
+            (a, b), (c_, d) = _range(left), _range(right)
             highs = [h for h in (b, d) if h is not None]
             return None if a is None or c_ is None else min(a, c_), min(highs) if highs else None
         case Binary("max", left, right):
-            (a, b), (c_, d) = interval(left), interval(right)
+            (a, b), (c_, d) = _range(left), _range(right)
             lows = [x for x in (a, c_) if x is not None]
             return max(lows) if lows else None, None if b is None or d is None else max(b, d)
         case Binary("^" | "|", left, right):
-            (a, b), (c_, d) = interval(left), interval(right)
+            (a, b), (c_, d) = _range(left), _range(right)
             if a is not None and c_ is not None and b is not None and d is not None and a >= 0 and c_ >= 0:
                 return 0, (1 << max(b.bit_length(), d.bit_length())) - 1
             return None, None
         case Select(_, then, otherwise):
-            (a, b), (c_, d) = interval(then), interval(otherwise)
+            (a, b), (c_, d) = _range(then), _range(otherwise)
             return None if a is None or c_ is None else min(a, c_), None if b is None or d is None else max(b, d)
-        case Cast(operand, _):
-            return _atom_interval(operand) if operand.dtype.is_integer else (None, None)
+        case Cast(operand, target) if operand.dtype.is_integer:
+            low, high = _range(operand)
+            kept = low is not None and high is not None and target.lowest <= low and high <= target.highest
+            return (low, high) if kept else _type_range(atom)  # what the type cannot hold wraps
+        case Cast(operand):
+            return (0, 1) if operand.dtype.kind == "bool" else _type_range(atom)
         case _:
             return None, None
+
+
+def _range(e: Expr) -> Interval:
+    """The least and greatest value of a part of an index expression, of whatever integer type."""
+    if isinstance(e, Const):
+        return int(e.value), int(e.value)
+    return interval(e) if e.dtype is INDEX else _atom_interval(e)
 
 
 def _type_range(e: Expr) -> Interval:

@@ -14,6 +14,7 @@ from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes, memory_type, value_type
+from tilelang.lowering.targets.c_lanes import lane
 from tilelang.lowering.targets.c_library import Library
 from tilelang.simplify import Linear, interval, linear, weighted_sum
 
@@ -25,6 +26,8 @@ PRECEDENCE = {
 }  # fmt: skip
 SPELLED = {"or": "||", "and": "&&", "//": "/"}
 COMPARISONS = ("==", "!=", "<", "<=")
+# Unlike sums and products, these do not give the low bits of their result from those of their operands, or not for all counts.
+_OF_WHOLE_VALUES = ("//", "%", "min", "max", "<<", ">>")
 
 
 def bracket(text: str, own: int, wanted: int) -> str:
@@ -94,6 +97,8 @@ class Places:
         return bracket("".join(texts), own, level)
 
     def _index_atom(self, e: Expr, level: int) -> str:
+        if isinstance(e, Binary) and e.op in _OF_WHOLE_VALUES and not self._operable(e):
+            return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
         match e:
             case Const(value=value):
                 suffix = "L" if abs(int(value)) >= 2**31 else ""
@@ -129,18 +134,19 @@ class Places:
                 return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
 
     def pure(self, e: Expr) -> bool:
-        """Whether an integer is made of indices and constants alone, so that it may be computed in the index type."""
+        """Whether an integer is made of indices and constants alone that fit the index type as far as their ranges tell, so that it
+        may be computed in that type."""
         found = self._pure.get(e)
         if found is None:
             match e:
                 case Const(type=t):
-                    found = t is dt.int64
+                    found = t is dt.int64 and self.small(e)
                 case Var(type=t):
                     found = t is dt.int64 and self._variable_type(e) == self.index_type
                 case Ramp(base, _):
                     found = self.pure(base)
-                case Binary(op, left, right):
-                    found = op != "pow" and self.pure(left) and self.pure(right)
+                case Binary(op=op):
+                    found = op != "pow" and self._operable(e) and not self._beyond(e)
                 case Unary("-", operand):
                     found = self.pure(operand)
                 case Cast(operand, type):
@@ -154,6 +160,24 @@ class Places:
                     found = False
             self._pure[e] = found
         return found
+
+    def _operable(self, e: Binary) -> bool:
+        """Whether an operator can be applied in the index type."""
+        shifts = e.op in ("<<", ">>")
+        fits = not shifts or isinstance(e.right, Const) and 0 <= e.right.value < self.index_bits
+        return fits and self.pure(e.left) and self.pure(e.right)
+
+    def _computed(self, e: Expr) -> bool:
+        """Whether an index of an element, which fits, may be computed in the index type: what it is made of fits, too."""
+        if isinstance(e, Select):
+            return self._computed(e.then) and self._computed(e.otherwise)
+        return self.index_bits == 64 or not isinstance(e, (Binary, Unary)) or self.pure(e)
+
+    def _beyond(self, e: Expr) -> bool:
+        """Whether an index may leave the index type, for all that its variables' ranges tell; where they tell nothing, it does not."""
+        n, limit = lanes(e), 2 ** (self.index_bits - 1)
+        ends = [interval(x) for x in ((e,) if n == 1 else (lane(e, 0), lane(e, n - 1)))]
+        return any(low is not None and low < -limit or high is not None and high >= limit for low, high in ends)
 
     def small(self, e: Expr) -> bool:
         """Whether an index certainly fits the index type."""
@@ -173,6 +197,7 @@ class Places:
 
     def offset(self, buffer: Buffer, indices: tuple[Expr, ...], level: int = ANY) -> str:
         """The element's number in its buffer."""
+        indices = tuple(i if self._computed(i) else Cast(Cast(i, dt.int32), dt.int64) for i in indices)
         form = weighted_sum(indices, buffer.strides)
         if not _is_wide(form):
             return self._sum(form, level)
