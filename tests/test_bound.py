@@ -186,6 +186,18 @@ def test_certain_nans_and_infinities_are_claimed() -> None:
         assert not reference.compare(whole, {"X": data}, {"y": wrong})
 
 
+def test_an_infinite_sum_whose_finite_terms_may_overflow_first_is_not_claimed() -> None:
+    """In float32 three of 2e38 add up to infinity, which makes NaN of the other one."""
+    i, j, x = matrix(4, 4)
+    big = 2e38
+    data = np.array([[-np.inf, big, big, big], [-np.inf, big, -1, 1], [np.nan, big, big, big], [-np.inf, 1e30, 1, 1]], np.float32)
+    sums = as_computation(define("y", tl.sum(x[i, j] * 1, over=j), i))
+    assert sums.bound(X=data).tolist() == [np.inf, 0, 0, 0]
+    many = np.full((32, 32), 1e30, np.float32)
+    many[:, 5] = -np.inf
+    assert np.isinf(matmul(32, 32, 32).bound(A=many, B=np.full((32, 32), 1e30, np.float32))).all()
+
+
 def test_exact_types_have_no_bound() -> None:
     whole = matmul(4, 4, 9, dt.int32)
     assert not whole.bound(**reference.random_arrays(whole)).any()

@@ -332,10 +332,13 @@ def growth(unit: float, operations: Any) -> Any:
 
 
 def sum_error(value: Any, magnitude: Any, moved: Any, terms: Any, r: Rounding) -> Any:
-    """Of a sum in any order. magnitude: the sum of |term|, moved: the sum of the terms' errors, terms: how many there are."""
+    """Of a sum in any order. magnitude: the sum of |term| over finite ones, moved: of the terms' errors, terms: how many there are.
+
+    A NaN stays one. An infinity does where the finite terms cannot overflow to the other one before they meet it.
+    """
     total = moved + growth(r.unit, terms - 1) * (magnitude + moved)
     total = np.where(magnitude + total > r.largest, np.inf, total)
-    return certain(value, total, np.isfinite(moved))
+    return certain(value, total, np.isfinite(moved) & (np.isnan(value) | np.isfinite(total)))
 
 
 def product_error(value: Any, terms: Approx, axes: tuple[int, ...], count: Any, r: Rounding) -> Any:

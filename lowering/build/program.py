@@ -6,8 +6,9 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 from __future__ import annotations
 
 import difflib
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.computation import Computation, Tensor
@@ -206,11 +207,16 @@ class _Assembly:
 
     def _from_memory(self, task: Task) -> Task:
         """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it."""
+        return self._with_made_before(lambda: make_task(task.outputs, lambda t: t in self.made))
+
+    def _with_made_before(self, make: Callable[[], Task]) -> Task:
+        """A task, after kernels that make the reductions it needs, and those that these need."""
         while True:
             try:
-                return make_task(task.outputs, lambda t: t in self.made)
+                return make()
             except Unplaced as missing:
-                self._kernel_before(task_of(missing.tensor, lambda t: t in self.made))
+                needed = functools.partial(task_of, missing.tensor, lambda t: t in self.made)
+                self._kernel_before(self._with_made_before(needed))
 
     def _kernel(
         self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1, notes: Sequence[str] = ()

@@ -44,3 +44,14 @@ def test_a_split_convolution_by_implicit_gemm() -> None:
     made = tl.schedule(z).fuse(rc=("r", "c")).tile(p=4, rc=8).to("block").accumulate("register").split(rc=4)
     made = made.load("X", "shared", layout=tl.layout("rc", "p"), ahead=1).load("W", "shared", layout=tl.layout("rc", "f"))
     assert not faults(made.tile(p=2, f=1).to("thread"))
+
+
+def test_what_meets_needs_a_reduction_of_a_reduction() -> None:
+    """The stages stand in the kernel of the parts; the kernel where these meet reads them from memory, made one after the other."""
+    q, p, m, j = tl.axes(q=6, p=5, m=4, j=5)
+    A = tl.input("A", tl.float32, q, p, m)
+    F = tl.define("F", tl.max(A[q, p, m], over=m), q, p)
+    E = tl.define("E", tl.min(F[q, p], over=p), q)
+    total = tl.define("total", tl.sum(A[q, j, 0] * E[q], over=j), q)
+    last = tl.define("Z", total[q] + E[(q + 1) % 6], q)
+    assert not faults(tl.schedule(last).tile(j=2).to("block").compute("F", "shared").compute("E", "shared"))
