@@ -364,6 +364,9 @@ class States(Pieces, Meetings):
         below = frame.but(state=place, slots=(), walks=())
         body = self.chain(below, i + 1)
         task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
+        finished = frame.but(residences=(*frame.residences, *boxes), finishing=True)
+        for whole in dict.fromkeys(whole for value in task.values for whole in reads(value)):
+            self.residence_of(finished, whole)  # refuses a stage that stands below
 
         def back(target: Target) -> ir.Stmt:
             return self._pointwise(frame, task, target, tuple(boxes), step.steps)

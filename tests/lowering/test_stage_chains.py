@@ -137,6 +137,20 @@ def test_an_output_is_not_read_from_where_it_will_be_stored() -> None:
     simulated(tl.computation("c", (F, E)), CUDA)
 
 
+@pytest.mark.parametrize("memory", ["register", "shared"])
+def test_what_finished_results_read_stands_above_their_state(memory: str) -> None:
+    q, k = tl.axes(q=32, k=8)
+    B = tl.input("B", tl.float32, q, k)
+    G = tl.define("G", tl.sum(B[q, k], over=k), q)
+    D = tl.define("D", G[q] + 1, q)
+    both = tl.computation("c", (G, tl.define("Z", D[q] * D[q], q)))
+    made = tl.schedule(both).tile(q=8).to(tl.block).compute("G", tl.shared)
+    with pytest.raises(tl.Refusal) as refused:
+        made.accumulate(memory).compute("D", tl.register).check("simulated")
+    assert refused.value.code == "stage-in-walk"
+    assert not tl.simulate(tl.compile(made.compute("D", tl.register).accumulate(memory), CUDA)).findings
+
+
 def test_an_output_that_a_stage_needs_whole_is_made_once() -> None:
     i, j = tl.axes(i=16, j=2)
     X = tl.input("X", tl.float32, i, j)
