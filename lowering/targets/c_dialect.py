@@ -154,8 +154,8 @@ class Dialect:
     prefetch_map: str = ""
     cluster: str = ""
     rounded_product: str = ""
-    # Whether the masked loads and stores of x86 may be used, behind a test of the compiler's.
-    masked_access: bool = False
+    # Whether builtins of x86 may be used, behind a test of the compiler's that the machine has the instruction.
+    x86_builtins: bool = False
     # The bytes to which every kernel argument is aligned.
     argument_alignment: int = 1
     # With more shared memory than this, it is one array whose size the launch gives, declared by `dynamic_shared` with {name}.

@@ -37,9 +37,18 @@ BITS = {
 
 _MAXIMUM = """
 ${inline} $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
-    const $T r = a $op b ? a : b;
+$both    const $T r = a $op b ? a : b;
     return a == a ? r : a;
-}
+$end}
+"""
+
+# Without a mask, on which the next of a row of maxima would wait: the instruction gives its second operand where one is NaN, or both
+# are zeros, so that a NaN is in the result of one order. Where none is, both results have the same bits but for the sign of zero.
+_MAXIMUM_X86 = """\
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const $T r = $builtin(a, b$rounding), s = $builtin(b, a$rounding);
+    return as_$T(as_$I(r) | (as_$I(s) & $magnitude));
+#else
 """
 
 _FLOOR_DIVIDE_SIGNED = """
@@ -176,6 +185,8 @@ $pieces#endif
 }
 """
 
+_PLAIN = {"both": "", "end": ""}
+
 # Masked vector access of x86 (it faults on no lane that is off): name's middle by element bits and whether it is a float.
 _MASKED_X86 = {
     (32, True): "ups",
@@ -283,7 +294,8 @@ class Library:
             return self.lanewise(self.extreme(op, apart[0]), *apart, 2)
         if word in self.dialect.functions:
             return self.dialect.functions[word]
-        return self._add(f"{word}_{type}", _MAXIMUM, T=type, op=sign)
+        both = _both_orders(op, scalar := type.rstrip("0123456789"), int(type.removeprefix(scalar) or "1"))
+        return self._add(f"{word}_{type}", _MAXIMUM, T=type, op=sign, **(both if self.dialect.x86_builtins else _PLAIN))
 
     def floored(self, op: str, scalar: str, lanes: int) -> str:
         """`//` or `%` as Python and NumPy have them."""
@@ -359,7 +371,7 @@ class Library:
 
     def _first(self, word: str, template: str, scalar: str, lanes: int, memory: str, known: int, each: str) -> str:
         place = self._place(scalar, lanes, memory, BITS[scalar] // 8 if self.dialect.vectors.native else known)
-        masked = _masked(scalar, lanes, word == "store") if self.dialect.masked_access else {"masked": "", "end": ""}
+        masked = _masked(scalar, lanes, word == "store") if self.dialect.x86_builtins else {"masked": "", "end": ""}
         name = f"{word}_first_{memory}_{place['T'] if self.dialect.vectors.native else place['P']}"
         return self._add(name, template, lanes=each, **masked, **place)
 
@@ -389,6 +401,19 @@ def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
         for first in range(0, lanes, width)
     ]
     return f"    if (((size_t)p & {STREAMED_BYTES - 1}) == 0) {{\n{''.join(stores)}        return;\n    }}\n"
+
+
+def _both_orders(op: str, scalar: str, lanes: int) -> dict[str, str]:
+    """min or max by two instructions of x86, behind the compiler's own test that the machine has what joins them in one more."""
+    bits = BITS[scalar]
+    if bits * lanes not in (128, 256, 512):
+        return _PLAIN
+    suffix = {128: "", 256: "256", 512: "512"}[bits * lanes]
+    fields = {
+        "T": vector(scalar, lanes), "I": vector(SIGNED_OF_BITS[bits], lanes), "magnitude": hex((1 << bits - 1) - 1),
+        "builtin": f"__builtin_ia32_{op}p{'s' if scalar == 'float' else 'd'}{suffix}", "rounding": ", 4" if suffix == "512" else "",
+    }  # fmt: skip
+    return {"both": Template(_MAXIMUM_X86).substitute(fields), "end": "#endif\n"}
 
 
 def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:

@@ -8,8 +8,13 @@
 #endif
 
 static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float16 r = __builtin_ia32_maxps512(a, b, 4), s = __builtin_ia32_maxps512(b, a, 4);
+    return as_float16(as_int16(r) | (as_int16(s) & 0x7fffffff));
+#else
     const float16 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
@@ -40,13 +45,23 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 }
 
 static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float8 r = __builtin_ia32_maxps256(a, b), s = __builtin_ia32_maxps256(b, a);
+    return as_float8(as_int8(r) | (as_int8(s) & 0x7fffffff));
+#else
     const float8 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 
 static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float4 r = __builtin_ia32_maxps(a, b), s = __builtin_ia32_maxps(b, a);
+    return as_float4(as_int4(r) | (as_int4(s) & 0x7fffffff));
+#else
     const float4 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 
 static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy

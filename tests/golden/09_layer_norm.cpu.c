@@ -14,7 +14,14 @@ typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));
 typedef float float8 __attribute__((ext_vector_type(8)));
 typedef int int16 __attribute__((ext_vector_type(16)));
+typedef int int4 __attribute__((ext_vector_type(4)));
+typedef int int8 __attribute__((ext_vector_type(8)));
 #define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
+#define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#define as_float8(...) __builtin_bit_cast(float8, (__VA_ARGS__))
+#define as_int16(...) __builtin_bit_cast(int16, (__VA_ARGS__))
+#define as_int4(...) __builtin_bit_cast(int4, (__VA_ARGS__))
+#define as_int8(...) __builtin_bit_cast(int8, (__VA_ARGS__))
 #define sqrt(...) __builtin_elementwise_sqrt(__VA_ARGS__)
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -24,8 +31,13 @@ typedef int int16 __attribute__((ext_vector_type(16)));
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
 
 static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float16 r = __builtin_ia32_maxps512(a, b, 4), s = __builtin_ia32_maxps512(b, a, 4);
+    return as_float16(as_int16(r) | (as_int16(s) & 0x7fffffff));
+#else
     const float16 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 
 static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
@@ -55,13 +67,23 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
 }
 
 static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float8 r = __builtin_ia32_maxps256(a, b), s = __builtin_ia32_maxps256(b, a);
+    return as_float8(as_int8(r) | (as_int8(s) & 0x7fffffff));
+#else
     const float8 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 
 static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+    const float4 r = __builtin_ia32_maxps(a, b), s = __builtin_ia32_maxps(b, a);
+    return as_float4(as_int4(r) | (as_int4(s) & 0x7fffffff));
+#else
     const float4 r = a > b ? a : b;
     return a == a ? r : a;
+#endif
 }
 
 static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
