@@ -55,6 +55,51 @@ def test_one_axis_may_be_reduced_beside_itself_but_not_be_hidden() -> None:
     assert refused(lambda: tl.define("Z", tl.sum(X[i, j], over=j), i, j)) == "axis-hidden"
 
 
+def test_a_reduction_in_another_one_does_not_hide_its_axis() -> None:
+    k, l = tl.axes(k=8, l=8)
+    X, V = tl.input("X", tl.float32, r=8, c=8), tl.input("V", tl.float32, r=8)
+    assert refused(lambda: tl.define("Y", tl.sum(tl.sum(X[k, k], over=k) * 2.0, over=k))) == "axis-hidden"
+    assert refused(lambda: tl.define("Y", tl.max(tl.sum(X[l, k], over=k), over=(l, k)))) == "axis-hidden"
+    v = np.arange(8, dtype=np.float32)
+    Y = tl.define("Y", tl.sum(V[k] * tl.max(V[k], over=k), over=k))
+    assert float(tl.compile(Y, tl.target("cpu"))(v)) == v.sum() * v.max()
+
+
+WHERE_AXES_MEET: dict[str, Callable[[tl.Axis, tl.Axis, tl.Tensor, tl.Tensor], Any]] = {
+    "in a condition": lambda a, b, X, V: tl.define("Y", tl.where(a > b, 1.0, V[a]), a),
+    "in a reduction's condition": lambda a, b, X, V: tl.define("Y", tl.sum(V[a], over=a, where=b < 3)),
+    "in a padded index": lambda a, b, X, V: tl.define("Y", tl.pad(V[a + b - 3], 0), a),
+    "in a gathered row": lambda a, b, X, V: tl.define("Y", X[tl.input("J", tl.int32, r=8, range=(0, 8))[a], b], a),
+    "in argmax": lambda a, b, X, V: tl.define("Y", tl.argmax(X[a, b], over=b), a),
+    "in any": lambda a, b, X, V: tl.define("Y", tl.any(X[a, b] > 0, over=b), a),
+    "in a combiner's values": lambda a, b, X, V: tl.define("Y", tl.reduce(lambda x, y: x + y, 0.0, X[a, b], over=b), a),
+    "among the axes that are reduced": lambda a, b, X, V: tl.define("Y", tl.sum(X[a, b], over=(a, b))),
+    "among the axes of a definition": lambda a, b, X, V: tl.define("Y", V[a] * V[b], a, b),
+    "between a value and its axes": lambda a, b, X, V: tl.define("Y", V[a], b),
+    "between the members of a definition": lambda a, b, X, V: tl.define(("P", "Q"), (V[a], V[b]), a),
+    "in a nested reduction": lambda a, b, X, V: tl.define("Y", tl.sum(V[a] * tl.max(X[b, a], over=a), over=a), b),
+}
+
+
+@pytest.mark.parametrize("where", WHERE_AXES_MEET)
+def test_axes_of_one_name_are_refused_wherever_they_meet(where: str) -> None:
+    X, V = tl.input("X", tl.float32, r=8, c=8), tl.input("V", tl.float32, r=8)
+    assert refused(lambda: WHERE_AXES_MEET[where](tl.axes(i=8), tl.axes(i=8), X, V)) == "axes-of-one-name"
+
+
+HEAD = "computation t { input X: float32[r: 8, c: 8] input V: float32[r: 8] axis i: 8 axis k: 8 "
+
+
+@pytest.mark.parametrize("value", ["sum[i] X[i, i]", "sum[k] (sum[k] X[i, k])", "V[i] + (sum[k] (max[k] X[i, k]))"])
+def test_texts_refuse_a_reduction_that_hides_an_axis(value: str) -> None:
+    with pytest.raises(tl.TileLangError, match="axis-hidden"):
+        tl.parse(f"{HEAD} output Y[i] = {value} }}").computation("t")
+
+
+def test_texts_may_use_a_reduced_axis_beside_its_reduction() -> None:
+    tl.parse(f"{HEAD} output Y[i] = V[i] + (sum[k] X[i, k] * (max[k] X[i, k]) * (sum[i] V[i])) }}").computation("t")
+
+
 def test_texts_refuse_an_axis_that_hides_another() -> None:
     text = "computation t { input X: float32[r: 8, c: 8] axis i: 8 output Y[i] = sum[i] X[i, i] }"
     with pytest.raises(tl.TileLangError, match="axis-hidden"):

@@ -350,13 +350,22 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
                 visit(c, inside)
 
     visit(expression, {a.name: a for a in axes})
-    used = free_axes(expression)
+    _check_hidden(f"the axis `{{}}` of {name} itself, which nothing else of its value uses", axes, (expression,))
     for e in expression.walk():
-        reduced = {a.name for a in e.axes} if isinstance(e, Reduce) else set[str]()
+        if isinstance(e, Reduce):
+            parts = (*e.values, *(() if e.condition is None else (e.condition,)))
+            _check_hidden("`{}`, as the reduction around it does, which uses it nowhere else", e.axes, parts)
+
+
+def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -> None:
+    """Refuses a reduction in parts of a value that hides one of the axes around them from all of these."""
+    inner = [e for part in parts for e in part.walk() if isinstance(e, Reduce)]
+    used = frozenset[Axis]().union(*map(free_axes, parts)) if inner else frozenset[Axis]()
+    for e in inner:
         for a in axes:
-            if a.name in reduced and a not in used and a.extent > 1:
-                message = f"`{e}` reduces over the axis `{a.name}` of {name} itself, which nothing else of its value uses"
-                mend = f"name the axes apart: one of {name}, another one that is reduced"
+            if a not in used and a.extent > 1 and a.name in {b.name for b in e.axes}:
+                mend = "name the axes apart: one around the reduction, another one that is reduced"
+                message = f"`{e}` reduces over {where.format(a.name)}"
                 raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
 
 

@@ -86,7 +86,7 @@ class Layout(Node):
                 raise Refusal(
                     "layout-unbounded",
                     f"how far `{written}` in a layout reaches is not known",
-                    mend="multiply dimensions by numbers, not by each other",
+                    mend="sums, products, quotients, remainders, min and max of dimensions are bounded",
                 )
             shape.append(high + 1)
         shape[-1] += self.padding
