@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tilelang.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
 from tilelang.lowering.build.frame import Frame
-from tilelang.lowering.build.leaf import fold
+from tilelang.lowering.guards import fold
 from tilelang.simplify import conjunction, conjuncts, interval, linear, simplify
 from tilelang.task import State, reads
 
@@ -75,12 +75,12 @@ def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
     """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine."""
     if not isinstance(condition, Binary) or condition.op not in COMPARISONS or condition.left.dtype is not INDEX:
         return []
-    points = {a.name: a.base + _within(a.name, a.extent) for a in frame.spec.axes}
+    points = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
     d = simplify(substitute(condition.left - condition.right, frame.coordinates(points)))
     return {"<": [simplify(d + 1)], "<=": [d], "==": [d, simplify(index(0) - d)]}.get(condition.op, [])
 
 
-def _within(axis: str, extent: int) -> Expr:
+def inside_piece(axis: str, extent: int) -> Expr:
     """A point of an axis, counted from where the piece begins."""
     return Var(f"?{axis}", INDEX, 0, extent - 1) if extent > 1 else index(0)
 
@@ -141,7 +141,7 @@ def wanted(frame: Frame) -> Expr | None:
 
 def limits(frame: Frame, axis: str, condition: Expr) -> list[Limit]:
     """What a condition asks of the points q of an axis, counted from where the piece begins; nothing where it cannot be told."""
-    q = _within(axis, frame.spec.axis(axis).extent)
+    q = inside_piece(axis, frame.spec.axis(axis).extent)
     found = [_solved(d, q) for d in _excesses(frame, condition)]
     whole = all(x is not None for x in found)
     return [x if whole else dataclasses.replace(x, exact=False) for x in found if x is not None]

@@ -14,8 +14,8 @@ from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, Share
-from tilelang.lowering.build.leaf import fold
 from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
+from tilelang.lowering.guards import fold
 from tilelang.simplify import conjunction, interval, linear, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place, Split, Tile, Vectorize
@@ -35,6 +35,11 @@ class Region:
     read: Read | Pad | None
     source: Residence
     points: tuple[Var, ...] = ()  # by access: the axes whose points are staged
+
+    @property
+    def ends(self) -> tuple[tuple[Bound, ...], ...]:
+        """The bounds of each dimension, counted from where it begins, beyond which the move fills."""
+        return tuple(a.bounds for a in self.spec.axes)
 
 
 class Cover(Part):

@@ -75,6 +75,12 @@ class FragmentShare(Share):
     def surely_has(self, indices: tuple[Expr, ...]) -> bool:
         return False  # an element by itself is not looked for among slots
 
+    def there(self, element: tuple[Expr, ...]) -> list[Expr]:
+        return []  # every slot of every tile holds an element or the fill
+
+    def own(self, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return ()
+
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         assert self.map is not None
         name, owned = self.tensor.name, self.map.table[0]
@@ -231,8 +237,10 @@ class Fragments(Places, Shares, States, Leaf):
         shape = (*[d.size for d in dims if d.size > 1], held.slots)
         buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
         filled = region.filled | _beyond(frame.spec, leaf, region, read)
-        return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, low=region.low, dims=dims, tile=tile,
-                             along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level, points=region.points)  # fmt: skip
+        moved = tuple((*ends, Bound("", index(0), a.extent)) for ends, a in zip(region.ends, region.spec.axes, strict=True))
+        return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, moved=moved, low=region.low, dims=dims,
+                             tile=tile, along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level,
+                             points=region.points)  # fmt: skip
 
     @staticmethod
     def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -16,7 +16,7 @@ from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.explain import Chain
-from tilelang.expr import INDEX, Const, Expr, Var, index
+from tilelang.expr import INDEX, Const, Expr, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.residences import TENSOR_END as TENSOR_END
 from tilelang.lowering.build.residences import Box as Box
@@ -189,6 +189,11 @@ class Frame:
         made = object.__new__(Frame)
         made.__dict__.update(self.__dict__, **changes)
         return made
+
+    @property
+    def unrolled(self) -> frozenset[Expr]:
+        """The variables that number registers, so that their loops are unrolled."""
+        return frozenset(v for e in self.slots for v in free(e))
 
     def own_copy(self, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
         """(dimensions, indices) that give each unit of this spec's level a shared buffer of its own; none where a block is the unit."""

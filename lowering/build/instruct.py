@@ -7,27 +7,30 @@ what its operands were filled with, or the whole piece must stand under a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tilelang import matching
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
-from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
+from tilelang.expr import Const, Expr, Pad, Read, Unary, Var, index, substitute
 from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import no_clusters
+from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions
-from tilelang.lowering.build.leaf import depends, fold, guarded, safe
+from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
+from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
 from tilelang.meaning import POINTWISE
-from tilelang.simplify import linear
+from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
 from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
 from tilelang.task import Task, reads
@@ -328,19 +331,24 @@ class Instructions(PointwiseInstructions):
 
     def conditions(self, frame: Frame, step: Do, width: int) -> list[Expr]:
         """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
-        states = frame.task.states
-        operands = [(w, self.residence_of(frame, w)) for w in reads(_value(frame.task))]
+        bounds = {b.holds(inside_piece(a.name, a.extent)): (a, b) for a in frame.spec.axes for b in open_bounds(a)
+                  if b.key not in frame.fill_keys}  # fmt: skip
+        kept = self._unsettled(frame, {c: a for c, (a, _) in bounds.items()}) if frame.task.states else bounds.keys()
         found = [*frame.spec.present]
-        for a in frame.spec.axes:
-            for b in open_bounds(a):
-                if b.key in frame.fill_keys or a.reduction and self._fold(frame, 0, a.name, b.key):
-                    continue
-                if states and not a.reduction and all(_harmless(frame, w, r, a, b) for w, r in operands):
-                    continue
+        for condition, (a, b) in bounds.items():
+            if condition in kept:
                 if not (_whole_pieces(a, b) and self._shared_by(b.offset, width)):
                     raise self._unguardable(frame, step, a, b)
                 found.append(b.holds(index(0)))
         return found
+
+    def _unsettled(self, frame: Frame, bounds: dict[Expr, AxisState]) -> Collection[Expr]:
+        """The conditions on points of the whole instruction without which it would change a state."""
+        points = {a.name: simplify(a.base + inside_piece(a.name, a.extent)) for a in frame.spec.axes}
+        exists = tuple(b.holds(inside_piece(a.name, a.extent)) for a in frame.spec.axes if not a.reduction for b in a.bounds)
+        reduce = frame.task.states[0].reduce
+        effect = Effect(exists, reduce.values[0], reduce.combiner.identity[0])
+        return self.settled(frame, bounds, (), points, reduce.values, effect)
 
     def _shared_by(self, e: Expr, width: int) -> bool:
         """Whether an index is the same for all threads that issue one instruction together."""
@@ -361,15 +369,13 @@ class Instructions(PointwiseInstructions):
             return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do"
                           f" not exist: it would store {frame.task.name} there",
                           f"whole pieces of {a.extent} along {a.name}, or leave the `do` to plain loops", example)  # fmt: skip
-        mapping: dict[Expr, Expr] = {}
-        bare = []
+        points = {x.name: simplify(x.base + inside_piece(x.name, x.extent)) for x in frame.spec.axes}
         value = _value(frame.task)
-        for w in reads(value):
-            r = self.residence_of(frame, w)
-            if safe(w, r, b) and r.fill is not None:
-                mapping[w] = const(r.fill.value, w.dtype)
-            elif depends(frame, w, a):
-                bare.append((w.read if isinstance(w, Pad) else w).tensor.name)
+        accesses = self.accesses(frame, [value], points)
+        mapping = fills(accesses, [*self.facts(frame, points), Unary("not", b.holds(inside_piece(a.name, a.extent)))])
+        bare = [
+            (w.read if isinstance(w, Pad) else w).tensor.name for w in reads(value) if w not in mapping and depends(frame, w, a)
+        ]
         what = fold(substitute(value, mapping))
         reason = f"nothing fills {', '.join(dict.fromkeys(bare))} there"
         if not bare:
@@ -379,14 +385,6 @@ class Instructions(PointwiseInstructions):
         return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do not"
                       f" exist: {reason}", "load the operands, so that their fills fold it away, or leave the `do` to plain loops",
                       example)  # fmt: skip
-
-
-def _harmless(frame: Frame, whole: Read | Pad, source: Residence, a: AxisState, b: Bound) -> bool:
-    """Whether an operand may be read at points beyond a bound of an output axis, whose results are not stored.
-
-    Every slot of a fragment holds something: an element of the tensor or the fill.
-    """
-    return isinstance(source, FragmentShare) or safe(whole, source, b) or not depends(frame, whole, a)
 
 
 def _value(task: Task) -> Expr:

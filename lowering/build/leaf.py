@@ -1,22 +1,18 @@
 """The innermost statements: updates of states, stores of results, elements of moves; reads resolved to loads, guards decided.
 
-A guard stands where a point may not exist. It is left out where nothing can go wrong without it: every operand was filled by a move
-and, for a reduction axis, the fills fold the body to the combiner's identity.
+A guard stands where a point may not exist, unless `guards.settle` proves that the statement may run there too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Sequence
 from typing import Any
 
 from tilelang.errors import Span
 from tilelang.expr import (
+    INDEX,
     Axis,
     Binary,
-    Call,
-    Cast,
     Const,
     Expr,
     Pad,
@@ -24,21 +20,24 @@ from tilelang.expr import (
     Reduce,
     Select,
     Unary,
+    Var,
     const,
     index,
     substitute,
 )
 from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import Accesses
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
-from tilelang.lowering.build.frame import Box, Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace, Whole
+from tilelang.lowering.build.conditions import inside_piece
+from tilelang.lowering.build.frame import Fixed, Frame, NotOwner, Residence, Share, Staging, StatePlace
+from tilelang.lowering.build.residences import within
+from tilelang.lowering.guards import Access, Effect, leaves_as_it_was
 from tilelang.simplify import FALSE, conjunction, conjuncts, interval, simplify
-from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Place, Step, Vectorize
-from tilelang.task import reads
 
 
-class Leaf(Part):
+class Leaf(Accesses):
     """Leaves of main chains, stages and moves."""
 
     def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
@@ -90,9 +89,6 @@ class Leaf(Part):
             place = (lane, 1 + (interval(lane)[1] or 0)) if lane is not None else (index(0), 1)
             made = Combining(self, reduce.combiner, buffers, at, *place, span)
             conditions = self._needed(frame, s, points)
-            if reduce.condition is not None:
-                open = [c for c in conjuncts(reduce.condition) if c not in frame.known]
-                conditions += [self.value(frame, c, points) for c in open]
             out.append(guarded(made.statement(elements(reduce.combiner.left, buffers, at), values), conditions, span))
         return ir.seq(*out)
 
@@ -116,76 +112,48 @@ class Leaf(Part):
 
     def _needed(self, frame: Frame, s: int, points: dict[str, Expr]) -> list[Expr]:
         """The conditions under which a point of state s takes part."""
-        state = frame.task.states[s]
-        out: list[Expr] = [*frame.spec.present]
-        operands = [
-            (w, self.residence_of(frame, w)) for v in (*state.reduce.values, *_list(state.reduce.condition)) for w in reads(v)
-        ]
-        for a in frame.spec.axes:
-            for b in a.bounds:
-                if a.reduction:
-                    free = self._fold(frame, s, a.name, b.key)
-                else:
-                    filled = {w for w, r in operands if safe(w, r, b) and self._has_slot(frame, w, r, points)}
-                    reached = (w for w, _ in operands if depends(frame, w, a) and w not in filled)
-                    free = not self._shared_state(frame) and all(self._stays_inside(frame, w, points) for w in reached)
-                if not free:
-                    out.append(b.holds(index(0)))
-        if frame.spec.units is not None and frame.spec.units > 1 and self._shared_state(frame):
+        reduce = frame.task.states[s].reduce
+        shared = frame.state is not None and frame.state.memory != "register"
+        bounds = {b.holds(index(0)): a for a in frame.spec.axes for b in a.bounds}
+        asked = [] if reduce.condition is None else [c for c in conjuncts(reduce.condition) if c not in frame.known]
+        asked = [self.value(frame, c, points) for c in asked]
+        # A state that units share has places for the elements that exist only.
+        always = [c for c, a in bounds.items() if shared and not a.reduction]
+        conditions = {**{c: a for c, a in bounds.items() if c not in always}, **dict.fromkeys(asked)}
+        values = (*reduce.values, *_list(reduce.condition))
+        kept = self.settled(frame, conditions, always, points, values, self._effect(frame, s))
+        out = [*frame.spec.present, *(c for c in bounds if c in kept or c in always)]
+        if frame.spec.units is not None and frame.spec.units > 1 and shared:
             out.append(Binary("==", frame.spec.lane, index(0)))
-        return out
+        return [*out, *(c for c in asked if c in kept)]
 
     @staticmethod
-    def _has_slot(frame: Frame, whole: Read | Pad, source: Residence, points: dict[str, Expr]) -> bool:
-        """Whether a thread has a register for what it reads, wherever the point lies, if it reads registers of its own."""
-        read = whole.read if isinstance(whole, Pad) else whole
-        if not isinstance(source, Share) or source.points or any(isinstance(e, Read) for i in read.indices for e in i.walk()):
-            return True
-        axes = frame.coordinates(points)
-        return _within(source.at(tuple(simplify(substitute(i, axes)) for i in read.indices)), source.buffer.shape or (1,))
-
-    def _stays_inside(self, frame: Frame, whole: Read | Pad, points: dict[str, Expr]) -> bool:
-        """Whether a read finds an element of what a move has filled whole, wherever the point lies."""
-        source = self.residence_of(frame, whole)
-        read = whole.read if isinstance(whole, Pad) else whole
-        if not source.outside or source.points or any(isinstance(e, Read) for i in read.indices for e in i.walk()):
-            return False
-        axes = frame.coordinates(points)
-        indices = tuple(simplify(substitute(i, axes)) for i in read.indices)
-        if not isinstance(source, Share | Box):
-            return False
-        local = [simplify(i - low) for i, low in zip(indices, source.low, strict=True)]
-        if isinstance(source, Share):
-            return _within(source.at(indices), source.buffer.shape or (1,))
-        return source.placement is not None and _within(local, [(interval(v)[1] or 0) + 1 for v in source.placement.variables])
-
-    @staticmethod
-    def _shared_state(frame: Frame) -> bool:
-        return frame.state is not None and frame.state.memory != "register"
+    def _effect(frame: Frame, s: int) -> Effect:
+        """What an update of state s does: whose element it is, and what leaves it as it was."""
+        exists = tuple(b.replace(known=False).holds(index(0)) for a in frame.spec.axes if not a.reduction for b in a.bounds)
+        reduce = frame.task.states[s].reduce
+        if len(reduce.values) > 1:
+            return Effect(exists)
+        return Effect(exists, reduce.values[0], reduce.combiner.identity[0])
 
     def folds(self, frame: Frame, axis: str) -> bool:
-        """Whether points beyond the bounds of a reduction axis contribute the identity."""
-        bounds = frame.spec.axis(axis).bounds
-        return all(self._fold(frame, s, axis, b.key) for s in range(len(frame.task.states)) for b in bounds)
-
-    def _fold(self, frame: Frame, s: int, axis: str, key: str) -> bool:
-        state = frame.task.states[s]
-        reduce = state.reduce
-        conditioned = reduce.condition is not None and not frame.known.issuperset(conjuncts(reduce.condition))
-        if conditioned or len(reduce.values) > 1:
-            return False
-        mapping: dict[Expr, Expr] = {}
-        for whole in reads(reduce.values[0]):
-            found = self.residence_here(frame, whole)
-            if (
-                found is not None
-                and found.fill is not None
-                and key in found.filled
-                and depends(frame, whole, frame.spec.axis(axis))
-            ):
-                mapping[whole] = Const(found.fill.value, whole.dtype)
-        folded = fold(substitute(reduce.values[0], mapping))
-        return isinstance(folded, Const) and folded.value == reduce.combiner.identity[0].value
+        """Whether points beyond the bounds of a reduction axis change no state, by what their operands were filled with."""
+        pieces = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
+        bounds = [
+            b.replace(offset=b.offset + inside_piece(a.name, a.extent))
+            for a in frame.spec.axes
+            if a.name == axis
+            for b in a.bounds
+            if not b.known
+        ]
+        for s, state in enumerate(frame.task.states):
+            if state.reduce.condition is not None and not frame.known.issuperset(conjuncts(state.reduce.condition)):
+                return False
+            accesses = self.accesses(frame, state.reduce.values, pieces, here=True)
+            beyond = [[*self.facts(frame, pieces), Unary("not", b.holds(index(0)))] for b in bounds]
+            if not all(leaves_as_it_was(points, accesses, self._effect(frame, s)) for points in beyond):
+                return False
+        return True
 
     # ------------------------------------------------------------ results
 
@@ -197,9 +165,13 @@ class Leaf(Part):
         whole = in_registers and frame.fill is not None
         fills = {b.key for a in frame.spec.axes for b in a.bounds} if whole else frame.fill_keys
         bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
-        if in_registers and bounds and self._has_slots(frame, points):
-            bounds = [(a, b) for a, b in bounds if not self._computable(frame, a, b, points)]
-        conditions = [*frame.spec.present, *(b.holds(index(0)) for _, b in bounds)]
+        exists = [b.holds(index(0)) for _, b in bounds]
+        if in_registers and exists:  # what does not exist may be made in registers, where nobody reads it
+            asked = {b.holds(index(0)): a for a, b in bounds}
+            written = self._written(frame, points)
+            kept = self.settled(frame, asked, (), points, frame.task.values, Effect(tuple(exists)), written)
+            exists = [c for c in exists if c in kept]
+        conditions = [*frame.spec.present, *exists]
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers:
             conditions.append(Binary("==", frame.spec.lane, index(0)))
         if not in_registers:
@@ -223,20 +195,14 @@ class Leaf(Part):
             )
         return guarded(ir.seq(*out), conditions, span)
 
-    def _has_slots(self, frame: Frame, points: dict[str, Expr]) -> bool:
-        """Whether a thread has registers for every result of a chain, whether its point exists or not."""
-        places = enumerate(frame.target.places)
-        return all(_within(self.stored_at(frame, k, place, points), place.buffer.shape or (1,)) for k, place in places)
-
-    def _computable(self, frame: Frame, a: AxisState, b: Bound, points: dict[str, Expr]) -> bool:
-        """Whether results beyond a bound can be computed all the same: what they read along the axis is there."""
-        found = [w for v in frame.task.values for w in reads(v)]
-        tensors = [w for w in found if frame.task.state_member((w.read if isinstance(w, Pad) else w).tensor) is None]
-        return all(
-            safe(w, self.residence_of(frame, w), b) or self._stays_inside(frame, w, points)
-            for w in tensors
-            if depends(frame, w, a)
-        )
+    def _written(self, frame: Frame, points: dict[str, Expr]) -> list[Access]:
+        """The registers that results go to."""
+        found = []
+        for k, place in enumerate(frame.target.places):
+            if not isinstance(place, Staging):
+                at = self.stored_at(frame, k, place, points)
+                found.append(Access(Var(place.tensor.name, INDEX), tuple(within(at, place.buffer.shape or (1,)))))
+        return found
 
     def stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
         axes = frame.coordinates(points)
@@ -370,14 +336,6 @@ class Leaf(Part):
         return loaded if inside is None else Select(inside, loaded, const(pad.value.value, loaded.dtype))
 
 
-def _within(indices: Sequence[Expr], shape: Sequence[int]) -> bool:
-    """Whether indices surely lie in a shape."""
-    ends = [interval(i) for i in indices]
-    return len(ends) == len(shape) and all(
-        first is not None and last is not None and 0 <= first and last < n for (first, last), n in zip(ends, shape, strict=True)
-    )
-
-
 def _list(e: Expr | None) -> tuple[Expr, ...]:
     return () if e is None else (e,)
 
@@ -399,22 +357,6 @@ def written_at(stmt: ir.Stmt, frame: Frame) -> ir.Stmt:
     return stmt if innermost is None else placed(stmt)
 
 
-def safe(whole: Read | Pad, source: Residence, b: Bound) -> bool:
-    """Whether reading it at a point beyond the bound touches only what a move filled."""
-    if isinstance(source, Whole):
-        return isinstance(whole, Pad)
-    return b.key in source.filled
-
-
-def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
-    from tilelang.lowering.build.regions import mentions
-
-    read = whole.read if isinstance(whole, Pad) else whole
-    named = dict(frame.spec.coordinates)
-    axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
-    return any(mentions(substitute(i, axes), a.name) for i in read.indices)
-
-
 def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:
     """A value, or the fill where it does not exist; one choice where the value itself is padded with the fill."""
     if isinstance(e, Select) and e.otherwise is fill:
@@ -433,29 +375,3 @@ def _combined(part: Part, reduce: Reduce, into: tuple[ir.Buffer, ...], at: tuple
     """into[at] = combine(into[at], mine[mine_at])."""
     made = Combining(part, reduce.combiner, into, at, mine_at[-1], mine[0].shape[-1], span)
     return made.statement(elements(reduce.combiner.left, into, at), elements(reduce.combiner.right, mine, mine_at))
-
-
-def fold(e: Expr) -> Expr:
-    """The expression with operations on literals carried out; products by an exact zero only where both sides are literals."""
-    x = e.map_children(lambda c: fold(c) if isinstance(c, Expr) else c)
-    match x:
-        case Binary("+", Const(a, t), Const(b)):
-            return Const(a + b, t)
-        case Binary("-", Const(a, t), Const(b)):
-            return Const(a - b, t)
-        case Binary("*", Const(a, t), Const(b)) if not (t.is_float and math.isinf(float(a) * float(b))):
-            return Const(a * b, t)
-        case Binary("min", Const(a, t), Const(b)):
-            return Const(min(a, b), t)
-        case Binary("max", Const(a, t), Const(b)):
-            return Const(max(a, b), t)
-        case Unary("-", Const(a, t)) if t.is_float:
-            return Const(-float(a), t)
-        case Cast(Const(a), t) if not t.is_integer or t.holds(a):
-            return const(a, t)
-        case Call("abs", (Const(a, t),)):
-            return Const(abs(a), t)
-        case Select(Const(a), then, otherwise):
-            return then if a else otherwise
-        case _:
-            return x

@@ -13,11 +13,12 @@ import math
 from tilelang.check import advance, later
 from tilelang.expr import INDEX, Const, Expr, Var, binary, index, substitute
 from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import rank_of
 from tilelang.lowering.build.conditions import holding, needed, rounds, stated
 from tilelang.lowering.build.frame import Frame, Trim, Walk, is_move, is_thread_part
-from tilelang.lowering.build.leaf import depends, written_at
+from tilelang.lowering.build.leaf import written_at
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import numbers, plan_spread, tile_numbered, units_numbered, whole_number

@@ -119,8 +119,8 @@ class Places(Part):
             f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
         )
         self._rings[id(step)] = buffer
-        return Box(tensor, region.read, buffer, region.fill, region.filled, region.outside, points=region.points, low=region.low,
-                   placement=placement, slot=slot, unit=unit)  # fmt: skip
+        return Box(tensor, region.read, buffer, region.fill, region.filled, region.outside, points=region.points, moved=region.ends,
+                   low=region.low, placement=placement, slot=slot, unit=unit)  # fmt: skip
 
     _rings: dict[int, ir.Buffer]
     _stage_rings: dict[tuple[int, str], ir.Buffer]  # by stage and tensor

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from tilelang.computation import Tensor
 from tilelang.expr import Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
-from tilelang.simplify import interval, simplify
+from tilelang.simplify import FALSE, interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Step
 from tilelang.tensor import Placement, split_terms
@@ -32,7 +32,8 @@ class Residence:
     fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
     beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
     access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
-    begins, beyond which it holds nothing at all, though there is room.
+    begins, beyond which it holds nothing at all, though there is room. moved: those within which it holds the tensor's own elements, of
+    what was moved; its other elements hold `fill`.
     """
 
     tensor: Tensor
@@ -44,6 +45,7 @@ class Residence:
     steps: tuple[Step, ...] = ()
     points: tuple[Var, ...] = ()
     ends: tuple[tuple[Bound, ...], ...] = ()
+    moved: tuple[tuple[Bound, ...], ...] = ()
 
     def serves(self, read: Read, whole: Read | Pad) -> bool:
         """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
@@ -60,6 +62,17 @@ class Residence:
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Buffer indices of an element."""
         raise NotImplementedError
+
+    def there(self, element: tuple[Expr, ...]) -> list[Expr]:
+        """The conditions under which an element stands in the buffer and something was written there. Layouts come after that."""
+        return within(self.at(element), self.buffer.shape or (1,))
+
+    def _made(self, element: tuple[Expr, ...], low: tuple[Expr, ...]) -> list[Expr]:
+        return [b.holds(simplify(i - begin)) for i, begin, ends in zip(element, low, self.ends, strict=False) for b in ends]
+
+    def own(self, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The conditions without which what stands there is another element."""
+        return ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +97,12 @@ class Box(Residence):
         local = tuple(simplify(i - low) for i, low in zip(indices, self.low, strict=True))
         ring = () if self.slot is None else (self.slot,)
         return (*ring, *self.unit, *self.placement.at(local))
+
+    def there(self, element: tuple[Expr, ...]) -> list[Expr]:
+        assert self.placement is not None
+        extents = tuple((v.upper or 0) + 1 for v in self.placement.variables)
+        local = tuple(simplify(i - low) for i, low in zip(element, self.low, strict=True))
+        return [*within(local, extents), *self._made(element, self.low)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +240,16 @@ class Share(Residence):
                     found.append((d, x, values))
         return found
 
+    def there(self, element: tuple[Expr, ...]) -> list[Expr]:
+        return [*super().there(element), *self._made(element, self.low)]
+
+    def own(self, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        found: list[Expr] = []
+        for _, x, values in self.beyond(element):
+            run = isinstance(values, range) and values.step == 1
+            found += [index(values[0]) <= x, x <= index(values[-1])] if run else [FALSE]
+        return tuple(found)
+
     def surely_has(self, indices: tuple[Expr, ...]) -> bool:
         """Whether `at` finds an element that is the thread's own, wherever it lies."""
         try:
@@ -258,6 +287,11 @@ class NotOwner(Exception):
     def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
         super().__init__(share.tensor.name)
         self.share, self.dim, self.offsets = share, dim, offsets
+
+
+def within(indices: Sequence[Expr], shape: Sequence[int]) -> list[Expr]:
+    """The conditions under which indices lie in a shape."""
+    return [c for i, n in zip(indices, shape, strict=True) for c in (index(0) <= i, i < n)]
 
 
 def _all_among(first: int, last: int, values: Sequence[int]) -> bool:

@@ -15,6 +15,7 @@ from tilelang.expr import Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Box, Frame, Residence, Walk
 from tilelang.simplify import conjunction, simplify
+from tilelang.spec import Bound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,15 +83,19 @@ def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
     def go(e: Any) -> Any:
         return simplify(substitute(e, at))
 
-    axes = tuple(
-        a.replace(base=go(a.base), bounds=tuple(b.replace(offset=go(b.offset)) for b in a.bounds)) for a in frame.spec.axes
-    )
+    def begun(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
+        return tuple(b.replace(offset=go(b.offset)) for b in bounds)
+
+    axes = tuple(a.replace(base=go(a.base), bounds=begun(a.bounds)) for a in frame.spec.axes)
     coordinates = tuple((n, go(e)) for n, e in frame.spec.coordinates)
 
     def moved(r: Residence) -> Residence:
         if not isinstance(r, Box):
             return r
-        return dataclasses.replace(r, low=tuple(map(go, r.low)), slot=None if r.slot is None else go(r.slot))
+        slot = None if r.slot is None else go(r.slot)
+        return dataclasses.replace(
+            r, low=tuple(map(go, r.low)), slot=slot, ends=tuple(map(begun, r.ends)), moved=tuple(map(begun, r.moved))
+        )
 
     around = tuple((e, go(value)) for e, value in frame.around)
     spec = frame.spec.replace(axes=axes, coordinates=coordinates)

@@ -67,7 +67,7 @@ class Shares(Redistributions):
         buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
         filled = frozenset(region.filled)
         fields = (tensor, region.read, buffer, region.fill, filled, region.outside)
-        return Share(*fields, low=region.low, dims=dims, points=region.points)
+        return Share(*fields, low=region.low, dims=dims, points=region.points, moved=region.ends)
 
     def reader_indices(self, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
         """The indices of each use at its leaf: of this chain, or of the stage that makes it."""

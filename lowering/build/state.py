@@ -16,11 +16,11 @@ from tilelang.dtype import DType
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
-from tilelang.lowering.build.leaf import depends
 from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
 from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces

@@ -1,0 +1,113 @@
+"""The reads of the innermost statements as `guards.settle` wants them: where each finds its element, and what may be there instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tilelang.expr import Expr, Pad, Read, Select, Unary, const, free, index, substitute
+from tilelang.lowering.build.base import Part
+from tilelang.lowering.build.frame import Box, Frame, Residence, Share, Whole
+from tilelang.lowering.build.regions import mentions
+from tilelang.lowering.build.residences import within
+from tilelang.lowering.guards import Access, Effect, settle
+from tilelang.simplify import simplify
+from tilelang.spec import AxisState, Bound
+
+
+class Accesses(Part):
+    """The reads of a leaf."""
+
+    def facts(self, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
+        """What holds at all points of a frame, whether they exist or not."""
+        tested = [b.replace(known=False).holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.known]
+        known = [self.value(frame, c, points) for c in frame.known]
+        return [*frame.within, *frame.spec.present, *tested, *known]
+
+    def settled(self, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
+                values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip
+        """The conditions that guard a leaf, of those that may be left out, each with the axis that it bounds.
+
+        always: conditions that may not be left out. values: what the leaf reads; written: what it writes, where that may be missing.
+        """
+        if not conditions:
+            return frozenset()
+        accesses = [*self.accesses(frame, values, points), *written]
+        far = [w for a in accesses if isinstance(w := a.what, Read) and isinstance(self.residence_of(frame, w), Whole)]
+        stay = {c: why for c, a in conditions.items() if (why := _worth_its_test(frame, c, a, far)) is not None}
+        return frozenset(settle(list(conditions), [*self.facts(frame, points), *always], accesses, effect, stay).conditions)
+
+    def accesses(self, frame: Frame, values: Sequence[Expr], points: dict[str, Expr], here: bool = False) -> list[Access]:
+        """Every read of some values that finds its tensor somewhere, with the conditions under which it is made.
+
+        here: steps below may still place what they read, or give threads other shares; only what they find is asked for.
+        """
+        found = []
+        for value in values:
+            own = frame.task.state_member if value in frame.task.values else lambda t: None
+            for whole, under in self._conditioned_reads(frame, value, ()):
+                if own((whole.read if isinstance(whole, Pad) else whole).tensor) is None:
+                    found.append(self._access(frame, whole, tuple(self.value(frame, c, points) for c in under), points, here))
+        return found
+
+    def _conditioned_reads(self, frame: Frame, e: Expr, under: tuple[Expr, ...]) -> Iterator[tuple[Read | Pad, tuple[Expr, ...]]]:
+        """The reads that an expression makes, with the conditions of the branches that they stand in.
+
+        Indices are computed, and what they read is read, unless the tensor was staged point by point.
+        """
+        match e:
+            case Select(condition, then, otherwise):
+                yield from self._conditioned_reads(frame, condition, under)
+                yield from self._conditioned_reads(frame, then, (*under, condition))
+                yield from self._conditioned_reads(frame, otherwise, (*under, Unary("not", condition)))
+            case Read() | Pad():
+                yield e, under
+                source = self.residence_here(frame, e)
+                for i in () if source is not None and source.points else (e.read if isinstance(e, Pad) else e).indices:
+                    yield from self._conditioned_reads(frame, i, under)
+            case _:
+                for child in e.children():
+                    if isinstance(child, Expr):
+                        yield from self._conditioned_reads(frame, child, under)
+
+    def _access(self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool) -> Access:
+        source = self.residence_here(frame, whole)
+        if here and source is None:
+            return Access(whole)
+        axes, source = frame.coordinates(points), source or self.residence_of(frame, whole)
+        read = whole.read if isinstance(whole, Pad) else whole
+        element = source.element(tuple(simplify(self.value(frame, i, points)) for i in read.indices), axes)
+        there = () if here else tuple(source.there(element))
+        inside = tuple(within(element, read.tensor.shape)) if isinstance(whole, Pad) and not source.points else ()
+        real = [b.holds(simplify(i - low)) for i, low, ends in _dimensions(source, element) for b in ends]
+        fill = source.fill
+        if isinstance(whole, Pad) and not source.points:
+            padded = const(whole.value.value, whole.dtype)
+            if source.outside and fill is not None and fill.value == padded.value:
+                real += inside
+            else:  # the value is chosen where it is read
+                under, fill, real = (*under, *inside), padded, list(inside)
+        own = () if here else source.own(element)
+        return Access(whole, there, under, fill, tuple(real), own)
+
+
+def _worth_its_test(frame: Frame, condition: Expr, axis: AxisState | None, far: Sequence[Read]) -> str | None:
+    """Why a condition guards a leaf that could do without; None: it should do without. far: what the leaf reads from global memory."""
+    if axis is None:
+        return "it is a condition of the reduction"
+    if free(condition) <= frame.unrolled:
+        return "it costs nothing, for unrolling decides it"
+    read = next((w for w in far if depends(frame, w, axis)), None)
+    return None if read is None else f"it spares reads of {read.tensor.name} in global memory"
+
+
+def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
+    """Whether a read depends on an axis of the spec."""
+    named = dict(frame.spec.coordinates)
+    axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
+    return any(mentions(substitute(i, axes), a.name) for i in (whole.read if isinstance(whole, Pad) else whole).indices)
+
+
+def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Expr, Expr, tuple[Bound, ...]]]:
+    """(coordinate, where the region begins, what of it was moved) for each dimension of what a move has filled."""
+    if isinstance(source, Box | Share) and source.moved:
+        yield from zip(element, source.low, source.moved, strict=True)

@@ -1,0 +1,165 @@
+"""Which conditions guard a statement, and why the others do not: rules 8 and 9 of the language in one function.
+
+A point exists if all its conditions hold. A statement may also run at a point that does not exist if that makes no difference: every
+element it reads is inside its buffer, and either nobody reads the result or the operands were filled with values that leave the result
+unchanged. `settle` drops a condition only with such a proof, over all points that become reachable, including those of the conditions
+dropped before it.
+
+Values in, values out: nothing here knows the builder. All questions are asked of `sets`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, const, substitute
+from tilelang.lowering.sets import example, implied, impossible
+from tilelang.simplify import TRUE, simplify
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """An element that a statement reads at a point, as `what` in its values.
+
+    there: the conditions under which it is inside its buffer and was written. under: the conditions within the values without which it
+    is not read. fill: what the buffer holds where one of `real` does not hold; None: unknown. own: the conditions without which the
+    buffer holds another element in its place.
+    """
+
+    what: Expr
+    there: tuple[Expr, ...] = ()
+    under: tuple[Expr, ...] = ()
+    fill: Const | None = None
+    real: tuple[Expr, ...] = ()
+    own: tuple[Expr, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """What a statement does with its values.
+
+    stored: the conditions under which anybody reads its result. For an update of a state by `value`, identity is the value that leaves
+    the state unchanged; None: every value changes it.
+    """
+
+    stored: tuple[Expr, ...] = ()
+    value: Expr | None = None
+    identity: Const | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Settled:
+    """The conditions that guard a statement, and those that do not, each with the reason."""
+
+    kept: tuple[tuple[Expr, str], ...]
+    dropped: tuple[tuple[Expr, str], ...]
+
+    @property
+    def conditions(self) -> list[Expr]:
+        """Those that guard it."""
+        return [c for c, _ in self.kept]
+
+
+IMPLIED = "it holds at all points here"
+UNREAD = "nobody reads the result elsewhere, and all operands are there"
+FOLDED = "elsewhere the fills of the operands leave the result as it is"
+
+
+def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequence[Access], effect: Effect,
+           stay: Mapping[Expr, str] | None = None) -> Settled:  # fmt: skip
+    """Which of the conditions of a statement guard it. context: what holds at all its points, whether they exist or not.
+
+    stay: conditions that are worth their test, each with the reason. They are dropped only if they hold anyway.
+
+    >>> from tilelang.expr import INDEX, Var
+    >>> i = Var("i", INDEX, 0, 15)
+    >>> settle([i < 10], [], [Access(i, there=(i < 16,))], Effect(stored=(i < 10,))).dropped[0][1]
+    'nobody reads the result elsewhere, and all operands are there'
+    """
+    kept = [c for c in dict.fromkeys(conditions) if simplify(c) is not TRUE]
+    gone: list[Expr] = []
+    why: dict[Expr, str] = {}
+    for condition in list(kept):
+        others = [c for c in kept if c is not condition]
+        beyond = [[*context, *others, Unary("not", c)] for c in (condition, *gone)]
+        dropped, why[condition] = _judged(beyond, accesses, effect)
+        if dropped and stay and condition in stay and why[condition] is not IMPLIED:
+            why[condition] = stay[condition]
+        elif dropped:
+            kept = others
+            gone.append(condition)
+    return Settled(tuple((c, why[c]) for c in kept), tuple((c, why[c]) for c in gone))
+
+
+def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Effect) -> tuple[bool, str]:
+    """Whether a statement may run at points that do not exist as well, and why. beyond: sets of points that make up all of them, those
+    beyond the condition in question first."""
+    reason = IMPLIED
+    for n, points in enumerate(beyond):
+        if impossible(points):
+            continue
+        for access in accesses:
+            if not all(implied(c, [*points, *access.under]) for c in access.there):
+                return False, f"elsewhere {access.what} is outside its buffer, or nothing was written there"
+        counted = [*points, *effect.stored]
+        unread = impossible(counted)
+        if not unread and not leaves_as_it_was(counted, accesses, effect):
+            return False, "elsewhere the result would change, and is read"
+        if n == 0:
+            reason = UNREAD if unread else FOLDED
+    return True, reason
+
+
+def leaves_as_it_was(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
+    """Whether a statement changes nothing at some points, by what its operands were filled with."""
+    if effect.value is None or effect.identity is None:
+        return False
+    left = fold(substitute(effect.value, fills(accesses, points)))
+    return isinstance(left, Const) and left.value == effect.identity.value
+
+
+def fills(accesses: Sequence[Access], points: Sequence[Expr]) -> dict[Expr, Expr]:
+    """What accesses find that find their fill at all of some points."""
+    found: dict[Expr, Expr] = {}
+    real: set[Expr] = set()
+    for access in accesses:
+        known = [*points, *access.under]
+        if access.fill is not None and impossible([*known, *access.real]) and all(implied(c, known) for c in access.own):
+            found[access.what] = const(access.fill.value, access.what.dtype)
+        elif not impossible(known):
+            real.add(access.what)
+    return {what: fill for what, fill in found.items() if what not in real}
+
+
+def counterexample(condition: Expr, settled: Settled, context: Sequence[Expr]) -> dict[str, int] | None:
+    """Values of the variables at a point at which only this condition keeps a statement from running."""
+    others = [c for c in settled.conditions if c is not condition]
+    return example([*context, *others, Unary("not", condition)])
+
+
+def fold(e: Expr) -> Expr:
+    """The expression with operations on literals carried out; products by an exact zero only where both sides are literals."""
+    x = e.map_children(lambda c: fold(c) if isinstance(c, Expr) else c)
+    match x:
+        case Binary("+", Const(a, t), Const(b)):
+            return Const(a + b, t)
+        case Binary("-", Const(a, t), Const(b)):
+            return Const(a - b, t)
+        case Binary("*", Const(a, t), Const(b)) if not (t.is_float and math.isinf(float(a) * float(b))):
+            return Const(a * b, t)
+        case Binary("min", Const(a, t), Const(b)):
+            return Const(min(a, b), t)
+        case Binary("max", Const(a, t), Const(b)):
+            return Const(max(a, b), t)
+        case Unary("-", Const(a, t)) if t.is_float:
+            return Const(-float(a), t)
+        case Cast(Const(a), t) if not t.is_integer or t.holds(a):
+            return const(a, t)
+        case Call("abs", (Const(a, t),)):
+            return Const(abs(a), t)
+        case Select(Const(a), then, otherwise):
+            return then if a else otherwise
+        case _:
+            return x

@@ -1,0 +1,360 @@
+"""Questions about sets of integer points: can these conditions all hold at once?
+
+A set is given by the conditions that its points meet, over variables that carry their own ranges. Sums, products with constants,
+quotients and remainders by constants, minima and maxima are exact; of anything else (a value read from memory, a product of two
+variables) only the range is known. Every answer is safe: `impossible` returns True only with a proof.
+
+Intervals find two conditions that contradict each other. All other questions go to isl, an integer set library (`islpy`), which is
+imported on the first of them: its import takes 30 ms. Without it, or if a question takes more than MOST_OPERATIONS, the answer is
+"not proven". No other module imports islpy. (Its import is why points are first looked for by hand: `holds_somewhere`.)
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tilelang.expr import INDEX, Binary, Const, Expr, Unary, Var, free, index
+from tilelang.simplify import Linear, conjuncts, interval, interval_of, linear, simplify, weighted_sum
+
+MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
+MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into
+
+FAR = 1 << 20  # stands for the greatest value of a variable that has none
+OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
+}  # fmt: skip
+
+Case = tuple[Linear, ...]  # linear forms, all of which are >= 0
+
+
+def implied(condition: Expr, by: Iterable[Expr]) -> bool:
+    """Whether a condition holds wherever others do. False: it does not, or it could not be proven.
+
+    >>> x = Var("x", INDEX, 0, 9)
+    >>> implied(x * 4 + 3 < 40, [])
+    True
+    """
+    simplified = simplify(condition)
+    if isinstance(simplified, Const):
+        return bool(simplified.value)
+    return impossible((*by, Unary("not", simplified)))
+
+
+def impossible(conditions: Iterable[Expr]) -> bool:
+    """Whether no values of the variables make all conditions hold. False: some do, or it could not be proven.
+
+    >>> x, y = Var("x", INDEX, 0, 9), Var("y", INDEX, 0, 9)
+    >>> impossible([x * 2 <= y, index(5) <= x])
+    True
+    """
+    return _impossible(frozenset(p for c in conditions for p in conjuncts(simplify(c))))
+
+
+@functools.lru_cache(1 << 14)
+def _impossible(conditions: frozenset[Expr]) -> bool:
+    certain, open = _forms(conditions)
+    if certain is None or _contradict(certain):
+        return True
+    return all(_contradict(case) or not holds_somewhere(case) and _empty(case) for case in _combined(certain, open))
+
+
+def example(conditions: Iterable[Expr]) -> dict[str, int] | None:
+    """Values of the variables that make all conditions hold, as far as they are understood; None: none were found.
+
+    >>> x = Var("x", INDEX, 0, 9)
+    >>> example([x % 4 == 3, index(4) <= x])
+    {'x': 7}
+    """
+    certain, open = _forms(frozenset(p for c in conditions for p in conjuncts(simplify(c))))
+    if certain is None or not available():
+        return None
+    return next((found for case in _combined(certain, open) if (found := _solved(case)) is not None), None)
+
+
+def available() -> bool:
+    """Whether isl can be asked."""
+    return _library() is not None
+
+
+# ---------------------------------------------------------------- conditions as linear forms
+
+
+def _forms(conditions: Iterable[Expr]) -> tuple[list[Linear] | None, list[tuple[Case, ...]]]:
+    """The forms that are >= 0 for certain (None: a condition never holds), and the alternatives of the other conditions."""
+    certain, open = list[Linear](), list[tuple[Case, ...]]()
+    for condition in conditions:
+        cases = _cases(condition, True)
+        if cases is None:
+            continue
+        if not cases:
+            return None, []
+        if len(cases) == 1:
+            certain += cases[0]
+        else:
+            open.append(cases)
+    return certain, open
+
+
+def _cases(condition: Expr, holds: bool) -> tuple[Case, ...] | None:
+    """The alternatives in which a condition holds, or does not; None: nothing is known."""
+    match condition:
+        case Const(value=value):
+            return ((),) if bool(value) == holds else ()
+        case Unary("not", operand):
+            return _cases(operand, not holds)
+        case Binary("and" | "or" as op, left, right):
+            a, b = _cases(left, holds), _cases(right, holds)
+            if (op == "and") == holds:
+                if a is None or b is None:
+                    return b if a is None else a
+                return tuple((*x, *y) for x in a for y in b)
+            return None if a is None or b is None else (*a, *b)
+        case Binary("<" | "<=" | "==" | "!=" as op, left, right) if left.dtype is INDEX and right.dtype is INDEX:
+            return _compared(op, left, right, holds)
+    return None
+
+
+def _compared(op: str, left: Expr, right: Expr, holds: bool) -> tuple[Case, ...]:
+    up, down = linear(right - left), linear(left - right)
+    match op:
+        case "<":
+            return ((_less(up, 1),),) if holds else ((down,),)
+        case "<=":
+            return ((up,),) if holds else ((_less(down, 1),),)
+    if (op == "==") == holds:
+        return ((up, down),)
+    return (_less(up, 1),), (_less(down, 1),)
+
+
+def _less(form: Linear, by: int) -> Linear:
+    return form[0], form[1] - by
+
+
+def _contradict(forms: Sequence[Linear]) -> bool:
+    """Whether two of them are never >= 0 together, as the intervals of their sum tell."""
+    forms = [_rounded(f) for f in forms]
+    if any(_negative(f) for f in forms):
+        return True
+    by_atom: dict[Expr, list[int]] = {}
+    pairs: set[tuple[int, int]] = set()
+    for k, (terms, _) in enumerate(forms):
+        for atom, _ in terms:
+            others = by_atom.setdefault(atom, [])
+            pairs.update((other, k) for other in others)
+            others.append(k)
+    return any(_negative(_sum(forms[a], forms[b])) for a, b in pairs)
+
+
+def _rounded(form: Linear) -> Linear:
+    """A form that is >= 0 for the same integers, with the least constant."""
+    factor = math.gcd(*(c for _, c in form[0]))
+    return (form[0], form[1] // factor * factor) if factor > 1 else form
+
+
+def _negative(form: Linear) -> bool:
+    _, high = interval_of(form)
+    return high is not None and high < 0
+
+
+def _sum(a: Linear, b: Linear) -> Linear:
+    terms = dict(a[0])
+    for atom, c in b[0]:
+        terms[atom] = terms.get(atom, 0) + c
+    return tuple((atom, c) for atom, c in terms.items() if c), a[1] + b[1]
+
+
+def _combined(certain: Sequence[Linear], open: Sequence[tuple[Case, ...]]) -> Iterable[Case]:
+    """One list of forms for each combination of alternatives; alternatives that would make too many are left out."""
+    chosen, count = [], 1
+    for cases in sorted(open, key=len):
+        if count * len(cases) <= MOST_CASES:
+            chosen.append(cases)
+            count *= len(cases)
+    for combination in itertools.product(*chosen):
+        yield (*certain, *(form for case in combination for form in case))
+
+
+# ---------------------------------------------------------------- points that are easy to find
+
+
+def holds_somewhere(case: Case) -> bool:
+    """Whether a few attempts find values of the variables for which all forms are >= 0."""
+    wishes: dict[Var, int] = {}
+    for terms, _ in case:
+        for atom, c in terms:
+            for v in sorted(free(atom), key=str):
+                if isinstance(v, Var):
+                    wishes[v] = wishes.get(v, 0) + (1 if c > 0 else -1)
+    for leaning in (0, 1, -1):
+        values = {v: _end(v, (wish or leaning) > 0 if not leaning else leaning > 0) for v, wish in wishes.items()}
+        for _ in range(2 * len(case) + 2):
+            violated = next(((form, n) for form in case if (n := _value(form, values)) < 0), None)
+            if violated is None:
+                return True
+            if not _mended(*violated, values):
+                break
+    return False
+
+
+def _end(v: Var, greatest: bool) -> int:
+    """The least or greatest value of a variable; near 0 where it has none."""
+    low = v.lower if v.lower is not None else min(0, v.upper or 0)
+    return low if not greatest else v.upper if v.upper is not None else max(low, FAR)
+
+
+def _mended(form: Linear, value: int, values: dict[Var, int]) -> bool:
+    """Moves variables, those with large factors first and no further than they must, until a form is >= 0; False: it cannot be."""
+    terms = sorted(((atom, c) for atom, c in form[0] if isinstance(atom, Var)), key=lambda t: -abs(t[1]))
+    for last in (False, True):  # first without going too far, then as far as it takes
+        for atom, c in terms:
+            if value < 0:
+                room = _end(atom, True) - values[atom] if c > 0 else values[atom] - _end(atom, False)
+                steps = min(room, -(value // abs(c)) if last else -value // abs(c))
+                values[atom] += steps if c > 0 else -steps
+                value += steps * abs(c)
+    return value >= 0
+
+
+def _value(form: Linear, values: Mapping[Var, int]) -> int:
+    return form[1] + sum(c * _evaluated(atom, values) for atom, c in form[0])
+
+
+def _evaluated(e: Expr, values: Mapping[Var, int]) -> int:
+    """The value of an index expression; 0 for what is not understood, which proves nothing and so refutes nothing."""
+    match e:
+        case Var():
+            return values.get(e, 0)
+        case Const(value=value):
+            return int(value)
+        case Binary(op, left, right) if op in OPERATIONS:
+            a, b = _evaluated(left, values), _evaluated(right, values)
+            return OPERATIONS[op](a, b) if b or op not in ("//", "%") else 0
+    return 0
+
+
+# ---------------------------------------------------------------- asked of isl
+
+
+class _System:
+    """The integer unknowns behind linear forms, and what is known of each: ranges, divisions, minima."""
+
+    def __init__(self, forms: Sequence[Linear]) -> None:
+        self.unknowns: dict[Expr, int] = {}
+        self.rows: list[Linear] = []
+        self.alternatives: list[tuple[Case, ...]] = []
+        for form in forms:
+            self.add(form)
+
+    def add(self, form: Linear) -> None:
+        """form >= 0."""
+        self.rows.append(form)
+        for atom, _ in form[0]:
+            self._know(atom)
+
+    def _know(self, atom: Expr) -> None:
+        if atom in self.unknowns:
+            return
+        self.unknowns[atom] = len(self.unknowns)
+        low, high = interval(atom)
+        if low is not None:
+            self.rows.append((((atom, 1),), -low))
+        if high is not None:
+            self.rows.append((((atom, -1),), high))
+        match atom:
+            case Binary("//", left, Const(value=c)) if c > 0:  # c q <= x < c q + c
+                self._between(_combination((left, 1), (atom, -int(c))), int(c))
+            case Binary("%", left, Const(value=c)) if c > 0:
+                quotient = Binary("//", left, index(int(c)))
+                self._know(quotient)
+                rest = _combination((left, 1), (quotient, -int(c)), (atom, -1))
+                self.add(rest)
+                self.add(_negated(rest))
+            case Binary("min" | "max" as op, left, right):
+                sign = 1 if op == "min" else -1
+                beyond = [_combination((x, sign), (atom, -sign)) for x in (left, right)]
+                for form in beyond:
+                    self.add(form)
+                self.alternatives.append(tuple((_negated(form),) for form in beyond))
+
+    def _between(self, form: Linear, size: int) -> None:
+        """0 <= form < size."""
+        self.add(form)
+        self.add(_less(_negated(form), 1 - size))
+
+
+def _combination(*terms: tuple[Expr, int]) -> Linear:
+    """A sum of index expressions times numbers; those that are unknowns themselves stay as they are."""
+    opaque = {e: k for e, k in terms if isinstance(e, Binary) and e.op in ("//", "%", "min", "max")}
+    rest = [(e, k) for e, k in terms if e not in opaque]
+    form = weighted_sum([e for e, _ in rest], [k for _, k in rest])
+    return _sum(form, (tuple(opaque.items()), 0))
+
+
+def _negated(form: Linear) -> Linear:
+    return tuple((atom, -c) for atom, c in form[0]), -form[1]
+
+
+def _empty(case: Case) -> bool:
+    """Whether no integers make all forms >= 0, by isl."""
+    if not available():
+        return False
+    system = _System(case)
+    return all(bool(_ask(system, extra, "is_empty")) for extra in _combined((), system.alternatives))
+
+
+def _solved(case: Case) -> dict[str, int] | None:
+    system = _System(case)
+    for extra in _combined((), system.alternatives):
+        point = _ask(system, extra, "sample_point")
+        if point is None or point.is_void():
+            continue
+        isl = _library()
+        values = {a: point.get_coordinate_val(isl.dim_type.set, k).to_python() for a, k in system.unknowns.items()}
+        return {a.name: v for a, v in sorted(values.items(), key=str) if isinstance(a, Var)}
+    return None
+
+
+def _ask(system: _System, extra: Case, question: str) -> Any:
+    """A question to the set of a system with more forms; None where isl needs too many operations."""
+    isl = _library()
+    context = _context()
+    context.reset_operations()
+    try:
+        space = isl.Space.set_alloc(context, 0, len(system.unknowns))
+        local = isl.LocalSpace.from_space(space)
+        points = isl.BasicSet.universe(space)
+        for terms, constant in (*system.rows, *extra):
+            row = isl.Constraint.alloc_inequality(local).set_constant_val(constant)
+            for atom, c in terms:
+                row = row.set_coefficient_val(isl.dim_type.set, system.unknowns[atom], c)
+            points = points.add_constraint(row)
+        return getattr(points, question)()
+    except isl.Error:
+        return None
+
+
+@functools.cache
+def _library() -> Any:
+    try:
+        import islpy
+    except ImportError:
+        return None
+    return islpy
+
+
+_of_thread = threading.local()
+
+
+def _context() -> Any:
+    """The context of this thread: objects of two contexts must not meet, nor two threads in one."""
+    context = getattr(_of_thread, "context", None)
+    if context is None:
+        context = _of_thread.context = _library().Context()
+        context.set_max_operations(MOST_OPERATIONS)
+    return context
