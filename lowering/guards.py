@@ -14,7 +14,8 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, const, substitute
+from tilelang.errors import Span
+from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, const, free, substitute
 from tilelang.lowering.sets import example, implied, impossible
 from tilelang.simplify import TRUE, simplify
 
@@ -137,6 +138,17 @@ def counterexample(condition: Expr, settled: Settled, context: Sequence[Expr]) -
     """Values of the variables at a point at which only this condition keeps a statement from running."""
     others = [c for c in settled.conditions if c is not condition]
     return example([*context, *others, Unary("not", condition)])
+
+
+def explained(settled: Settled, context: Sequence[Expr], name: str, span: Span | None) -> str:
+    """What was decided about the guards of a statement, a line for each condition, with a point that needs those that stay."""
+    lines = [name if span is None else f"{name} at {span}"]
+    for condition, why in settled.kept:
+        point = counterexample(condition, settled, context) or {}
+        at = ", ".join(f"{v.name} = {point[v.name]}" for v in sorted(free(condition), key=str) if v.name in point)
+        lines.append(f"  stays: {simplify(condition)}: {why}" + f" (such as {at})" * bool(at))
+    lines += [f"  gone:  {simplify(condition)}: {why}" for condition, why in settled.dropped]
+    return "\n".join(lines)
 
 
 def fold(e: Expr) -> Expr:

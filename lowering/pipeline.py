@@ -91,11 +91,13 @@ def lower(
     watch = _Watch(options)
     after = passes(profile, needs)
     names = ["build", *(name for name, _ in after)]
-    if options.debug and options.debug.removeprefix("pass:") not in names:
+    told: dict[str, None] | None = {} if options.debug == "guards" else None
+    if options.debug and told is None and options.debug.removeprefix("pass:") not in names:
         near = difflib.get_close_matches(options.debug.removeprefix("pass:"), names, 1)
         mend = f"did you mean pass:{near[0]}?" if near else "one of " + ", ".join(names)
         raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend=mend)
-    program = watch.step("build", None, lambda _: build_program(computation, steps, profile))
+    program = watch.step("build", None, lambda _: build_program(computation, steps, profile, told))
+    sys.stderr.writelines(f"{text}\n" for text in told or ())
     for name, run in after:
         program = watch.step(name, program, functools.partial(_each, run=run))
     return program

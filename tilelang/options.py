@@ -57,17 +57,17 @@ _VALUES = {  # of what a knob may be, by how it is read: a type, and in words ho
 class Options:
     """How to compile and run.
 
-    verify: check the kernel IR after every pass. dump: a directory that receives every stage of a compilation, with times.
-    debug: "pass:NAME" prints what one pass changed. cache_dir: where binaries are kept (None: the user's cache directory; "": no
-    cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform and device. target: the
-    dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch, look whether the integers
-    of NumPy arrays that may index keep the range that their input states. database: the file of the best schedules that were found
-    (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped, with commas between their
-    names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next launch for a short while before
-    they sleep; from the environment alone. clang: the compiler of kernels for the processor (None: the wheel's), and threads: how many
-    threads such a kernel uses (None: one for each core that the process may use); both from the environment alone. check: "simulate"
-    runs each schedule that is compiled in the simulator, at small sizes, and refuses it where that finds a fault; check_seconds: how
-    long that may take for one kernel, at most.
+    verify: check the kernel IR after every pass. dump: a directory that receives every stage of a compilation, with times. debug:
+    "pass:NAME" prints what one pass changed, "guards" why each guard stands or not. cache_dir: where binaries are kept (None: the
+    user's cache directory; "": no cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform
+    and device. target: the dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch,
+    look whether the integers of NumPy arrays that may index keep the range that their input states. database: the file of the best
+    schedules that were found (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped,
+    with commas between their names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next
+    launch for a short while before they sleep; from the environment alone. clang: the compiler of kernels for the processor (None:
+    the wheel's), and threads: how many threads such a kernel uses (None: one for each core that the process may use); both from the
+    environment alone. check: "simulate" runs each schedule that is compiled in the simulator, at small sizes, and refuses it where
+    that finds a fault; check_seconds: how long that may take for one kernel, at most.
     """
 
     verify: bool = _knob("VERIFY", False, _truth)
@@ -95,9 +95,9 @@ class Options:
             unheld = isinstance(value, str) and not is_path(value)
             if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
                 raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
-        if self.debug and not self.debug.startswith("pass:"):
+        if self.debug and self.debug != "guards" and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"
-            raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll')
+            raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll; or "guards"')
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:

@@ -9,7 +9,7 @@ from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.frame import Box, Frame, Residence, Share, Whole
 from tilelang.lowering.build.regions import mentions
 from tilelang.lowering.build.residences import within
-from tilelang.lowering.guards import Access, Effect, settle
+from tilelang.lowering.guards import Access, Effect, Settled, explained, settle
 from tilelang.simplify import simplify
 from tilelang.spec import AxisState, Bound
 
@@ -34,7 +34,18 @@ class Accesses(Part):
         accesses = [*self.accesses(frame, values, points), *written]
         far = [w for a in accesses if isinstance(w := a.what, Read) and isinstance(self.residence_of(frame, w), Whole)]
         stay = {c: why for c, a in conditions.items() if (why := _worth_its_test(frame, c, a, far)) is not None}
-        return frozenset(settle(list(conditions), [*self.facts(frame, points), *always], accesses, effect, stay).conditions)
+        context = [*self.facts(frame, points), *always]
+        found = settle(list(conditions), context, accesses, effect, stay)
+        self._tell(frame, found, context)
+        return frozenset(found.conditions)
+
+    def stored_where(self, frame: Frame, conditions: Sequence[Expr]) -> None:
+        """Tells, where somebody asks, that conditions guard a store whatever it reads."""
+        self._tell(frame, Settled(tuple((c, "only elements that exist are stored") for c in conditions), ()), frame.within)
+
+    def _tell(self, frame: Frame, found: Settled, context: Sequence[Expr]) -> None:
+        if self.build.told is not None and (found.kept or found.dropped):
+            self.build.told[explained(found, context, frame.task.name, frame.cuts[-1] if frame.cuts else frame.origin)] = None
 
     def accesses(self, frame: Frame, values: Sequence[Expr], points: dict[str, Expr], here: bool = False) -> list[Access]:
         """Every read of some values that finds its tensor somewhere, with the conditions under which it is made.

@@ -218,7 +218,7 @@ class Build:
     """The buffers and names of one kernel under construction."""
 
     def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
-                 cluster: int = 1) -> None:  # fmt: skip
+                 cluster: int = 1, told: dict[str, None] | None = None) -> None:  # fmt: skip
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
@@ -227,6 +227,7 @@ class Build:
         self.cluster = cluster  # how many blocks make one
         self.notes: dict[str, None] = {}
         self.chains: dict[int, Chain] = {}  # by the id of the steps
+        self.told = told  # why guards stand or not, each text once; None: nobody asks
         self.thread = self.thread_of(threads)
 
     @staticmethod

@@ -171,6 +171,8 @@ class Leaf(Accesses):
             written = self._written(frame, points)
             kept = self.settled(frame, asked, (), points, frame.task.values, Effect(tuple(exists)), written)
             exists = [c for c in exists if c in kept]
+        else:
+            self.stored_where(frame, exists)
         conditions = [*frame.spec.present, *exists]
         if frame.spec.units is not None and frame.spec.units > 1 and not in_registers:
             conditions.append(Binary("==", frame.spec.lane, index(0)))

@@ -45,9 +45,11 @@ class Builder(RoleLoads, Instructions, Nest, Cover):
         self._arrivals = {}
 
 
-def build_program(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> ir.Program:
-    """Kernel IR for a computation and a schedule's steps. Raises Refusal."""
-    return _Assembly(computation, steps, profile).program()
+def build_program(
+    computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None = None
+) -> ir.Program:
+    """Kernel IR for a computation and a schedule's steps. told: gets texts that say why guards stand or not. Raises Refusal."""
+    return _Assembly(computation, steps, profile, told).program()
 
 
 def chains(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> tuple[Chain, ...]:
@@ -58,8 +60,10 @@ def chains(computation: Computation, steps: tuple[Step, ...], profile: Profile) 
 
 
 class _Assembly:
-    def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile) -> None:
-        self.computation, self.profile = computation, profile
+    def __init__(
+        self, computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None = None
+    ) -> None:
+        self.computation, self.profile, self.told = computation, profile, told
         chosen = resolve_when(steps, axis_extents(computation), profile)
         if chosen != resolve_when(
             steps, axis_extents(computation)
@@ -227,7 +231,7 @@ class _Assembly:
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes}, roles)
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
-        build = Build(self.profile, mine, self._task_of, self.tensors, cluster)
+        build = Build(self.profile, mine, self._task_of, self.tensors, cluster, self.told)
         for note in notes:
             build.note(note)
         steps = self._read_here(build, task, steps)

@@ -241,7 +241,8 @@ class Share(Residence):
         return found
 
     def there(self, element: tuple[Expr, ...]) -> list[Expr]:
-        return [*super().there(element), *self._made(element, self.low)]
+        written = self.own(element) if self.fill is None else ()  # a move fills all of a thread's registers, a stage does not
+        return [*super().there(element), *self._made(element, self.low), *written]
 
     def own(self, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
         found: list[Expr] = []

@@ -3,12 +3,15 @@
 import itertools
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tilelang as tl
 from tilelang.dtype import float32, int32
 from tilelang.expr import INDEX, Binary, Const, Expr, Var, const, index
 from tilelang.lowering.guards import FOLDED, IMPLIED, UNREAD, Access, Effect, counterexample, settle
+from tilelang.lowering.pipeline import lower
 from tilelang.tensor import evaluate
 
 I, K = Var("i", INDEX, 0, 7), Var("k", INDEX, 0, 7)
@@ -90,6 +93,20 @@ def test_points_that_come_with_a_dropped_condition_change_nothing(
             filled = [a.fill is not None and not all(bool(evaluate(c, point)) for c in a.real) for a in accesses]
             assert all(filled) and effect.identity is not None
             assert isinstance(effect.value, Binary) and effect.value.op in ("*", "+", "max")
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_the_options_print_why_guards_stand_or_not(capsys: pytest.CaptureFixture[str], loaded: bool) -> None:
+    i, k = tl.axes(i=100, k=70)
+    x = tl.input("X", tl.float32, i, k)
+    schedule = tl.schedule(tl.define("Y", tl.sum(x[i, k], over=k), i)).tile(i=16).to(tl.block).accumulate(tl.register).split(k=8)
+    schedule = schedule.load("X", tl.shared) if loaded else schedule
+    lower(schedule.computation, schedule.tile(i=2).to(tl.thread).steps, tl.load_profile("ampere"), tl.Options(debug="guards"))
+    printed = capsys.readouterr().err
+    decided = "  gone:  " if loaded else "  stays: "
+    assert f"{decided}block_x * 16 + thread * 2 + i < 100: " in printed
+    assert all("(such as block_x = 6, " in line for line in printed.splitlines() if line.startswith("  stays: "))
+    assert "only elements that exist are stored" in printed
 
 
 def test_a_value_of_several_members_is_not_folded() -> None:
