@@ -161,8 +161,10 @@ class Dialect:
     # With more shared memory than this, it is one array whose size the launch gives, declared by `dynamic_shared` with {name}.
     static_shared_bytes: int | None = None
     dynamic_shared: str = ""
-    # The line before a loop with barriers; a barrier that orders shared memory alone (empty: there is none cheaper).
+    # The line before a loop with barriers, and before one with a long body (see c_loops.py). A barrier that orders shared memory
+    # alone (empty: there is none cheaper).
     around_barriers: str = ""
+    around_long_bodies: str = ""
     shared_barrier: str = ""
     # Asynchronous copies of {bytes} bytes from {source} to {target}; copy_first copies {existing} bytes and fills the rest with zero;
     # `wait` leaves {pending} groups unfinished. Without `copy`, copies are made at once.

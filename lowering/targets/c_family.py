@@ -45,6 +45,7 @@ from tilelang.lowering.targets.c_dialect import (
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_instructions import Instructions
 from tilelang.lowering.targets.c_library import Library
+from tilelang.lowering.targets.c_loops import pragma
 from tilelang.lowering.targets.c_names import Names
 from tilelang.lowering.targets.c_registers import declaration_places, opens_scope, registers
 from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
@@ -433,8 +434,6 @@ class _KernelEmitter(Stores, Instructions):
     def _loop(self, loop: For) -> None:
         x = self.expressions
         assert loop.kind in ("serial", "do", "unroll", "threads"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
-        meets = any(isinstance(s, Barrier) for s in ir.statements(loop.body))
-        pragma = "#pragma unroll" if loop.kind == "unroll" else self.dialect.around_barriers if meets else ""
         extent = x.index(loop.extent, 9)
         saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
         name = self.bind(loop.var, x.index_type)
@@ -442,10 +441,10 @@ class _KernelEmitter(Stores, Instructions):
         self.apart += differs
         if loop.kind == "do":
             self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, for it is declared outside the braces
-            self.put_if(pragma)
+            self.put_if(pragma(loop, self.dialect))
             self.braces("do", loop.body, f" while (++{name} < {extent});")
         else:
-            self.put_if(pragma)
+            self.put_if(pragma(loop, self.dialect))
             self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
             self.names.release([name])
         self.apart -= differs

@@ -82,11 +82,13 @@ DIALECT = Dialect(
         widest=64,
     ),
     long_suffix="LL",
+    around_long_bodies="#pragma nounroll",
     passes=("threads_in_loops",),
     block_arguments="const long* restrict block",
     blocks="""\
 EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
 {{
+#pragma nounroll
     for (long number = first; number < last; ++number) {{
         const long block[3] = {{number % {x}, number / {x} % {y}, number / {xy}}};
         {name}_block({arguments});

@@ -101,6 +101,7 @@ static inline __attribute__((always_inline)) void C_block(
     const long* restrict block)
 {
     const int block_x = (int)block[0];
+    #pragma nounroll
     for (int k = 0; k < 2; ++k) {
         for (int n = 0; n < 2; ++n) {
             for (int k_1 = 0; k_1 < 8; ++k_1) {
@@ -109,6 +110,7 @@ static inline __attribute__((always_inline)) void C_block(
                 }
             }
         }
+        #pragma nounroll
         for (int m = 0; m < 4; ++m) {
             const int k_end_1 = min(8, 11 - k * 8);
             const int m_end_1 = max(min(4, 17 - block_x * 16 - m * 4), 0);
@@ -150,7 +152,9 @@ static inline __attribute__((always_inline)) void C_block(
                 }
             }
         }
+        #pragma nounroll
         for (int n_2 = 0; n_2 < 2; ++n_2) {
+            #pragma nounroll
             for (int m_4 = 0; m_4 < min(4, 5 - block_x * 4); ++m_4) {
                 float16 C_state_0_0 = (float16)(0.0f);
                 float16 C_state_0_1 = (float16)(0.0f);
@@ -346,6 +350,7 @@ static inline __attribute__((always_inline)) void C_block(
 
 EXPORT void C(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
         C_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 2048), block);

@@ -74,6 +74,7 @@ static inline __attribute__((always_inline)) void C_block(
     const long* restrict block)
 {
     const int block_x = (int)block[0];
+    #pragma nounroll
     for (int tid = 0; tid < 32; ++tid) {
         C_state_by_thread[tid * 64] = 0.0f;
         C_state_by_thread[tid * 64 + 1] = 0.0f;
@@ -150,6 +151,7 @@ static inline __attribute__((always_inline)) void C_block(
             *(float4*)(B_shared + k_round * 128 + tid * 4) = load_first_global_float4(B + k_round * 148 + tid / 8 * 37 + block_x * 32 + tid % 8 * 4, 37 - block_x * 32 - tid % 8 * 4, (float4)(0.0f));
         }
     }
+    #pragma nounroll
     for (int k = 0; k < 2; ++k) {
         for (int tid = 0; tid < 32; ++tid) {
             if (k < 1) {
@@ -163,6 +165,7 @@ static inline __attribute__((always_inline)) void C_block(
                 }
             }
         }
+        #pragma nounroll
         for (int tid = 0; tid < 32; ++tid) {
             float4 C_state_0_0_0 = *(const float4*)(C_state_by_thread + tid * 64);
             float4 C_state_0_0_1 = *(const float4*)(C_state_by_thread + tid * 64 + 4);
@@ -180,6 +183,7 @@ static inline __attribute__((always_inline)) void C_block(
             float4 C_state_1_1_1 = *(const float4*)(C_state_by_thread + tid * 64 + 52);
             float4 C_state_1_1_2 = *(const float4*)(C_state_by_thread + tid * 64 + 56);
             float4 C_state_1_1_3 = *(const float4*)(C_state_by_thread + tid * 64 + 60);
+            #pragma nounroll
             for (int k_1 = 0; k_1 < 8; ++k_1) {
                 float4 A_register_0 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + tid / 4 * 4);
                 float4 A_register_1 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + tid / 4 * 4 + 32);
@@ -303,6 +307,7 @@ static inline __attribute__((always_inline)) void C_block(
 
 EXPORT void C(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
         C_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 4352), (void*)(scratch + 6400), (void*)(scratch + 14592), (void*)(scratch + 16640), block);

@@ -118,6 +118,7 @@ static inline __attribute__((always_inline)) void C_block(
             *(float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
+    #pragma nounroll
     for (int m = 0; m < 4; ++m) {
         const int m_end_1 = max(min(4, 11 - m * 4), 0);
         for (int k_4 = 0; k_4 < 2; ++k_4) {
@@ -159,7 +160,9 @@ static inline __attribute__((always_inline)) void C_block(
         }
         *(float4*)(X_shared + m * 32 + 28) = (float4)(0.0f);
     }
+    #pragma nounroll
     for (int n_1 = 0; n_1 < 2; ++n_1) {
+        #pragma nounroll
         for (int m_2 = 0; m_2 < 3; ++m_2) {
             float16 C_state_0 = (float16)(0.0f);
             float16 C_state_1 = (float16)(0.0f);
@@ -206,6 +209,7 @@ static inline __attribute__((always_inline)) void C_block(
 
 EXPORT void C(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 3, number / 3 % 1, number / 3};
         C_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 2048), (void*)(scratch + 3072), block);

@@ -126,6 +126,7 @@ static inline __attribute__((always_inline)) void Z_block(
 
 EXPORT void Z(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 4, number / 4 % 1, number / 4};
         Z_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 512), block);

@@ -158,6 +158,7 @@ static inline __attribute__((always_inline)) void Z_block(
 
 EXPORT void Z(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 5, number / 10};
         Z_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), block);

@@ -36,6 +36,7 @@ static inline __attribute__((always_inline)) void Z_block(
         Z_state_by_thread[tid * 2] = 0.0f;
         Z_state_by_thread[tid * 2 + 1] = 0.0f;
     }
+    #pragma nounroll
     for (int tid = 0; tid < 16; ++tid) {
         float W_register_0_0 = W_register_by_thread[tid * 9];
         float W_register_0_1 = W_register_by_thread[tid * 9 + 1];
@@ -77,6 +78,7 @@ static inline __attribute__((always_inline)) void Z_block(
 
 EXPORT void Z(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 60, number / 60 % 1, number / 60};
         Z_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 384), (void*)(scratch + 960), block);

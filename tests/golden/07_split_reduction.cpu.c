@@ -92,6 +92,7 @@ static inline __attribute__((always_inline)) void Y_block(
 
 EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 3, number / 3 % 3, number / 9};
         Y_block(arguments[0], arguments[1], block);
@@ -115,6 +116,7 @@ static inline __attribute__((always_inline)) void Y_combine_1_block(
 
 EXPORT void Y_combine_1(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 1, number / 1 % 1, number / 1};
         Y_combine_1_block(arguments[0], arguments[1], block);

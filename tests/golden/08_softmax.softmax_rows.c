@@ -133,6 +133,7 @@ static inline __attribute__((always_inline)) void Y_block(
         peak_state_meet[tid] = maximum_float(peak_state_meet[tid], peak_state_meet[tid + 2]);
     }
     peak_state_meet[0] = maximum_float(peak_state_meet[0], peak_state_meet[1]);
+    #pragma nounroll
     for (int tid = 0; tid < 8; ++tid) {
         peak_state = peak_state_meet[0];
         float peak_register = peak_state;
@@ -189,6 +190,7 @@ static inline __attribute__((always_inline)) void Y_block(
 
 EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 3, number / 3 % 1, number / 3};
         Y_block(arguments[0], arguments[1], (void*)(scratch + 0), (void*)(scratch + 64), (void*)(scratch + 128), (void*)(scratch + 384), block);

@@ -85,6 +85,7 @@ static inline __attribute__((always_inline)) void Y_block(
 {
     const int block_x = (int)block[0];
     float count_state, mean_state, squares_state;
+    #pragma nounroll
     for (int tid = 0; tid < 8; ++tid) {
         float4 X_register_0 = load_first_global_float4(X + block_x * 37 + tid * 4, 37 - tid * 4, (float4)(0.0f));
         float4 X_register_1 = load_first_global_float4(X + block_x * 37 + tid * 4 + 32, 5 - tid * 4, (float4)(0.0f));
@@ -214,6 +215,7 @@ static inline __attribute__((always_inline)) void Y_block(
 
 EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 3, number / 3 % 1, number / 3};
         Y_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 0), (void*)(scratch + 64), (void*)(scratch + 128), (void*)(scratch + 192), block);

@@ -93,6 +93,7 @@ static inline __attribute__((always_inline)) void Y_block(
 
 EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 5, number / 5 % 1, number / 5};
         Y_block(arguments[0], arguments[1], arguments[2], block);

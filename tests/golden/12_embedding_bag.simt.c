@@ -86,6 +86,7 @@ static inline __attribute__((always_inline)) void Y_block(
 
 EXPORT void Y(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 3, number / 6};
         Y_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 256), (void*)(scratch + 0), (void*)(scratch + 320), block);

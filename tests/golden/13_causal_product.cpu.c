@@ -82,13 +82,16 @@ static inline __attribute__((always_inline)) void O_block(
     const long* restrict block)
 {
     const int block_x = (int)block[0];
+    #pragma nounroll
     for (int j = 0; j < block_x * 2 + 2; ++j) {
         for (int d = 0; d < 2; ++d) {
             for (int j_1 = 0; j_1 < 4; ++j_1) {
                 *(float16*)(V_shared + d * 64 + j_1 * 16) = j * 4 + j_1 < 13 ? load_first_global_float16(V + j * 76 + j_1 * 19 + d * 16, 19 - d * 16, (float16)(0.0f)) : (float16)(0.0f);
             }
         }
+        #pragma nounroll
         for (int i = 0; i < 2; ++i) {
+            #pragma nounroll
             for (int d_1 = 0; d_1 < 2; ++d_1) {
                 if (j == 0 || j * 4 <= block_x * 8 + i * 4 + 3) {
                     if (block_x * 8 + i * 4 < 10) {
@@ -244,6 +247,7 @@ static inline __attribute__((always_inline)) void O_block(
 
 EXPORT void O(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
         O_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), block);

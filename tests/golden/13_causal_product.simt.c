@@ -84,6 +84,7 @@ static inline __attribute__((always_inline)) void O_block(
 
 EXPORT void O(void* const* arguments, char* scratch, long first, long last)
 {
+#pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 3, number / 3 % 2, number / 6};
         O_block(arguments[0], arguments[1], arguments[2], (void*)(scratch + 0), (void*)(scratch + 128), (void*)(scratch + 256), block);
