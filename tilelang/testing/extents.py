@@ -1,0 +1,109 @@
+"""Sizes at which a computation, or a schedule, is tried: none, one, fewer than a tile, a tile and one more, odd and prime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from tilelang.check import axis_extents, resolve_when
+from tilelang.computation import Computation
+from tilelang.errors import ComputationError, Refusal
+from tilelang.resize import resize, resize_schedule
+from tilelang.schedule import Schedule
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.targets import Target
+from tilelang.testing.accepted import is_accepted
+from tilelang.testing.choice import Source
+
+EXTENTS = (1, 2, 3, 0, 4, 5, 7, 8, 13, 16, 17, 24, 31)
+MOST_POINTS = 30_000  # of a definition, its reduction's included
+S = TypeVar("S", bound=Computation | Schedule)
+
+
+def resized(what: S, sizes: Mapping[str, int]) -> S:
+    """The same computation, or the schedule with the same steps, at other extents of its axes, by name.
+
+    Raises ComputationError where there is no such computation, Refusal where a step cannot be at these extents.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=1000)
+    >>> y = tl.computation("twice", tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
+    >>> print(*resized(y, {"i": 7}).inputs)
+    X: float32[i: 7]
+    """
+    made: Any = resize_schedule(what, sizes) if isinstance(what, Schedule) else resize(what, sizes)
+    return made  # type: ignore[no-any-return]
+
+
+def draw_sizes(
+    source: Source, what: Computation | Schedule, target: Target | None = None, points: int = MOST_POINTS
+) -> dict[str, int]:
+    """Extents by axis, at which the computation exists and, with a target, the schedule is accepted for it.
+
+    An axis keeps its own extent where no other one that was drawn can be. points: how many a definition may have, as far as its axes
+    can be shorter.
+    """
+    own = _extents(what)
+    pieces = _pieces(what)
+    wanted: dict[str, int] = {}
+    room = points
+    for axis, n in own.items():
+        known = [e for e in dict.fromkeys((*EXTENTS, *pieces.get(axis, ()), n)) if e <= room]
+        wanted[axis] = source.pick(known or [1])
+        room //= max(1, wanted[axis])
+    found = largest_part(wanted, lambda sizes: _exists(what, sizes, target))
+    now = _extents(resized(what, found))  # longer than asked for where another definition reads farther
+    return {axis: now[axis] for axis in found}
+
+
+def largest_part(wanted: Mapping[str, int], holds: Callable[[dict[str, int]], bool]) -> dict[str, int]:
+    """What is wanted where that holds; else each of it that holds together with what is kept before it."""
+    if holds(dict(wanted)):
+        return dict(wanted)
+    found: dict[str, int] = {}
+    for axis, n in wanted.items():
+        if holds({**found, axis: n}):
+            found[axis] = n
+    return found
+
+
+def _exists(what: Computation | Schedule, sizes: Mapping[str, int], target: Target | None) -> bool:
+    try:
+        made = resized(what, sizes)
+    except (ComputationError, Refusal):
+        return False
+    return not isinstance(made, Schedule) or target is None or is_accepted(made, target)
+
+
+def _extents(what: Computation | Schedule) -> dict[str, int]:
+    """The extent of every axis of the definitions, by name."""
+    return axis_extents(what.computation if isinstance(what, Schedule) else what)
+
+
+def _pieces(what: Computation | Schedule) -> dict[str, list[int]]:
+    """By axis, extents that end a piece of a schedule's steps, or one element before or behind that."""
+    if not isinstance(what, Schedule):
+        return {}
+    found: dict[str, set[int]] = {}
+    for step in _every(resolve_when(what.steps, _extents(what))):
+        sizes = (
+            step.sizes if isinstance(step, (Tile, Split)) else ((step.axis, step.lanes),) if isinstance(step, Vectorize) else ()
+        )
+        for axis, n in sizes:
+            if isinstance(n, int):
+                found.setdefault(axis, set()).update((n - 1, n, n + 1, 2 * n, 2 * n + 1))
+    return {axis: sorted(sizes) for axis, sizes in found.items()}
+
+
+def _every(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for s in steps:
+        yield s
+        if isinstance(s, Place) and s.steps is not None:
+            yield from _every(s.steps)
+
+
+def points(computation: Computation) -> int:
+    """How many points the largest definition has, those of its reduction included."""
+    axes = ((*d.axes, *(d.reduction.axes if d.reduction is not None else ())) for d in computation.definitions)
+    return max((math.prod(a.extent for a in every) for every in axes), default=0)

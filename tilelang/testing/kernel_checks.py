@@ -1,0 +1,85 @@
+"""One check of a compiled kernel by everything that can run it here: the simulator, the device, or its text on this processor."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tilelang import runtime
+from tilelang.computation import Computation, Tensor
+from tilelang.errors import ComputationError
+from tilelang.lowering import ir, simulate
+from tilelang.lowering.pipeline import lower
+from tilelang.options import Options
+from tilelang.runtime import Kernel
+from tilelang.schedule import Schedule
+from tilelang.targets import Target
+from tilelang.testing import emulation
+from tilelang.testing.case import arrays as plain_arrays
+from tilelang.testing.checking import Expected, Guarded, check_simulated
+
+MOST_SIMULATED = 20_000  # statements, each for a batch of blocks: some two seconds
+
+
+def check_kernel(
+    what: Kernel | Schedule | Computation | Tensor,
+    arrays: Mapping[str, Any] | None = None,
+    target: Target | str | None = None,
+    *,
+    exactly: bool = False,
+    statements: int = MOST_SIMULATED,
+) -> list[str]:
+    """All that is wrong with a kernel on given inputs, as text; empty where everything is right.
+
+    What is no kernel yet is compiled for the target. It is simulated with its threads as threads, where that takes no more than this
+    number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor, where that can be.
+    Results must be the reference's, within its bound, or to the bit where `exactly`. arrays: by name (default: random numbers).
+
+    Raises Refusal as `tl.compile`, ComputationError `too-much-to-simulate` where nothing but the simulator could run it and that would
+    take too long.
+    """
+    kernel = what if isinstance(what, Kernel) else runtime.compile(what, target)
+    given = plain_arrays(kernel.computation) if arrays is None else arrays
+    expected = Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps)
+    runs = kernel.target.device is not None
+    emulates = not runs and kernel.target.dialect in ("cuda", "hip") and emulation.absent() is None
+    faults = []
+    program = as_threads(kernel)
+    try:
+        simulate.check_work(program, statements, mend="smaller sizes, or statements=")
+        faults += check_simulated(program, expected)
+    except ComputationError as error:
+        if error.code != "too-much-to-simulate" or not (runs or emulates):
+            raise
+    if runs:
+        faults += run_guarded(kernel, expected)
+    elif emulates:
+        faults += _emulated(kernel, expected)
+    return faults
+
+
+def as_threads(kernel: Kernel) -> ir.Program:
+    """The kernel IR of a kernel's schedule with the threads of a block as threads, where its target makes loops of them."""
+    here = dataclasses.replace(kernel.target.profile, dialects=(kernel.target.dialect,))
+    return lower(kernel.computation, kernel.schedule.steps, here, Options(verify=True)) if kernel.target.needs else kernel.program
+
+
+def run_guarded(kernel: Kernel, expected: Expected) -> list[str]:
+    """What is wrong with a kernel's results on its device, and which outputs it wrote outside of."""
+    where = str(kernel.target.dialect)
+    buffers = {b.name: b for b in kernel.program.buffers}
+    held = {t.name: Guarded(buffers[t.name], None) for t in kernel.computation.outputs}
+    shaped = [held[t.name].array.view(t.dtype.numpy).reshape(t.shape) for t in kernel.computation.outputs]
+    kernel(**expected.arrays, out=shaped[0] if len(shaped) == 1 else tuple(shaped))
+    outside = [f"{where}: wrote outside {name}" for name, guarded in held.items() if not guarded.intact()]
+    return outside + expected.faults({name: guarded.array for name, guarded in held.items()}, where)
+
+
+def _emulated(kernel: Kernel, expected: Expected) -> list[str]:
+    """What is wrong with a kernel's text on this processor, when what is asynchronous lands late."""
+    where = f"{kernel.target.dialect} text on this processor"
+    try:
+        return expected.faults(emulation.run_kernel(kernel, expected.arrays), where)
+    except emulation.EmulationFault as fault:
+        return [f"{where}: {fault}"]

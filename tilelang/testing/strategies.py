@@ -1,0 +1,264 @@
+"""Hypothesis strategies: the generators of this package, drawn by Hypothesis; and refusals set aside in property tests.
+
+Hypothesis is imported when a strategy is made, not with this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilelang.computation import Computation, Tensor, as_computation
+from tilelang.errors import Refusal, TileLangError, brief, each
+from tilelang.instruction import Instruction, use
+from tilelang.machine import Profile
+from tilelang.schedule import Schedule
+from tilelang.steps import Step
+from tilelang.targets import Target
+from tilelang.targets import target as best_target
+from tilelang.testing import accepted, instruction_schedules
+from tilelang.testing.case import Case, draw_case
+from tilelang.testing.choice import Drawn, Source
+from tilelang.testing.devices import DeviceRecipe, draw_device
+from tilelang.testing.extents import draw_sizes
+from tilelang.testing.family import Recipe, draw_recipe
+from tilelang.testing.roles import draw_roles, roles_profile
+from tilelang.testing.special import draw_inputs
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+R = TypeVar("R")
+Where = Target | Profile | str | None
+SHRINK_SECONDS = 60.0
+FAULTS = ("simulated-wrong",)  # refusals that tell of a fault in a kernel, not in what was asked
+
+
+# ---------------------------------------------------------------- for a computation of one's own
+
+
+def schedules(
+    computation: Computation | Tensor, target: Where = None, most: int = accepted.MOST_STEPS
+) -> SearchStrategy[Schedule]:
+    """Schedules for a computation, all of which `tl.compile` accepts for the target.
+
+    Steps are drawn from all verbs, one by one; a step that is refused is left out. A failing schedule shrinks to few steps. target: a
+    Target, a dialect's name or a profile (default: the target that `tl.compile` takes). most: how many steps a schedule has, at most.
+    """
+    made, chosen = as_computation(computation), where(target)
+    kept: dict[tuple[Step, ...], Schedule] = {}  # by the steps that were drawn: many draws are of the same ones
+
+    def draw(draw: Any) -> Schedule:
+        from hypothesis import strategies
+
+        plan = Schedule(made)
+        for _ in range(draw(strategies.integers(0, most))):
+            plan = draw(_one(functools.partial(accepted.with_step, made=plan, target=chosen)))
+        if plan.steps not in kept:
+            kept[plan.steps] = accepted.keep_accepted(made, plan.steps, chosen)
+        return kept[plan.steps]
+
+    return _strategy(draw)
+
+
+def sizes(what: Computation | Tensor | Schedule, target: Where = None) -> SearchStrategy[dict[str, int]]:
+    """Extents by axis at which the computation exists and, for a schedule, at which its steps are accepted for the target.
+
+    None, one, a few, odd and prime ones, the pieces of the schedule's steps and one more or less; `testing.resized` takes them.
+    """
+    chosen = where(target) if isinstance(what, Schedule) else None
+    made = what if isinstance(what, Schedule) else as_computation(what)
+    return _one(lambda source: draw_sizes(source, made, chosen))
+
+
+def inputs(what: Computation | Tensor | Schedule, special: bool = True) -> SearchStrategy[dict[str, Any]]:
+    """Arrays for the inputs of a computation, by name: zeros, small integers or random numbers.
+
+    special: a few places hold NaN, an infinity, a number below the least normal one, a zero of either sign, or an end of the range.
+    """
+    made = what.computation if isinstance(what, Schedule) else as_computation(what)
+    return _one(lambda source: draw_inputs(source, made, special))
+
+
+def instructions(instruction: Instruction | str, target: Where = None) -> SearchStrategy[Schedule]:
+    """Schedules that use an instruction, each for a computation that the instruction is made for, at sizes of one piece or more.
+
+    `testing.check_kernel` runs such a schedule and compares with the reference, which evaluates what the instruction `means` by plain
+    loops. Raises Refusal where no schedule with the instruction is accepted for the target.
+    """
+    made, chosen = instruction if isinstance(instruction, Instruction) else use(instruction), where(target)
+    return _one(instruction_schedules.Schedules(made, chosen).draw)
+
+
+def where(target: Where) -> Target:
+    """The target that is meant: as it is, of a dialect, of a profile, or the one that `tl.compile` takes."""
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, Profile):
+        return best_target(profile=target)
+    return best_target(target)
+
+
+# ---------------------------------------------------------------- refusals in property tests
+
+
+@contextlib.contextmanager
+def refusals_set_aside() -> Iterator[None]:
+    """Sets aside, as `hypothesis.assume` does, the case of a property test in which a `tl.Refusal` is raised.
+
+    The code of the refusal is counted (`pytest --hypothesis-show-statistics` prints it). Other errors pass, and so does
+    `simulated-wrong`, which tells of a kernel that is wrong. A test in which all cases are refused fails.
+    """
+    try:
+        yield
+    except TileLangError as error:
+        found = each(error)
+        if not all(isinstance(e, Refusal) and e.code not in FAULTS for e in found):
+            raise
+        from hypothesis import event, reject
+
+        for code in sorted({e.code for e in found}):
+            event(f"refused: {code}")
+        reject()
+
+
+def kernel_test(test: Any = None, *, shrink_seconds: float = SHRINK_SECONDS) -> Any:
+    """Decorates a Hypothesis test of kernels, above `@given`: refusals are set aside, and shrinking ends in a minute.
+
+    A refusal is set aside as by `refusals_set_aside`. shrink_seconds: how long after the first failure other cases are tried; then
+    Hypothesis reports the smallest one that it has found. A case that is drawn a second time and was right is not run again. Cases
+    are told apart by their arguments; where one is no schedule, array, number or text, or a container of them, as `st.data()`, both of
+    these are left out. Raises TypeError for what is no Hypothesis test.
+
+        @testing.kernel_test
+        @given(testing.schedules(C))
+        def test_every_schedule_is_right(schedule): ...
+    """
+    if test is None:
+        return functools.partial(kernel_test, shrink_seconds=shrink_seconds)
+    if not hasattr(test, "hypothesis"):
+        raise TypeError(f"kernel_test decorates what @given gives, not {brief(test)}: put it above @given")
+    test.hypothesis = _Handle(test.hypothesis, shrink_seconds)
+    return test
+
+
+class _Handle:
+    """What Hypothesis asks for the function inside a test, once for each run: the same function, with all that it knows forgotten."""
+
+    def __init__(self, handle: Any, shrink_seconds: float) -> None:
+        self._handle, self._watched = handle, _watched(handle.inner_test, shrink_seconds)
+
+    @property
+    def inner_test(self) -> Any:
+        self._watched.forget()
+        return self._watched
+
+    @inner_test.setter
+    def inner_test(self, test: Any) -> None:
+        self._watched = test
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._handle, name)
+
+
+def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
+    """The function inside a test, which sets refusals aside and runs no new case when shrinking has taken its time."""
+    right, wrong = set[Any](), set[Any]()
+    first: list[float] = []  # when it failed first
+
+    @functools.wraps(test)
+    def watched(*arguments: Any, **named: Any) -> Any:
+        from hypothesis import reject
+
+        case = key((arguments, named))
+        if case in right:
+            return None
+        if first and case is not None and case not in wrong and time.monotonic() - first[0] > shrink_seconds:
+            reject()
+        try:
+            with refusals_set_aside():
+                test(*arguments, **named)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "hypothesis":  # its own signals are no failures
+                first[:] = first or [time.monotonic()]
+                wrong.add(case)
+            raise
+        if case is not None:
+            right.add(case)
+        return None
+
+    def forget() -> None:
+        for known in (right, wrong, first):
+            known.clear()
+
+    watched.forget = forget  # type: ignore[attr-defined]
+    return watched
+
+
+def key(value: Any) -> Any:
+    """What tells cases apart; None where nothing does."""
+    match value:
+        case None | bool() | int() | float() | str() | bytes():
+            return type(value).__name__, repr(value)
+        case Schedule() | Computation():
+            return type(value).__name__, value.hash
+        case dict():
+            value = tuple(value.items())
+    if isinstance(value, (list, tuple)):
+        parts = tuple(map(key, value))
+        return None if None in parts else parts
+    if hasattr(value, "tobytes") and hasattr(value, "shape"):
+        return str(value.dtype), value.shape, value.tobytes()
+    return None
+
+
+# ---------------------------------------------------------------- for the compiler itself
+
+
+def recipes(*families: str) -> SearchStrategy[Recipe]:
+    """Computations, as recipes: `recipe.build()`. families: names of `testing.families`, none for all."""
+    return _one(lambda source: draw_recipe(source, families))
+
+
+def device_recipes(*names: str) -> SearchStrategy[DeviceRecipe]:
+    """Devices, as recipes: `recipe.build()`, a profile. names: of the shipped profiles they are made from, none for all."""
+    return _one(lambda source: draw_device(source, names))
+
+
+def cases(*families: str, profile: Profile | None = None) -> SearchStrategy[Case]:
+    """A computation, a schedule and data; some of the schedules are refused when they are lowered."""
+    return _one(lambda source: draw_case(source, families, profile))
+
+
+def role_cases(*families: str) -> SearchStrategy[Case]:
+    """Cases with loads on a role where the schedule has a place for one, for the profile `roles_profile()`."""
+
+    def draw(source: Source) -> Case:
+        case = draw_case(source, families, roles_profile())
+        return dataclasses.replace(case, schedule=draw_roles(source, case.schedule))
+
+    return _one(draw)
+
+
+def _one(make: Callable[[Source], R]) -> SearchStrategy[R]:
+    """What a generator gives; where it raises a Refusal, as for a step that contradicts its spec, the case is set aside."""
+
+    def draw(draw: Any) -> R:
+        from hypothesis import reject
+
+        try:
+            return make(Drawn(draw))
+        except Refusal:
+            reject()
+
+    return _strategy(draw)
+
+
+def _strategy(draw: Callable[[Any], R]) -> SearchStrategy[R]:
+    from hypothesis import strategies
+
+    return strategies.composite(draw)()
