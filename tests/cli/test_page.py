@@ -193,6 +193,15 @@ def test_registers_tell_which_element_of_the_result_a_thread_holds() -> None:
     assert held(simulated(example.gemm_simt(example.matmul(75, 83, 37))), "C_state") == by_hand
 
 
+def test_registers_tell_every_sum_that_an_epilogue_takes() -> None:
+    m, n, k = tl.axes(m=40, n=70, k=90)
+    A, B, bias = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n), tl.input("bias", tl.float32, n)
+    C = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k) + bias[n], m, n)
+    start = tl.schedule(C).tile(m=64, n=32).to(tl.block).accumulate(tl.register).split(k=16).load("A", tl.shared)
+    found = held(simulated(start.tile(m=8, n=4).to(tl.thread)), "C_sum_state")
+    assert len(found) == 40 * 32  # sums of what cancels are far from the reference's, of their size
+
+
 def test_registers_tell_which_elements_of_the_inputs_were_brought() -> None:
     rows = {(t, r, (t // 128 * 64 + r // 4 * 32 + t % 32 // 4 * 4 + r % 4) * 64) for t in range(128) for r in range(8)}
     assert held(product(), "A_register") == rows  # of the first column

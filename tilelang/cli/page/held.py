@@ -225,36 +225,49 @@ def _part(name: str, arrays: list[Array], element: Array) -> _Part:
 
 
 class _Elements:
-    """Elements of tensors, to be found by their values in two runs. tolerance: how far, of its size, a value may be off."""
+    """Elements of tensors, to be found by their values in two runs. tolerance: how far, of its size, a value may be off.
+
+    What cancels in a sum is off by more than its own size tells, so a value counts as large as half of its tensor's are, at least.
+    """
 
     def __init__(self, parts: list[_Part], tolerance: float) -> None:
-        self.names, self.shapes = [p.name for p in parts], [p.shape for p in parts]
-        self.tolerance = tolerance
-        which = np.repeat(np.arange(len(parts)), [p.element.size for p in parts])
-        none = np.zeros(0)
-        one = np.concatenate([none, *(p.one for p in parts)])
-        other = np.concatenate([none, *(p.other for p in parts)])
-        element = np.concatenate([none.astype(np.int64), *(p.element for p in parts)])
-        order = np.argsort(one, kind="stable")
-        self._one, self._other, self._which, self._element = one[order], other[order], which[order], element[order]
+        self.names, self.shapes, self._tolerance = [p.name for p in parts], [p.shape for p in parts], tolerance
+        self._sorted = [(p.one[order], p.other[order], p.element[order]) for p in parts for order in (np.argsort(p.one),)]
+        self._least = [tolerance * max((_usual(p.one), _usual(p.other))) for p in parts]
 
     def find(self, one: Array, other: Array) -> tuple[Array, Array]:
         """For each pair of values the tensor's number and the element that has it; -1 where none has, or several have."""
-        if not self._one.size:
-            return np.full(one.shape, -1), np.full(one.shape, -1)
+        which, element, count = np.full(one.shape, -1), np.full(one.shape, -1), np.zeros(one.shape, np.int64)
         with np.errstate(invalid="ignore"):  # infinities, which are like nothing
-            return self._find(one, other)
+            for number, (sorted_values, least) in enumerate(zip(self._sorted, self._least, strict=True)):
+                if sorted_values[0].size:
+                    off = [np.maximum(self._tolerance * np.abs(v), least) for v in (one, other)]
+                    found, times = _find(sorted_values, one, other, off)
+                    which, element, count = (
+                        np.where(found >= 0, number, which),
+                        np.where(found >= 0, found, element),
+                        count + times,
+                    )
+        return np.where(count == 1, which, -1), element
 
-    def _find(self, one: Array, other: Array) -> tuple[Array, Array]:
-        off = [self.tolerance * np.maximum(np.abs(v), 1e-3) for v in (one, other)]
-        low, high = np.searchsorted(self._one, one - off[0]), np.searchsorted(self._one, one + off[0], side="right")
-        high = np.where(np.isnan(one) | np.isnan(other) | (high - low > ALIKE), low, high)
-        at, count = np.full(one.shape, -1), np.zeros(one.shape, np.int64)
-        for k in range(int((high - low).max(initial=0))):
-            here = np.minimum(low + k, self._one.size - 1)
-            fits = (low + k < high) & (np.abs(self._other[here] - other) <= off[1])
-            at, count = np.where(fits, here, at), count + fits
-        return np.where(count == 1, self._which[at], -1), self._element[at]
+
+def _find(known: tuple[Array, Array, Array], one: Array, other: Array, off: list[Array]) -> tuple[Array, Array]:
+    """For each pair of values the element that has it, or -1, and how many have; more than ALIKE count as none, as does NaN."""
+    first, second, element = known
+    low, high = np.searchsorted(first, one - off[0]), np.searchsorted(first, one + off[0], side="right")
+    high = np.where(np.isnan(one) | np.isnan(other) | (high - low > ALIKE), low, high)
+    at, count = np.full(one.shape, -1), np.zeros(one.shape, np.int64)
+    for k in range(int((high - low).max(initial=0))):
+        here = np.minimum(low + k, first.size - 1)
+        fits = (low + k < high) & (np.abs(second[here] - other) <= off[1])
+        at, count = np.where(fits, element[here], at), count + fits
+    return at, count
+
+
+def _usual(values: Array) -> float:
+    """The size that half of some values have."""
+    finite = np.abs(values[np.isfinite(values)])
+    return float(np.median(finite)) if finite.size else 0.0
 
 
 def _wide(values: Array) -> Array:

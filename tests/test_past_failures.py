@@ -1,0 +1,105 @@
+"""Programs that once were wrong or ended in a traceback, where no other file has them, with what they give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang import reference
+from tilelang.exactness import inexact
+from tilelang.testing import arrays
+
+SIMULATED = tl.target("cuda", profile="ampere")
+
+
+def right(what: Any, target: tl.Target = SIMULATED) -> tl.Kernel:
+    """A kernel that is right in the simulator, on small integers."""
+    kernel = tl.compile(what, target)
+    data = arrays(kernel.computation, "integers", 1)
+    report = tl.simulate(kernel, **data)
+    assert not report.findings
+    assert tl.reference.compare(
+        kernel.computation, data, report.outputs, exactly=tl.reference.inexact(kernel.computation) is None
+    )
+    return kernel
+
+
+TEXTS = {
+    "stages under pad": """
+        computation st(N = 16) {
+          input X: float32[i: N]
+          a[i] = X[i] + pad(X[i + 1], 0.0)
+          b[i] = a[i] + pad(a[i + 1], 0.0)
+          output c[i] = b[i] + pad(b[i + 1], 0.0)
+        }
+        schedule s for st { tile i=4 -> block; compute a in shared; compute b in shared; tile i=1 -> thread }""",
+    "a stage that an epilogue reads, over blocks": """
+        computation f { input X: float32[i: 6, r: 33] input U: float32[j: 6, r: 33] input V: float32[i: 6, j: 6]
+          Z[i, j] = abs(V[i, j])
+          output W[i, j] = (sum[r] X[i, r] * U[j, r] * Z[i, j]) + Z[i, j] }
+        schedule s for f { tile r=8 -> block; compute Z in shared }""",
+    "a stage that reads an output": """
+        computation f { input X: float32[i: 8, j: 16]
+          output E[i, j] = X[i, j] * 2.0
+          T[i] = sum[j] E[i, j]
+          output S[i, j] = E[i, j] - T[i] }
+        schedule s for f { tile i=1 -> block; compute T in shared }""",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_as_text(name: str) -> None:
+    right(tl.parse(TEXTS[name]).schedule("s"))
+
+
+def test_what_is_computed_in_memory_of_its_own_may_be_an_output_too() -> None:
+    i, j, r = tl.axes(i=9, j=7, r=34)
+    X = tl.input("X", tl.float32, i, j, r)
+    Y = tl.define("Y", tl.sum(X[i, j, r], over=r), i, j)
+    Q = tl.define("Q", tl.sum(X[i, j, r] * Y[i, 6 - j], over=r), i, j)
+    for outputs in ((Q, Y), (Y, Q), (Q,)):
+        start = tl.schedule(tl.computation("c", outputs)).compute("Y", tl.global_)
+        right(start.tile(i=5, j=6).to(tl.block).split(j=5, r=34))
+        right(start.split(r=4))
+        right(start.tile(r=4).to(tl.block))
+
+
+@pytest.mark.parametrize("name", ["bool", "uint32", "uint64", "float8_e5m2", "float16", "bfloat16", "float32", "float64"])
+def test_extremes_of_no_points_of_the_other_types(name: str) -> None:
+    j, k = tl.axes(j=3, k=6)
+    X = tl.input("X", getattr(tl, name), j, k)
+    least, most = (0, 2**X.dtype.bits - 1) if X.dtype.is_integer else (-np.inf, np.inf)
+    if name == "bool":
+        least, most = np.iinfo("int32").min, np.iinfo("int32").max  # conditions are compared as int32, and give that
+    x = np.full((3, 6), 1).astype(X.dtype.numpy)
+    for reduction, end in ((tl.max, least), (tl.min, most)):
+        computation = tl.computation("c", tl.define("Y", reduction(X[j, k], over=k, where=k < j - 1), j))
+        kernel = tl.compile(tl.schedule(computation), tl.target("cpu"))
+        for found in (computation.evaluate(X=x), kernel(x), tl.simulate(kernel, X=x).outputs["Y"]):
+            assert found.dtype.kind == "f" and found.astype(float).tolist() == [end, end, 1] or found.tolist() == [end, end, 1]
+
+
+def test_check_catches_an_error_in_every_element_of_one_in_ten_thousand() -> None:
+    m, n, k = tl.axes(m=20, n=20, k=500)
+    A, B, X = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n), tl.input("X", tl.float32, m, k)
+    product = tl.computation("C", tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n))
+    assert product.check(lambda a: {"C": a["A"] @ a["B"]})
+    assert not product.check(lambda a: {"C": (a["A"] @ a["B"] * np.float32(1.0001))})
+    assert not product.check(lambda a: {"C": a["A"][:, :-1] @ a["B"][:-1]})
+    exp = tl.computation("E", tl.define("E", tl.exp(X[m, k]), m, k))
+    assert exp.check(lambda a: {"E": np.exp(a["X"])})
+    assert not exp.check(lambda a: {"E": np.exp(a["X"]) * np.float32(1.0001)})
+
+
+def test_exponential_chains_that_are_constructed() -> None:
+    i = tl.axes(i=64)
+    value = tl.input("X", tl.float32, i)
+    value = tl.define("A0", value[i] * 2.0, i)
+    for n in range(1, 16):
+        value = tl.define(f"A{n}", tl.pad(value[i - 1], 0) + tl.pad(value[i + 1], 0), i)
+    kernel = tl.compile(value, tl.target("cpu"))
+    x = np.arange(64, dtype=np.float32) % 3
+    assert np.array_equal(kernel(x), kernel.computation.evaluate(X=x))
