@@ -21,9 +21,7 @@ def right(what: Any, target: tl.Target = SIMULATED) -> tl.Kernel:
     data = arrays(kernel.computation, "integers", 1)
     report = tl.simulate(kernel, **data)
     assert not report.findings
-    assert tl.reference.compare(
-        kernel.computation, data, report.outputs, exactly=tl.reference.inexact(kernel.computation) is None
-    )
+    assert reference.compare(kernel.computation, data, report.outputs, exactly=inexact(kernel.computation) is None)
     return kernel
 
 
