@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 KINDS = (
     "out-of-bounds", "uninitialised-read", "data-race", "divergent-barrier", "divergent-instruction", "instruction-operand",
     "read-before-wait", "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output", "division-by-zero",
-    "deadlock", "missing-fence", "block-has-ended",
+    "deadlock", "missing-fence", "block-has-ended", "wrong-value",
 )  # fmt: skip
 
 KEPT, KEPT_PER_SITE = 20, 4

@@ -167,3 +167,24 @@ def test_a_power_of_a_half_is_that_of_c() -> None:
     found = tl.simulate(kernel, X=np.array([-np.inf, np.inf, -0.0, 4.0], np.float32)).outputs["Y"]
     assert found.tolist() == [np.inf, np.inf, 0.0, 2.0]
     assert not np.signbit(found[2])
+
+
+def test_a_result_beyond_the_bound_is_a_finding_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = tl.axes(i=4)
+    kernel = tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), OPENCL)
+    assert str(tl.simulate(kernel)) == "nothing found"
+    without_the_last_element(monkeypatch)
+    report = tl.simulate(kernel, X=np.array([1, 2, 3, 4], np.float32))
+    assert report.counts == {"wrong-value": 1}
+    (finding,) = report.findings
+    assert (finding.buffer, finding.element) == ("Y", (3,)) and "wrong-value: Y[3] is 9.0, expected 8.0" in str(finding)
+
+
+def test_an_output_without_axes_is_simulated_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = tl.axes(i=40)
+    total = tl.schedule(tl.define("S", tl.sum(tl.input("X", tl.float32, i)[i], over=i)))
+    verdict = simulated.check_simulated(total, OPENCL)
+    assert verdict.instances and not verdict.skipped and verdict.faulty is None
+    without_the_last_element(monkeypatch)
+    assert simulated.check_simulated(total, OPENCL).faulty is not None
+    assert "wrong-value" in tl.simulate(tl.compile(total, OPENCL)).counts

@@ -426,6 +426,8 @@ def simulate(
 ) -> Report:
     """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
 
+    Outputs that differ from the reference by more than the bound are a fault, too (`wrong-value`).
+
     arrays, named: the inputs, in order or by name (random ones where none is given). order: when asynchronous results land.
     limit_statements: the most that are run, each for a batch of blocks (None: as many as take some minutes; math.inf: any number).
     Source of the device's numbers (warp, banks, transactions): the kernel's profile. Raises ComputationError for more statements,
@@ -439,6 +441,7 @@ def simulate(
     """
     from tilelang.lowering.simulate import check_work, device_numbers, run
     from tilelang.reference import random_arrays
+    from tilelang.simulated import with_wrong_values
 
     if not isinstance(kernel, Kernel):
         raise ComputationError("not-a-kernel", f"{brief(kernel)} is no kernel", mend="tl.simulate(tl.compile(...))")
@@ -449,8 +452,9 @@ def simulate(
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
     shapes = {b.name: b.shape for b in kernel.program.buffers}  # a tensor without axes is a buffer of one element
-    given = {name: array.reshape(shapes.get(name, array.shape)) for name, array in given.items()}
-    return run(kernel.program, given, order=order, **device_numbers(kernel.target.profile))
+    stored = {name: array.reshape(shapes.get(name, array.shape)) for name, array in given.items()}
+    report = run(kernel.program, stored, order=order, **device_numbers(kernel.target.profile))
+    return with_wrong_values(report, kernel.schedule, kernel.target, given)
 
 
 def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Callable[..., Any]:

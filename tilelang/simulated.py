@@ -16,10 +16,13 @@ from typing import Any
 
 from tilelang import reference
 from tilelang.check import axis_extents
+from tilelang.computation import Computation
 from tilelang.errors import ComputationError, Refusal, Span
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.batch import blocks_together
+from tilelang.lowering.findings import Finding
 from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulate import Report
 from tilelang.lowering.targets.c_family import error_bounds
 from tilelang.machine import Profile
 from tilelang.options import Options
@@ -102,6 +105,22 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
     return Verdict(tuple(instances), tuple(dict.fromkeys(skipped)))
 
 
+def results(report: Report, computation: Computation) -> dict[str, Any]:
+    """The outputs of a simulation as their tensors have them: a tensor without axes is stored as one element, a condition as a byte."""
+    return {t.name: report.outputs[t.name].reshape(t.shape).astype(t.dtype.numpy) for t in computation.outputs}
+
+
+def with_wrong_values(report: Report, schedule: Schedule, target: Target, given: Mapping[str, Any]) -> Report:
+    """The report of a simulation on given inputs; what differs from the reference by more than the bound is among its findings."""
+    computation, ulps = schedule.computation, error_bounds(DIALECTS[target.dialect])
+    (run,) = reference.compare(computation, given, results(report, computation), error_ulps=schedule.error_ulps, ulps=ulps).runs
+    if run.first is None:
+        return report
+    finding = Finding("wrong-value", run.first.tensor, run.first.index, (), (0, 0, 0), None, str(run.first))
+    counts = {**report.counts, finding.kind: run.wrong}
+    return dataclasses.replace(report, findings=(*report.findings, finding), counts=counts)
+
+
 Extents = dict[str, int]
 Choices = Callable[[Schedule, Profile], Iterator[Extents]]
 
@@ -155,7 +174,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         for order in orders[:1] if reference.exact(small.computation) else tuple(orders):
             report = simulate.run(program, arrays, order=order, watch=watch, **simulate.device_numbers(target.profile))
             faults.extend([f"copies that land {order}: {report}"] if report.counts else [])
-            outputs = report.outputs
+            outputs = results(report, small.computation)
         orders.reverse()
         return outputs
 
