@@ -7,7 +7,9 @@ every fault with the program's text; the exit status is 1 where there are faults
 import argparse
 import collections
 import json
+import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -18,14 +20,17 @@ from typing import Any
 Reports = Generator[dict[str, Any], None, int | None]
 
 KINDS = ("cpu", "simulated", "constructed")
+WORKER = "benchmarks.foreign.worker"
 
 
 def reports(kind: str, first: int, count: int, seconds: float, case_seconds: float) -> Iterator[dict[str, Any]]:
     """The report of every case that began within `seconds`; one that ends without a report is a fault."""
     seed, end = first, time.monotonic() + seconds
     while seed < first + count and (left := end - time.monotonic()) > 0:
-        command = [sys.executable, "-m", "benchmarks.foreign.worker", kind, str(seed), str(first + count - seed), str(left)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        command = [sys.executable, "-m", WORKER, kind, str(seed), str(first + count - seed), str(left)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        ) as child:
             ended = yield from _of_child(child, kind, seed, case_seconds)
         if ended is None:
             return
@@ -48,7 +53,7 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
         try:
             line = lines.get(timeout=case_seconds)
         except queue.Empty:
-            child.kill()
+            _end(child)
             yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"]}
             return seed
         if not line:
@@ -63,6 +68,14 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
             seed = report["begin"]
         else:
             yield report
+
+
+def _end(child: "subprocess.Popen[str]") -> None:
+    """Ends a process and the compilers that it started."""
+    if hasattr(os, "killpg"):
+        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
 
 
 def summary(found: list[dict[str, Any]]) -> str:
@@ -91,6 +104,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, help="how many seeds")
     parser.add_argument("--seconds", type=float, default=100, help="no case begins after that long")
     parser.add_argument("--case-seconds", type=float, default=60, help="a case that takes longer is a fault")
+    parser.add_argument("--shrink", type=float, default=0, metavar="SECONDS", help="make each fault's program smaller, so long")
     chosen = parser.parse_args()
     found = list(reports(chosen.kind, chosen.first, chosen.count, chosen.seconds, chosen.case_seconds))
     print(summary(found))
@@ -102,6 +116,10 @@ def main() -> int:
             report.get("text", ""),
             sep="\n",
         )
+        if chosen.shrink and not report["faults"][0].startswith(("no end", "the process")):
+            command = ["shrink", report["kind"], str(report["seed"]), str(chosen.shrink)]
+            done = subprocess.run([sys.executable, "-m", WORKER, *command], capture_output=True, text=True, check=False)
+            print(f"made smaller:\n{done.stdout}{done.stderr[-2000:]}")
     return 1 if faulty else 0
 
 

@@ -31,6 +31,8 @@ class Drawer:
 
     def program(self) -> dict[str, Any]:
         r = self.random
+        if r.random() < 0.12:
+            return self.product()
         for name in r.sample("ijklmnpq", r.randint(2, 5)):
             self.axes[name] = self.extent()
         for _ in range(r.choice((1, 1, 2, 2, 3, 4, 5))):
@@ -44,6 +46,40 @@ class Drawer:
             "combiners": self.combiners,
             "definitions": self.definitions,
             "outputs": outputs,
+        }
+
+    def product(self) -> dict[str, Any]:
+        """A product of two matrices, in any order of their dimensions, with an epilogue or a batch at times."""
+        r = self.random
+        m, n, k = names = r.sample("ijklmnpq", 3)
+        few = (16, 16, 32, 8, 48, 17, 5, 33, 24)
+        self.axes = {name: r.choice(few) if self.points > 1000 else r.choice((16, 16, 8, 5)) for name in names}
+        kind = r.choice(("float32", "float32", "float32", "float16", "bfloat16", "int8", "uint8", "int32", "float64"))
+        result = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}.get(kind, "")
+        factors = []
+        for name, axes in (("A0", [m, k]), ("B1", [k, n])):
+            if r.random() < 0.4:
+                axes.reverse()
+            self.inputs.append({"name": name, "dtype": kind, "dims": [[x, self.axes[x]] for x in axes]})
+            self.types[name], self.shapes[name] = "i" if "int" in kind else "f", [self.axes[x] for x in axes]
+            read: Expression = ["read", name, [["axis", x] for x in axes]]
+            factors.append(["cast", read, result] if result and r.random() < 0.9 else read)
+        body = ["binary", "*", *factors]
+        axes = [m, n] if r.random() < 0.8 else [n, m]
+        condition = self.domain([m, n, k]) if r.random() < 0.2 else None
+        self.add(["C0"], axes, [["reduce", "sum", [k], condition, [body]]], [self.types["A0"]])
+        if r.random() < 0.35:
+            self.floats, self.integers = ["float32"], ["int32"]
+            own: Expression = ["read", "C0", [["axis", x] for x in axes]]
+            self.add(["D1"], axes, [self.pointwise(own, self.types["A0"], axes, 2)], [self.types["A0"]])
+        outputs = [d["names"][0] for d in self.definitions]
+        return {
+            "axes": self.axes,
+            "inputs": self.inputs,
+            "combiners": {},
+            "definitions": self.definitions,
+            "outputs": outputs[-1:] if r.random() < 0.8 else outputs,
+            "product": [m, n, k, "A0", "B1", kind],
         }
 
     def extent(self) -> int:

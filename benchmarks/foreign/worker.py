@@ -3,6 +3,7 @@
 import collections
 import json
 import random
+import re
 import sys
 import time
 import traceback
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 
 import tilelang as tl
-from benchmarks.foreign import data, naive
+from benchmarks.foreign import data, naive, python
 from benchmarks.foreign.draw import Drawer
+from benchmarks.foreign.plans import Planner
 from benchmarks.foreign.program import program_text, schedule_text, walk
+from benchmarks.foreign.shrink import shrunk
 from benchmarks.foreign.steps import StepDrawer
 
 GPUS = (("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"), ("opencl", "simulated"))
@@ -70,7 +73,7 @@ def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int
     """Compiles and runs; gives the faults. Refusals are raised."""
     text = program_text(program)
     if steps is None:
-        computation = tl.parse(text, "drawn.tile").computation()
+        computation = python.computation(program, random.Random(seed)) if seed % 2 else tl.parse(text, "drawn.tile").computation()
         kernel = tl.compile(computation, target)
     else:
         schedule = tl.parse(text + schedule_text(steps), "drawn.tile").schedule()
@@ -86,7 +89,8 @@ def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int
             faults += [f"simulator: {f}" for f in report.findings[:1]]
             got = dict(report.outputs)
         else:
-            result = kernel(**given)
+            r = random.Random(seed)
+            result = kernel(**{name: data.laid_out(array, r) for name, array in given.items()})
             got = result._asdict() if hasattr(result, "_asdict") else {program["outputs"][0]: result}
         faults += [f"{kind}: {f}" for f in compared(program, computation, given, got, simulate)]
     return faults
@@ -100,48 +104,115 @@ def case(kind: str, seed: int) -> dict[str, Any]:
     """One program, and a schedule that was grown for it step by step."""
     r = random.Random(seed * 7919 + 1)
     program = Drawer(seed, POINTS[kind]).program()
-    report: dict[str, Any] = {"seed": seed, "kind": kind, "tried": 0, "accepted": 0, "refused": {}, "faults": [], "verbs": {}}
-    refused: dict[str, str] = {}
-    codes: collections.Counter[str] = collections.Counter()
+    report: dict[str, Any] = {"seed": seed, "kind": kind, "faults": [], "verbs": {}, "program": program}
     try:
         computation = tl.parse(program_text(program), "drawn.tile").computation()
     except tl.TileLangError as error:
         return report | {"program_refused": code_of(error), "error": str(error)[:1500]}
     for values in ("exact", "random"):
         report["faults"] += [f"{values}: {f}" for f in compared(program, computation, data.arrays(program, seed, values), None)]
-    steps: list[Any] | None = None
     choice = r.choice(CONSTRUCTED) if kind == "constructed" else ("cpu", None) if kind == "cpu" else r.choice(GPUS)
-    target = target_of(choice)
+    report |= {"target": choice, "steps": None, "opened": False}
     if kind != "constructed":
-        drawer, steps = StepDrawer(program, r, "roles" if choice[1] == "hopper" else ""), []
-        for _ in range(r.choice((15, 30, 45))):
-            trial = drawer.mutated(steps)
-            report["tried"] += 1
-            try:
-                tl.parse(program_text(program) + schedule_text(trial), "drawn.tile").schedule().check(target.profile)
-                steps = trial
-                report["accepted"] += 1
-            except tl.TileLangError as error:
-                codes[code_of(error)] += 1
-                refused.setdefault(code_of(error), str(error)[:700])
-            except Exception:
-                report["faults"].append("check: " + traceback.format_exc()[-1500:] + schedule_text(trial))
-    report |= {"target": choice, "steps": steps, "refused": dict(codes), "examples": refused}
+        planner = Planner(StepDrawer(program, r, "roles" if choice[1] == "hopper" else ""), r, choice[1])
+        report["steps"] = grown(program, planner, target_of(choice).profile, report)
+        if r.random() < 0.2:
+            report |= {"steps": planner.opened(report["steps"]), "opened": True}
+    faults = faults_of(program, report["steps"], choice, seed, report["opened"], report)
+    report["faulty"] = report.get("faulty") or (report["steps"] if faults else None)
+    report["faults"] += faults
+    if report["faults"]:
+        report["text"] = program_text(program) + (schedule_text(report["steps"]) if report["steps"] is not None else "")
+    report["verbs"] = counted(program, report["steps"] or [])
+    return report
+
+
+def grown(program: dict[str, Any], planner: Planner, profile: Any, report: dict[str, Any]) -> list[Any]:
+    """Steps that were accepted one after the other: of a plan, then changes at random."""
+    r, steps = planner.random, list[Any]()
+    refused: dict[str, str] = {}
+    codes: collections.Counter[str] = collections.Counter()
+    plan = planner.steps() if r.random() < 0.7 else []
+    more = r.choice((0, 3, 8)) if plan else r.choice((15, 30))
+    report |= {"tried": len(plan) + more, "accepted": 0}
+    for n in range(len(plan) + more):
+        trial = [*steps, plan[n]] if n < len(plan) else planner.drawer.mutated(steps)
+        try:
+            tl.parse(program_text(program) + schedule_text(trial), "drawn.tile").schedule().check(profile)
+            steps = trial
+            report["accepted"] += 1
+        except tl.TileLangError as error:
+            codes[code_of(error)] += 1
+            refused.setdefault(code_of(error), str(error)[:700])
+        except Exception:
+            report["faults"].append("check: " + traceback.format_exc()[-1500:] + schedule_text(trial))
+            report["faulty"] = trial
+    report |= {"refused": dict(codes), "examples": refused}
+    return steps
+
+
+def faults_of(
+    program: dict[str, Any],
+    steps: list[Any] | None,
+    choice: tuple[str, str | None],
+    seed: int,
+    opened: bool,
+    report: dict[str, Any] | None = None,
+) -> list[str]:
+    """What is wrong with a program under a schedule, None for a constructed one. report: gets whether it ran, or the refusal's code."""
+    report = {} if report is None else report
+    target = target_of(choice)
     try:
-        report["faults"] += run(program, steps, target, seed, simulate=kind == "simulated" or choice not in (("cpu", None),))
-        report["ran"] = True
+        if steps is not None and not opened:
+            tl.parse(program_text(program) + schedule_text(steps), "drawn.tile").schedule().check(target.profile)
     except tl.TileLangError as error:
         report["not_run"] = code_of(error)
-        if steps and code_of(error) != "too-much-to-simulate":
-            report["faults"].append("refused after check: " + str(error)[:600])
-        elif steps is None:
-            report["faults"].append("constructed, refused: " + str(error)[:600])
+        return []
     except Exception:
-        report["faults"].append("run: " + traceback.format_exc()[-2000:])
-    if report["faults"]:
-        report["text"] = program_text(program) + (schedule_text(steps) if steps is not None else "")
-    report["verbs"] = counted(program, steps or [])
-    return report
+        return ["check: " + traceback.format_exc()[-1500:]]
+    try:
+        found = run(program, steps, target, seed, simulate=choice != ("cpu", None))
+        report["ran"] = True
+        return found
+    except tl.TileLangError as error:
+        report["not_run"] = code_of(error)
+        if steps is None:
+            return ["constructed, refused: " + str(error)[:600]]
+        return [] if opened or code_of(error) == "too-much-to-simulate" else ["refused after check: " + str(error)[:600]]
+    except Exception:
+        return ["run: " + traceback.format_exc()[-2000:]]
+
+
+def sort_of(fault: str) -> str:
+    """What two faults of one root have in common: the error and the function that raised it, or the words before numbers."""
+    last = fault.split("schedule drawn_so")[0].strip().splitlines()
+    functions = re.findall(r'File "([^"]+)", line \d+, in (\w+)', fault)
+    if functions:
+        return f"{functions[-1]} {last[-1].split(':')[0]}"
+    return re.sub(r"[\d\[(].*", "", last[0].replace("exact: ", "").replace("random: ", "").replace("special: ", ""))
+
+
+def shrink(kind: str, seed: int, seconds: float) -> str:
+    """The smallest text found that has the first fault of a case, and the fault."""
+    report = case(kind, seed)
+    if not report["faults"]:
+        return "no fault"
+    sort = sort_of(report["faults"][0])
+    choice, opened = report.get("target", ("cpu", None)), report.get("opened", False)
+
+    def faults(program: dict[str, Any], steps: list[Any] | None) -> list[str]:
+        try:
+            computation = tl.parse(program_text(program), "drawn.tile").computation()
+            found = [f for v in ("exact", "random") for f in compared(program, computation, data.arrays(program, seed, v), None)]
+            return found + faults_of(program, steps, choice, seed, opened)
+        except (tl.TileLangError, ValueError, KeyError, IndexError, TypeError, naive.Unclear):
+            return []
+
+    program, steps = shrunk(
+        (report["program"], report.get("faulty")), lambda c: any(sort_of(f) == sort for f in faults(*c)), seconds
+    )
+    text = program_text(program) + (schedule_text(steps) if steps is not None else "")
+    return f"{choice}\n{text}\n" + "\n".join(faults(program, steps))
 
 
 def counted(program: dict[str, Any], steps: list[Any]) -> dict[str, int]:
@@ -167,6 +238,9 @@ def counted(program: dict[str, Any], steps: list[Any]) -> dict[str, int]:
 
 
 def main() -> None:
+    if sys.argv[1] == "shrink":
+        print(shrink(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
+        return
     kind, first, count, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     end = time.monotonic() + seconds
     for seed in range(first, first + count):
