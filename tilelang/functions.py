@@ -318,5 +318,5 @@ def gelu_tanh(x: Any) -> Expr:
 
     The two are equal; the second loses no digits where tanh(u) is near -1, and is cheaper.
     """
-    value = as_expr(x)
-    return value * sigmoid((value + value * value * value * 0.044715) * (2 * math.sqrt(2 / math.pi)))
+    value, factor = as_expr(x), 2 * math.sqrt(2 / math.pi)
+    return value * sigmoid(value * (value * value * (0.044715 * factor) + factor))

@@ -18,6 +18,8 @@ by one from the lowest power. The waves, powers and remainders stand in `cpu_flo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilelang.lowering.targets.c_functions import Function
 from tilelang.lowering.targets.cpu_float32_pieces import ERF, TANH
 from tilelang.lowering.targets.cpu_float32_waves import COS, FMOD, POW, SIN
@@ -33,7 +35,7 @@ _SCALED = """\
 #endif
 """
 
-# 2^(k/16) for k of 0 to 15 as floats, and what is missing from each, relative to it.
+# 2^(k/16) for k of 0 to 15 as floats, and what is missing from each, relative to it. 2^(-k/16), and what is missing.
 # fmt: off
 _ROOTS = (
     (1, 1.04427373, 1.09050775, 1.13878858, 1.18920708, 1.24185777, 1.29683959, 1.35425556,
@@ -42,12 +44,18 @@ _ROOTS = (
      -3.09907193e-08, -7.47521334e-09, 1.71142709e-08, -3.04768335e-08, 5.23333421e-09, 6.10759177e-09,
      -1.47196051e-08, -5.25879518e-09, -6.12825968e-09, 5.14060927e-09),
 )
+_INVERSE_ROOTS = (
+    (1, 0.957603276, 0.917004049, 0.878126085, 0.840896428, 0.805245161, 0.771105409, 0.738413095,
+     0.707106769, 0.677127779, 0.648419797, 0.620928884, 0.594603539, 0.56939429, 0.545253873, 0.522136867),
+    (0, 4.92266422e-09, -5.61963907e-09, -4.61788517e-09, -1.23776636e-08, 4.9181086e-09, 4.03545235e-09, -2.25044935e-08,
+     1.21016171e-08, -5.06167449e-09, -2.00949969e-08, 2.24841908e-08, 1.89881769e-08, 2.69311107e-08, -6.5387701e-09, 2.41673507e-08),
+)
 # fmt: on
 
 
-def _root(part: int) -> str:
-    """C of a part of 2^f for each lane, f the low four bits of `shifted` as sixteenths: one permutation of a register."""
-    floats = ", ".join(f"{v:.8e}f" for v in _ROOTS[part])
+def _root(roots: Sequence[float]) -> str:
+    """C of one of sixteen numbers for each lane, by the low four bits of `shifted`: one permutation of a register."""
+    floats = ", ".join(f"{v:.8e}f" for v in roots)
     return f"__builtin_ia32_permvarsf512(($T){{{floats}}}, as_$I(shifted))"
 
 
@@ -62,7 +70,7 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
     const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
     const $T q = (r * 1.66669795e-01f + 5.00016195e-01f) * (r * r) + r;
 """
-    + f"    const $T root = {_root(0)};\n    const $T p = root * (q + {_root(1)}) + root;\n"
+    + f"    const $T root = {_root(_ROOTS[0])};\n    const $T p = root * (q + {_root(_ROOTS[1])}) + root;\n"
     + """\
     return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^n, n rounded down
 #else
@@ -271,10 +279,22 @@ ${inline} $T rsqrt_$T($T x) {
 }
 """
 
-_SIGMOID = """
+_SIGMOID = (
+    """
 ${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
     $T y = x > 25.0f ? ($T)(25.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
+#if $sixteen  // w of sixteenths: what is beyond whole numbers gives a root, and |r| <= log(2) / 32
+    const $T shifted = y * 1.44269504f + 786432.0f;
+    const $T w = shifted - 786432.0f;
+    const $T near = w * 0.693147182f - y;  // exact
+    const $T r = near - w * 1.90465430e-9f;
+    const $T q = (near * 1.66669795e-01f + 5.00016195e-01f) * (near * near) + r;
+"""
+    + f"    const $T power = {_root(_INVERSE_ROOTS[0])};\n    const $T p = power * q + {_root(_INVERSE_ROOTS[1])};\n"
+    + """\
+#else
+    const $T power = 1.0f;
     const $T shifted = y * 1.44269504f + 12583063.0f;
     const $T w = shifted - 12583063.0f;
     const $T r = (w * 0.693359375f - y) - w * 2.12194440e-4f;
@@ -283,26 +303,28 @@ ${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; t
     p = p * r + 1.66665211e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
+#endif
 #if $wide
     const $T one = ($T)(1.0f);
-    const $T unit = as_$T(__builtin_ia32_scalefps${bits}_mask(one, w, one, $all$rounding));
-    const $T sum = (unit + 1.0f) + p;
+    const $T unit = as_$T(__builtin_ia32_scalefps${bits}_mask(one, w, one, $all$rounding));  // by 2^w, w rounded down
+    const $T sum = (unit + power) + p;
     const $T first = as_$T(__builtin_ia32_rcp14ps${bits}_mask(sum, sum, $all));
-    const $T off = ((1.0f - first) - unit * first) - p * first;
+    const $T off = ((1.0f - power * first) - unit * first) - p * first;
     const $T inverse = off * first + first;
     return as_$T(__builtin_ia32_scalefps${bits}_mask(inverse, w, inverse, $all$rounding));
 #else
-    const $T power = as_$T(as_$I(shifted) << 23);  // 2^(w + 24), which is no denormal
-    const $T unit = power * 0x1p-24f;
-    const $T large = unit > 1.0f ? unit : ($T)(1.0f);
-    const $T small = (unit > 1.0f ? ($T)(1.0f) : unit) + p;
+    const $T scale = as_$T(as_$I(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const $T unit = scale * 0x1p-24f;
+    const $T large = unit > power ? unit : power;
+    const $T small = (unit > power ? power : unit) + p;
     const $T sum = large + small;
     const $T rest = small - (sum - large);
     const $T first = 1.0f / sum;
-    return (first - (first * first) * rest) * power * 0x1p-24f;
+    return (first - (first * first) * rest) * scale * 0x1p-24f;
 #endif
 }
 """
+)
 
 FUNCTIONS: dict[str, Function] = {
     "exp": Function(_EXP, (), 1.0),

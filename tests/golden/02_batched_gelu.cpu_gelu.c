@@ -53,6 +53,16 @@ typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
 static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
     float16 y = x > 25.0f ? (float16)(25.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
+#if defined(__AVX512DQ__)  // w of sixteenths: what is beyond whole numbers gives a root, and |r| <= log(2) / 32
+    const float16 shifted = y * 1.44269504f + 786432.0f;
+    const float16 w = shifted - 786432.0f;
+    const float16 near = w * 0.693147182f - y;  // exact
+    const float16 r = near - w * 1.90465430e-9f;
+    const float16 q = (near * 1.66669795e-01f + 5.00016195e-01f) * (near * near) + r;
+    const float16 power = __builtin_ia32_permvarsf512((float16){1.00000000e+00f, 9.57603276e-01f, 9.17004049e-01f, 8.78126085e-01f, 8.40896428e-01f, 8.05245161e-01f, 7.71105409e-01f, 7.38413095e-01f, 7.07106769e-01f, 6.77127779e-01f, 6.48419797e-01f, 6.20928884e-01f, 5.94603539e-01f, 5.69394290e-01f, 5.45253873e-01f, 5.22136867e-01f}, as_int16(shifted));
+    const float16 p = power * q + __builtin_ia32_permvarsf512((float16){0.00000000e+00f, 4.92266422e-09f, -5.61963907e-09f, -4.61788517e-09f, -1.23776636e-08f, 4.91810860e-09f, 4.03545235e-09f, -2.25044935e-08f, 1.21016171e-08f, -5.06167449e-09f, -2.00949969e-08f, 2.24841908e-08f, 1.89881769e-08f, 2.69311107e-08f, -6.53877010e-09f, 2.41673507e-08f}, as_int16(shifted));
+#else
+    const float16 power = 1.0f;
     const float16 shifted = y * 1.44269504f + 12583063.0f;
     const float16 w = shifted - 12583063.0f;
     const float16 r = (w * 0.693359375f - y) - w * 2.12194440e-4f;
@@ -61,23 +71,24 @@ static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where 
     p = p * r + 1.66665211e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
+#endif
 #if defined(__AVX512DQ__)
     const float16 one = (float16)(1.0f);
-    const float16 unit = as_float16(__builtin_ia32_scalefps512_mask(one, w, one, (ushort)0xffff, 4));
-    const float16 sum = (unit + 1.0f) + p;
+    const float16 unit = as_float16(__builtin_ia32_scalefps512_mask(one, w, one, (ushort)0xffff, 4));  // by 2^w, w rounded down
+    const float16 sum = (unit + power) + p;
     const float16 first = as_float16(__builtin_ia32_rcp14ps512_mask(sum, sum, (ushort)0xffff));
-    const float16 off = ((1.0f - first) - unit * first) - p * first;
+    const float16 off = ((1.0f - power * first) - unit * first) - p * first;
     const float16 inverse = off * first + first;
     return as_float16(__builtin_ia32_scalefps512_mask(inverse, w, inverse, (ushort)0xffff, 4));
 #else
-    const float16 power = as_float16(as_int16(shifted) << 23);  // 2^(w + 24), which is no denormal
-    const float16 unit = power * 0x1p-24f;
-    const float16 large = unit > 1.0f ? unit : (float16)(1.0f);
-    const float16 small = (unit > 1.0f ? (float16)(1.0f) : unit) + p;
+    const float16 scale = as_float16(as_int16(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const float16 unit = scale * 0x1p-24f;
+    const float16 large = unit > power ? unit : power;
+    const float16 small = (unit > power ? power : unit) + p;
     const float16 sum = large + small;
     const float16 rest = small - (sum - large);
     const float16 first = 1.0f / sum;
-    return (first - (first * first) * rest) * power * 0x1p-24f;
+    return (first - (first * first) * rest) * scale * 0x1p-24f;
 #endif
 }
 
@@ -233,9 +244,9 @@ static inline __attribute__((always_inline)) void Y_block(
     for (int m_5 = 0; m_5 < 11; ++m_5) {
         for (int n_2 = 0; n_2 < 2; ++n_2) {
             if (n_2 * 16 < 4) {
-                *(float16_u*)(Y + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16) + (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * 0.044715f) * 1.5957692f);
+                *(float16_u*)(Y + block_x * 209 + m_5 * 19 + n_2 * 16) = (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * sigmoid_float16((*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * ((*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * (*(const float16*)(Y_sum_state_shared + m_5 * 32 + n_2 * 16) + *(const float16_u*)(bias + n_2 * 16)) * 0.071354814f + 1.5957692f));
             } else {
-                store_first_global_float16(Y + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.044715f) * 1.5957692f), 19 - n_2 * 16);
+                store_first_global_float16(Y + block_x * 209 + m_5 * 19 + n_2 * 16, (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * sigmoid_float16((load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * ((load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * (load_first_shared_float16(Y_sum_state_shared + m_5 * 32 + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f)) + load_first_global_float16(bias + n_2 * 16, 19 - n_2 * 16, (float16)(0.0f))) * 0.071354814f + 1.5957692f)), 19 - n_2 * 16);
             }
         }
     }

@@ -19,6 +19,7 @@ typedef __SIZE_TYPE__ size_t;
 static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
     float y = x > 25.0f ? (float)(25.0f) : x;
     y = y < -104.0f ? (float)(-104.0f) : y;
+    const float power = 1.0f;
     const float shifted = y * 1.44269504f + 12583063.0f;
     const float w = shifted - 12583063.0f;
     const float r = (w * 0.693359375f - y) - w * 2.12194440e-4f;
@@ -27,14 +28,14 @@ static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w 
     p = p * r + 1.66665211e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-    const float power = as_float(as_int(shifted) << 23);  // 2^(w + 24), which is no denormal
-    const float unit = power * 0x1p-24f;
-    const float large = unit > 1.0f ? unit : (float)(1.0f);
-    const float small = (unit > 1.0f ? (float)(1.0f) : unit) + p;
+    const float scale = as_float(as_int(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const float unit = scale * 0x1p-24f;
+    const float large = unit > power ? unit : power;
+    const float small = (unit > power ? power : unit) + p;
     const float sum = large + small;
     const float rest = small - (sum - large);
     const float first = 1.0f / sum;
-    return (first - (first * first) * rest) * power * 0x1p-24f;
+    return (first - (first * first) * rest) * scale * 0x1p-24f;
 }
 
 // 3 x 2 x 3 blocks of 1 thread, 576 bytes of shared memory
@@ -91,7 +92,7 @@ static inline __attribute__((always_inline)) void Y_block(
         for (int m_1 = 0; m_1 < 2; ++m_1) {
             for (int n_1 = 0; n_1 < 2; ++n_1) {
                 if (block_y * 8 + tid / 4 * 2 + m_1 < 11 && block_x * 8 + tid % 4 * 2 + n_1 < 19) {
-                    *(Y + block_z * 209 + block_y * 152 + tid / 4 * 38 + m_1 * 19 + block_x * 8 + tid % 4 * 2 + n_1) = (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * sigmoid_float((*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1) + (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * 0.044715f) * 1.5957692f);
+                    *(Y + block_z * 209 + block_y * 152 + tid / 4 * 38 + m_1 * 19 + block_x * 8 + tid % 4 * 2 + n_1) = (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * sigmoid_float((*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * ((*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * (*(Y_sum_state_by_thread + tid * 4 + m_1 * 2 + n_1) + *(bias + block_x * 8 + tid % 4 * 2 + n_1)) * 0.071354814f + 1.5957692f));
                 }
             }
         }

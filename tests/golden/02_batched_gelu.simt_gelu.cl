@@ -60,15 +60,15 @@ void Y(
         }
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 19) {
-        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2] + (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2] = (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * ((Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_0_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.071354814f + 1.5957692f));
     }
     if (block_y * 8 + thread / 4 * 2 < 11 && block_x * 8 + thread % 4 * 2 < 18) {
-        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 1] = (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * ((Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_0_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.071354814f + 1.5957692f));
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 19) {
-        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2] + (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 19] = (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * sigmoid_float((Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * ((Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * (Y_sum_state_1_0 + bias[block_x * 8 + thread % 4 * 2]) * 0.071354814f + 1.5957692f));
     }
     if (block_y * 8 + thread / 4 * 2 < 10 && block_x * 8 + thread % 4 * 2 < 18) {
-        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1] + (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.044715f) * 1.5957692f);
+        Y[block_z * 209 + block_y * 152 + thread / 4 * 38 + block_x * 8 + thread % 4 * 2 + 20] = (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * sigmoid_float((Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * ((Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * (Y_sum_state_1_1 + bias[block_x * 8 + thread % 4 * 2 + 1]) * 0.071354814f + 1.5957692f));
     }
 }
