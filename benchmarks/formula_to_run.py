@@ -82,7 +82,7 @@ def watched(watch: Watch) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for where, name, stage in (
             (fill, "candidates", "construct"), (runtime, "emit", "emit"), (native, "object_code", "clang"),
-            (native, "link", "lld"), (host, "load_library", "load"),
+            (native.Linker, "link", "lld"), (host, "load_library", "load"),
         ):  # fmt: skip
             stack.enter_context(mock.patch.object(where, name, watch.within(stage, getattr(where, name))))
         stack.enter_context(mock.patch.object(pipeline._Watch, "step", pass_by_name))

@@ -1,8 +1,9 @@
 """C for processors to a shared library, by clang and lld: those inside the `ziglang` wheel, or a system's clang of version 17 or newer.
 
-Two programs run for a text, each in some tens of milliseconds: `clang -c` and the linker. On Linux both read and write pipes and
-memory files, so that no folder needs to be writable. An architecture is a processor as LLVM names it, with the system after an `@`
-where that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
+Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it. On Linux both read and
+write pipes and memory files, so that no folder needs to be writable. An architecture is a processor as LLVM names it, with the system
+after an `@` where that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`,
+`apple-m1@aarch64-macos`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import wheels
@@ -153,16 +154,34 @@ def version() -> str:
 
 def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int] = ()) -> subprocess.CompletedProcess[bytes]:
     """A program's output. Raises DeviceError where it cannot be started or does not end in time."""
-    source: dict[str, Any] = {"input": given} if given is not None else {"stdin": subprocess.DEVNULL}
+    return _ended(_started(command, given is not None, files), given)
+
+
+def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """A program that has begun. reads: it is given something later. Raises DeviceError where it cannot be started."""
     inherited: dict[str, Any] = {"pass_fds": tuple(files)} if files else {}  # not on Windows
+    source = subprocess.PIPE if reads else subprocess.DEVNULL
     try:
-        return subprocess.run(list(command), capture_output=True, check=False, timeout=TIMEOUT_S, **source, **inherited)
+        return subprocess.Popen(list(command), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **inherited)
     except OSError as error:
         raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", mend=_INSTALL) from None
-    except subprocess.TimeoutExpired as late:
-        said = "\n".join(text.decode(errors="replace").strip() for text in (late.stderr, late.stdout) if text).strip()
-        message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
-        raise DeviceError("compile-timeout", message, mend="smaller tiles, or another compiler (TILELANG_CLANG)") from None
+
+
+def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    """What a program writes, until it ends. Raises DeviceError where that is not in time."""
+    command = cast("list[str]", process.args)
+    with process:
+        try:
+            out, err = process.communicate(given, TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said = "\n".join(text.decode(errors="replace").strip() for text in reversed(process.communicate()) if text).strip()
+            message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
+            raise DeviceError("compile-timeout", message, mend="smaller tiles, or another compiler (TILELANG_CLANG)") from None
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 # ---------------------------------------------------------------- compiling
@@ -178,7 +197,8 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     known = kept(cache, name)
     if known is not None:
         return known
-    code = link(object_code(source, system, options), system)
+    with Linker(system) as linker:
+        code = linker.link(object_code(source, system, options))
     compiled = Compiled(architecture, version(), code, ())
     if cache is not None:
         cache.put(name, compiled.to_bytes())
@@ -231,7 +251,10 @@ def object_code(source: str, system: System, options: Sequence[str] = (), as_tex
 
 def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
     """What a program writes to its output. Raises DeviceError with its words where it fails."""
-    done = _run(command, given, files)
+    return _output(_run(command, given, files), system)
+
+
+def _output(done: subprocess.CompletedProcess[bytes], system: System) -> bytes:
     if done.returncode:
         words = done.stderr.decode(errors="replace")
         if "unknown target CPU" in words or "unsupported argument" in words:
@@ -253,12 +276,42 @@ def text_of_code(source: str, compiled: Compiled) -> str:
 
 def link(code: bytes, system: System) -> bytes:
     """A shared library of one object file. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""
-    try:
-        return _linked(code, system)
-    except DeviceError as error:
-        if error.code == "compile-failed":
-            _probe_linker(system)
-        raise
+    with Linker(system) as linker:
+        return linker.link(code)
+
+
+class Linker:
+    """Makes a shared library of one object file. The wheel's linker reads it from a pipe: its process starts in `with`, and is ready
+    when the compiler is done. Others read a file, and start when it is there."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        if toolchain().zig and _in_memory(self.system):
+            self._process = _started([*linker_command(self.system), "/dev/stdin", "-o", "/dev/stdout"], reads=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.returncode is None:  # nothing was compiled
+            self._process.kill()
+            with self._process:
+                pass
+
+    def link(self, code: bytes) -> bytes:
+        """The library of an object file, once. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""
+        try:
+            return _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
+        except DeviceError as error:
+            if error.code == "compile-failed":
+                _probe_linker(self.system)
+            raise
+
+
+def _in_memory(system: System) -> bool:
+    """Whether the linker reads and writes pipes and memory files."""
+    return sys.platform == "linux" and system.name == "linux"
 
 
 def _probe_linker(system: System) -> None:
@@ -272,7 +325,7 @@ def _probe_linker(system: System) -> None:
 
 
 def _linked(code: bytes, system: System) -> bytes:
-    if sys.platform == "linux" and system.name == "linux":
+    if _in_memory(system):
         file = os.memfd_create("kernel.o")
         try:
             os.write(file, code)

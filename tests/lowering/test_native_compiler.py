@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +90,24 @@ def test_a_text_that_does_not_compile_gives_the_compilers_words() -> None:
     with pytest.raises(DeviceError, match="undeclared") as raised:
         native.compile_source("void f(void) { g = 1; }", "native")
     assert raised.value.code == "compile-failed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the linker starts behind the compiler")
+def test_the_linker_starts_before_the_compiler_and_ends_where_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, start = list[Any](), native._started
+
+    def noted(*given: Any, **named: Any) -> Any:
+        started.append(start(*given, **named))
+        return started[-1]
+
+    native.resolved("native")
+    monkeypatch.setattr(native, "_started", noted)
+    for text in (TWICE, "void f(void) { g = 1; }"):
+        with contextlib.suppress(DeviceError):
+            native.compile_source(text, "native")
+        linker, compiler = started[-2:]
+        assert "ld.lld" in linker.args and "-c" in compiler.args
+        assert all(p.returncode is not None and p.stdin.closed and p.stdout.closed for p in (linker, compiler))
 
 
 def test_a_call_of_a_library_is_refused_where_it_is_linked() -> None:
