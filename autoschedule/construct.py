@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from tilelang.autoschedule.cores import Cores
 from tilelang.autoschedule.cost import Estimate, device_of, estimate_loops
-from tilelang.autoschedule.cost_cores import estimate
+from tilelang.autoschedule.cost_cores import Counted, estimate
 from tilelang.autoschedule.cost_lanes import Lanes
 from tilelang.autoschedule.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.lanes import of_lanes
@@ -36,6 +39,8 @@ OTHERS = 2  # of them that differ in more than their extents
 KEPT = 64  # candidates that are handed on
 KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
+T = TypeVar("T")
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
@@ -52,14 +57,27 @@ class Candidate:
 
 def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
     """Candidates for a computation on a device, the best first; at least one. pruning: what drops some."""
+    return list(itertools.islice(ranked(computation, profile, pruning), KEPT))
+
+
+def ranked(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
+    """The same one after another, for who needs a few: the more are taken, the longer it takes."""
     device, least = device_of(profile, pruning), bound(computation, profile)
     *earlier, last = plan(computation, set(), kept_in_memory(computation))
-    made = of_task(last, device)
     if not earlier:
-        return [Candidate(computation, m.steps, m.estimate.above(least)) for m in made]
-    made = made[:KEPT_OF_SEVERAL]
+        return (Candidate(computation, m.steps, m.estimate.above(least)) for m in of_task(last, device))
+    return iter(
+        _of_several(computation, profile, earlier, list(itertools.islice(of_task(last, device), KEPT_OF_SEVERAL)), device)
+    )
+
+
+def _of_several(
+    computation: Computation, profile: Profile, earlier: list[Task], made: list[Made], device: Cores | Lanes
+) -> list[Candidate]:
+    """Candidates where tasks come before the last one, for which steps are made."""
+    last, least = plan(computation, set(), kept_in_memory(computation))[-1], bound(computation, profile)
     said = not any(t in computation.outputs for task in earlier for t in task.outputs)  # no step says how another output is made
-    every = apart([(task, of_task(task, device)[0]) for task in earlier], made) if said else [m.steps for m in made]
+    every = apart([(task, next(of_task(task, device))) for task in earlier], made) if said else [m.steps for m in made]
     before = [k for loops in loops_of(Schedule(computation, every[0]), profile) for k in loops.kernels()][:-1]
     kernels = [(*before, read_steps(nest_of(last), m.steps)) for m in made]
     if said:
@@ -70,53 +88,75 @@ def construct(computation: Computation, profile: Profile, pruning: Pruning | Non
     return sorted(found, key=lambda c: c.estimate.seconds)
 
 
-def of_task(task: Task, device: Cores | Lanes) -> list[Made]:
+def of_task(task: Task, device: Cores | Lanes) -> Iterator[Made]:
     """Steps for a task, the best first."""
     root = nest_of(task)
     if root.points == 0:
-        return [Made((), Estimate.of(()))]
-    return of_cores(root, device) if isinstance(device, Cores) else of_lanes(root, device)
+        return iter([Made((), Estimate.of(()))])
+    return of_cores(root, device) if isinstance(device, Cores) else iter(of_lanes(root, device))
 
 
-def of_cores(root: Nest, device: Cores, kept: int = KEPT) -> list[Made]:
-    """Steps for a task on cores with vectors, searched from where growth ends; as many as are kept of all that were estimated."""
-    found: dict[tuple[Step, ...], Made] = {}
+def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
+    """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited."""
+    found: dict[tuple[Step, ...], Counted] = {}
     nests = list(fused(root))
     for fusions, nest in nests:
         search = _Search(nest, device, VISITS // len(nests), found)
         starts = {t.key: t for t in seeds(nest, fusions, device)}
-        ranked = sorted(
-            ((e.seconds, n, t) for n, t in enumerate(starts.values()) if (e := search.estimate(t)) is not None),
-            key=lambda s: s[:2],
-        )
-        for tile in _starts([t for _, _, t in ranked]):
+        for tile in _starts([(c, t) for t in starts.values() if (c := search.visit(t)) is not None]):
             search.climb(tile)
     if not found:  # no tile fits
-        return [Made((), estimate((read_steps(root, ()),), device))]
-    return sorted(found.values(), key=lambda m: m.estimate.seconds)[:kept]
+        yield Made((), estimate((read_steps(root, ()),), device))
+    for counted, written in best_first((c, written) for written, c in found.items()):
+        yield Made(written, counted.estimate)
 
 
-def _starts(ranked: list[RTile]) -> list[RTile]:
+def best_first(counted: Iterable[tuple[Counted, T]]) -> Iterator[tuple[Counted, T]]:
+    """What is estimated, each with its estimate, the shortest first; those that take as long in the order given.
+
+    What one waits for is counted only once its work alone is less than the whole estimate of any other that is left.
+    """
+    queue = [(c.least_seconds, False, n, c, what) for n, (c, what) in enumerate(counted)]
+    heapq.heapify(queue)
+    while queue:
+        _, whole, n, c, what = queue[0]
+        if whole:
+            heapq.heappop(queue)
+            yield c, what
+        else:
+            heapq.heapreplace(queue, (c.estimate.seconds, True, n, c, what))
+
+
+def _starts(visited: list[tuple[Counted, RTile]]) -> list[RTile]:
     """Where the search starts: the best seeds, and the best with other registers or other operands staged than those."""
-    first = ranked[: BEAM - OTHERS]
-    kinds: dict[tuple[object, ...], RTile] = {}
-    for tile in ranked:
-        kinds.setdefault((tuple(tile.piece.items()), *tile.staged), tile)
-    return first + [t for t in kinds.values() if t not in first][: BEAM - len(first)]
+    every = best_first(visited)
+    found = [tile for _, tile in itertools.islice(every, BEAM - OTHERS)]
+    kinds, left = {_kind(t) for t in found}, {_kind(t) for _, t in visited}
+    while len(found) < BEAM and kinds < left:
+        _, tile = next(every)
+        if _kind(tile) not in kinds:
+            kinds.add(_kind(tile))
+            found.append(tile)
+    return found
+
+
+def _kind(tile: RTile) -> tuple[object, ...]:
+    """What seeds have in common that differ in the extents of their blocks and chunks alone."""
+    return (tuple(tile.piece.items()), *tile.staged)
 
 
 class _Search:
     """Estimates tiles of one nest, each once, as are those that come to the same steps, and not more than so many."""
 
-    def __init__(self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Made]) -> None:
+    def __init__(self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted]) -> None:
         self.nest, self.device, self.left, self.found = nest, device, visits, found
         self.passes = passes(nest, device)
-        self.known: dict[tuple[object, ...], Estimate] = {}
+        self.known: dict[tuple[object, ...], Counted] = {}
         self.dropped: set[tuple[object, ...]] = set()
         self.climbed: set[tuple[object, ...]] = set()
 
-    def estimate(self, tile: RTile) -> Estimate | None:
-        """The time of a tile; None where it does not fit, or nothing may be visited any more."""
+    def visit(self, tile: RTile) -> Counted | None:
+        """The work of a tile; None where it does not fit, or nothing may be visited any more."""
         if tile.key in self.known:
             return self.known[tile.key]
         if self.left <= 0 or tile.key in self.dropped:
@@ -124,16 +164,15 @@ class _Search:
         if self._drops(tile):
             self.dropped.add(tile.key)
             return None
-        made = self.known[tile.key] = self._made(steps(self.nest, tile), len(tile.fusions)).estimate
-        return made
+        counted = self.known[tile.key] = self._counted(steps(self.nest, tile), len(tile.fusions))
+        return counted
 
-    def _made(self, written: tuple[Step, ...], fusions: int) -> Made:
-        """Steps, of which the first ones fuse what is fused in the nest already, with their estimate."""
+    def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
+        """The work of steps, of which the first ones fuse what is fused in the nest already."""
         if written not in self.found:
             self.left -= 1
             self.device.pruning.keeps()
-            loops = read_steps(self.nest, written[fusions:])
-            self.found[written] = Made(written, estimate((loops,), self.device))
+            self.found[written] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
         return self.found[written]
 
     def _drops(self, tile: RTile) -> bool:
@@ -144,14 +183,15 @@ class _Search:
 
     def climb(self, tile: RTile) -> None:
         """From a tile to the best of its neighbours, until none is better, or an earlier climb went on from there."""
-        best = self.estimate(tile)
-        while best is not None and tile.key not in self.climbed:
+        start = self.visit(tile)
+        while start is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
-            near = [(e.seconds, n, t) for n, t in enumerate(neighbours(self.nest, tile)) if (e := self.estimate(t)) is not None]
-            if not near or min(near)[0] >= best.seconds * 0.999:
+            near = [(c, t) for t in neighbours(self.nest, tile) if (c := self.visit(t)) is not None]
+            limit = start.estimate.seconds * 0.999
+            best = next(best_first((c, t) for c, t in near if c.least_seconds < limit), None)
+            if best is None or best[0].estimate.seconds >= limit:
                 return
-            tile = min(near, key=lambda x: x[:2])[2]
-            best = self.estimate(tile)
+            start, tile = best
 
 
 def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:

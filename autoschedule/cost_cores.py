@@ -7,10 +7,12 @@ is longer counts, and a share of the rest. A rate that a profile does not have t
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from tilelang.autoschedule.bodies import Body, body_depth, body_of, passes, piece_count, piece_depth, stage_share, stages_inside
 from tilelang.autoschedule.cores import Cores, divided
@@ -27,32 +29,68 @@ MANY_BLOCKS = 8  # of a core
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
 
+Parts: TypeAlias = list[tuple[str, float]]
+
+
 def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
     """The time of a program's kernels, one after another."""
-    kernels = tuple(every for loops in kernels for every in loops.kernels())
-    parts = [p for loops in kernels for p in _kernel(loops, device)]
-    launches = device.scale("launch") * device.rate("launch_us") + (len(kernels) - 1) * device.rate("next_launch_us")
-    parts.append(("launch", launches * 1e-6))
-    return Estimate.of(parts)
+    return Counted(kernels, device).estimate
 
 
-def _kernel(loops: Loops, device: Cores) -> list[tuple[str, float]]:
-    """What one kernel's time is made of, in seconds; where no axis has a point, of its results alone."""
+class Counted:
+    """An estimate in two steps: the work of a program's kernels, then what they wait for, which takes longer to count.
+
+    least_seconds: a lower bound of the estimate, from the work alone.
+    """
+
+    def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
+        every = [kernel for loops in kernels for kernel in loops.kernels()]
+        self._device = device
+        self._kernels = [(loops, *_work_parts(loops, device)) for loops in every]
+        launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
+        self._launch = ("launch", launches * 1e-6)
+        self.least_seconds = self._of([_whole(loops, work, even, device) for loops, work, even in self._kernels]).seconds
+
+    @functools.cached_property
+    def estimate(self) -> Estimate:
+        device = self._device
+        parts = [[*work, *_wait_parts(loops, work, even, device)] for loops, work, even in self._kernels]
+        kernels = zip(self._kernels, parts, strict=True)
+        return self._of([_whole(loops, both, even, device) for (loops, _, even), both in kernels])
+
+    def _of(self, kernels: list[Parts]) -> Estimate:
+        return Estimate.of([*itertools.chain.from_iterable(kernels), self._launch])
+
+
+def _work_parts(loops: Loops, device: Cores) -> tuple[Parts, float]:
+    """The seconds of what runs one after another in a kernel, and when its last block ends as a share of them; where no axis has a
+    point, those of its results alone."""
     if not loops.nest.points:
         written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
-        return [("results", device.per(written * 1e-9, "global_gb_per_s"))]
+        return [("results", device.per(written * 1e-9, "global_gb_per_s"))], 1.0
     cycle = device.rate("cycle_ns") * 1e-9
-    parts = [(what, cycles * cycle) for what, cycles in work(loops, device)]
-    traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
-    busy = sum(s for _, s in parts)
-    even, slower = ended(loops, device), cycle * device.scale("waiting")
-    parts += exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
+    return [(what, cycles * cycle) for what, cycles in work(loops, device)], ended(loops, device)
+
+
+def _wait_parts(loops: Loops, work: Parts, even: float, device: Cores) -> Parts:
+    """The seconds that a kernel waits beside its work."""
+    if not loops.nest.points:
+        return []
+    cycle, busy = device.rate("cycle_ns") * 1e-9, sum(s for _, s in work)
+    traffic, slower = Traffic(loops, body_depth(loops), piece_depth(loops)), cycle * device.scale("waiting")
+    parts = exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
     parts.append(("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy)))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
-    parts = [(what, seconds * even) for what, seconds in parts]
-    blocks = max(1, loops.units("block"))
-    parts.append(("blocks", -(-blocks // device.cores) * device.rate("block_us") * 1e-6))
     return parts
+
+
+def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
+    """The parts of a kernel on all cores, and what its blocks take by themselves."""
+    if not loops.nest.points:
+        return parts
+    blocks = max(1, loops.units("block"))
+    each = ("blocks", -(-blocks // device.cores) * device.rate("block_us") * 1e-6)
+    return [*((what, seconds * even) for what, seconds in parts), each]
 
 
 def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:

@@ -65,9 +65,20 @@ class Watch:
 
         def watched(*given: Any, **named: Any) -> Any:
             with self.stage(name):
-                return work(*given, **named)
+                made = work(*given, **named)
+            return self._each(name, made) if isinstance(made, Iterator) else made
 
         return watched
+
+    def _each(self, name: str, made: Iterator[Any]) -> Iterator[Any]:
+        """What is made one after another, each as it is asked for."""
+        while True:
+            with self.stage(name):
+                try:
+                    found = next(made)
+                except StopIteration:
+                    return
+            yield found
 
 
 @contextlib.contextmanager
@@ -81,7 +92,7 @@ def watched(watch: Watch) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for where, name, stage in (
-            (fill, "candidates", "construct"), (runtime, "emit", "emit"), (native, "object_code", "clang"),
+            (fill, "in_order", "construct"), (runtime, "emit", "emit"), (native, "object_code", "clang"),
             (native.Linker, "link", "lld"), (host, "load_library", "load"),
         ):  # fmt: skip
             stack.enter_context(mock.patch.object(where, name, watch.within(stage, getattr(where, name))))

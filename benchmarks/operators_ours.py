@@ -15,7 +15,7 @@ from benchmarks.hand_written import copy_source
 from benchmarks.harness import HostBench, aligned_array, launcher
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
-from tilelang.autoschedule.construct import VISITS, Candidate, of_cores
+from tilelang.autoschedule.construct import Candidate, of_cores
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.fill import candidates as construction
 from tilelang.autoschedule.nest import nest_of
@@ -47,7 +47,7 @@ def estimated(operator: Operator, profile: tl.Profile) -> list[Candidate]:
     """All that construction looks at for an operator, the best by its estimate first."""
     computation = as_computation(operator.computation())
     (task,) = plan(computation, set())
-    found = of_cores(nest_of(task), cores_of(profile), kept=VISITS)
+    found = of_cores(nest_of(task), cores_of(profile))
     return [Candidate(computation, made.steps, made.estimate) for made in found]
 
 

@@ -214,11 +214,13 @@ def constructed(given: Schedule | Computation, profile: Profile, options: Option
     if isinstance(given, Schedule):
         yield from fill.fill(given, profile, pruning)
         return
-    found = fill.candidates(given, profile, pruning)
-    order = diverse([(c.steps, c.estimate.seconds) for c in found], trials) if trials else range(len(found))
-    for number in order[: max(MOST_TRIED, 2 * trials)]:
+    found = fill.in_order(given, profile, pruning)
+    if trials:
+        every = fill.candidates(given, profile, pruning)
+        found = (every[n] for n in diverse([(c.steps, c.estimate.seconds) for c in every], trials))
+    for candidate in itertools.islice(found, max(MOST_TRIED, 2 * trials)):
         with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
-            yield found[number].schedule
+            yield candidate.schedule
     yield Schedule(given, _plain(given, profile))
 
 

@@ -1,22 +1,30 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
+import dataclasses
 import math
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import tilelang as tl
 from benchmarks.ranking_schedules import SOFTMAX
 from tilelang import autoschedule
-from tilelang.autoschedule.construct import VISITS, construct, of_cores
+from tilelang.autoschedule import cost_cores
+from tilelang.autoschedule.construct import best_first, construct, of_cores, ranked
 from tilelang.autoschedule.cores import cores_of
+from tilelang.autoschedule.cost import Estimate, estimate_loops
+from tilelang.autoschedule.cost_cores import Counted
 from tilelang.autoschedule.growth import fused, rounds_of, seeds
+from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import nest_of
+from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.rtile import shared_bytes, steps
 from tilelang.schedule import Schedule
-from tilelang.steps import Split, Tile
+from tilelang.steps import Fuse, Split, Tile
 from tilelang.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
@@ -118,10 +126,61 @@ def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
         assert tl.compile(schedule).check()
 
 
+@dataclasses.dataclass
+class Guess:
+    """What looks like `Counted`: a lower bound, and an estimate that notes being asked for."""
+
+    least_seconds: float
+    seconds: float
+    asked: bool = False
+
+    @property
+    def estimate(self) -> Estimate:
+        self.asked = True
+        return Estimate.of([("all", self.seconds)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+def test_best_first_is_the_order_of_whole_estimates_and_asks_for_none_that_cannot_be_next(found: list[tuple[int, int]]) -> None:
+    guesses = [Guess(least, least + more) for least, more in found]
+    order = best_first(cast(Any, [(guess, n) for n, guess in enumerate(guesses)]))
+    for n in sorted(range(len(guesses)), key=lambda n: guesses[n].seconds):
+        assert next(order)[1] == n
+        assert all(guess.least_seconds <= guesses[n].seconds for guess in guesses if guess.asked)
+    assert next(order, None) is None
+
+
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_counting_work_first_changes_no_estimate(name: str) -> None:
+    (task,) = plan(tl.parse(COMPUTATIONS[name]).computation(), set())
+    root = nest_of(task)
+    made = [m for m in of_cores(root, cores_of(POCL)) if not any(isinstance(s, Fuse) for s in m.steps)]
+    for one in made[:20]:
+        loops = read_steps(root, one.steps)
+        counted = Counted((loops,), cores_of(POCL))
+        assert counted.least_seconds <= counted.estimate.seconds and counted.estimate == one.estimate
+        assert counted.estimate == estimate_loops((loops,), POCL)
+
+
+def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    computation, asked = tl.parse(COMPUTATIONS["convolution"]).computation(), list[Any]()
+    whole = cost_cores._wait_parts
+
+    def noted(*given: Any) -> Any:
+        asked.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(cost_cores, "_wait_parts", noted)
+    pruning = Pruning()
+    first = next(ranked(computation, POCL, pruning))
+    assert len(asked) < pruning.kept
+    assert [(c.steps, c.estimate) for c in construct(computation, POCL)[:1]] == [(first.steps, first.estimate)]
+
+
 def test_a_copy_in_shared_memory_turns_and_parts_what_vectors_read() -> None:
     strided = tl.parse(COMPUTATIONS["strided windows"]).computation()
     (task,) = plan(strided, set())
-    texts = ["; ".join(map(str, made.steps)) for made in of_cores(nest_of(task), cores_of(POCL), kept=VISITS)]
+    texts = ["; ".join(map(str, made.steps)) for made in of_cores(nest_of(task), cores_of(POCL))]
     assert any("w % 2, w / 2)" in t and "vectorize q" in t for t in texts) and any(
         "h, w, c)" in t and "vectorize c" in t for t in texts
     )
