@@ -193,6 +193,25 @@ class Document:
         """The names of an entry's parameters."""
         return tuple(name_of(p.children[0]) for p in parameters(entry.tree))
 
+    def check(self, sizes: Parameters) -> None:
+        """Raises ParseError, or Findings, for a text that cannot be read, and for a value of a parameter that nothing in it has."""
+        self._check_whole()
+        known = {n: None for e in self.entries() for n in self.parameters(e)}
+        for n in sizes:
+            if n not in known:
+                raise self._no_parameter("nothing in it", n, known)
+
+    def values(self, entry: Entry, sizes: Parameters) -> dict[str, int | DType]:
+        """The values of an entry's parameters, and of its computation's: as given, else their defaults. Raises ParseError."""
+        of = self._computation_of(entry, sizes, None) if entry.of else entry
+        values = parameters_of(of.tree, self.file, sizes, of.name)
+        return values if of is entry else parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", values)
+
+    def without_value(self, entry: Entry) -> tuple[str, ...]:
+        """The names of an entry's parameters, and of its computation's, that have no default."""
+        of = (self._computation_of(entry, {}, None),) if entry.of else ()
+        return tuple(name_of(p.children[0]) for e in (*of, entry) for p in parameters(e.tree) if len(p.children) == 1)
+
     def schedules_of(self, computation: str, sizes: Parameters, profile: Profile | None = None) -> list[Entry]:
         """The schedules for a computation whose conditions hold."""
         return [e for e in self.schedules if e.of == computation and self.holds(e, sizes, profile)]

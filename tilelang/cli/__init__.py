@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": "Show what a schedule does: specs, buffers, threads, barriers, memory transactions.",
     "simulate": "Run a schedule for every thread in NumPy and report faults.",
     "bisect": "Find the first step of a schedule that goes wrong.",
+    "fuzz": "Look for a fault of schedules at random sizes, on random data, beside random schedules.",
     "diff": "Compare two schedules, step by step and in what they use.",
     "db": "The schedules that were measured: list, show, export, import, prune.",
     "profile": "Measure the device here, for schedules that are chosen by what it can do.",

@@ -32,10 +32,15 @@ FACTORS = (2, 4, 3, 8, 5, 1)
 
 def draw_schedule(source: Source, computation: Computation, target: Target, most: int = MOST_STEPS) -> Schedule:
     """A random schedule that compiles for the target, of at most so many steps."""
+    return keep_accepted(computation, draw_steps(source, computation, target, most).steps, target)
+
+
+def draw_steps(source: Source, computation: Computation, target: Target, most: int = MOST_STEPS) -> Schedule:
+    """A random schedule of steps that are accepted as they are written; the target may still refuse them together."""
     made = Schedule(computation)
     for _ in range(source.integer(0, most)):
         made = with_step(source, made, target)
-    return keep_accepted(computation, made.steps, target)
+    return made
 
 
 def with_step(source: Source, made: Schedule, target: Target) -> Schedule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tilelang.testing.choice import Source
 from tilelang.testing.family import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule
 from tilelang.testing.script import schedule_text
+from tilelang.testing.special import special_values
 
 DATA = ("random", "random", "random", "special", "infinite", "denormal", "zero", "integers")
 Arrays = dict[str, Any]
@@ -78,8 +80,8 @@ def _combiners(computation: Computation) -> set[str]:
 def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arrays:
     """Inputs by name.
 
-    data: "random"; "integers", small ones, exact where the computation is; "zero"; or random with some "special" (NaN), "infinite"
-    or "denormal" values among the floats.
+    data: "random"; "integers", small ones, exact where the computation is; "zero"; random with some "special" (NaN), "infinite" or
+    "denormal" values among the floats; or with some "extreme" values, the ends of what a type or a stated range holds.
     """
     if data == "integers":
         return reference.integer_arrays(computation, seed)
@@ -89,10 +91,17 @@ def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arr
         array = found[t.name]
         if data == "zero" and t.range is None:
             array[...] = 0
+        elif data == "extreme" and array.size and (values := special_values(t)[-4:]):
+            _scatter(array, values, generator)
         elif t.dtype.is_float and data in ("special", "infinite", "denormal") and array.size:
             tiny = rounding(t.dtype).tiny
-            values = {"special": (np.nan,), "infinite": (np.inf, -np.inf), "denormal": (tiny, -3 * tiny, 0.0)}[data]
-            flat = array.reshape(-1)
-            for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):
-                flat[position] = generator.choice(values)
+            values = {"special": [np.nan], "infinite": [np.inf, -np.inf], "denormal": [tiny, -3 * tiny, 0.0]}[data]
+            _scatter(array, values, generator)
     return found
+
+
+def _scatter(array: Any, values: Sequence[Any], generator: np.random.Generator) -> None:
+    """Writes one of the values in about every ninth place."""
+    flat = array.reshape(-1)
+    for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):
+        flat[position] = generator.choice(values)

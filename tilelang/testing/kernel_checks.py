@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang import runtime
@@ -42,21 +42,23 @@ def check_kernel(
     kernel = what if isinstance(what, Kernel) else runtime.compile(what, target)
     given = plain_arrays(kernel.computation) if arrays is None else arrays
     expected = Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps)
-    runs = kernel.target.device is not None
-    emulates = not runs and kernel.target.dialect in ("cuda", "hip") and emulation.absent() is None
+    runs = runner(kernel)
     faults = []
     program = as_threads(kernel)
     try:
         simulate.check_work(program, statements, mend="smaller sizes, or statements=")
         faults += check_simulated(program, expected)
     except ComputationError as error:
-        if error.code != "too-much-to-simulate" or not (runs or emulates):
+        if error.code != "too-much-to-simulate" or runs is None:
             raise
-    if runs:
-        faults += run_guarded(kernel, expected)
-    elif emulates:
-        faults += _emulated(kernel, expected)
-    return faults
+    return faults + runs(kernel, expected) if runs is not None else faults
+
+
+def runner(kernel: Kernel) -> Callable[[Kernel, Expected], list[str]] | None:
+    """What runs a kernel here and gives its faults: on its device, else as text on this processor; None where neither can."""
+    if kernel.target.device is not None:
+        return run_guarded
+    return _emulated if kernel.target.dialect in ("cuda", "hip") and emulation.absent() is None else None
 
 
 def as_threads(kernel: Kernel) -> ir.Program:

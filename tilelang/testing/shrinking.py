@@ -37,7 +37,7 @@ def simpler(case: Case) -> Iterator[Case]:
     """Every case that is one change simpler."""
     if case.data != "random":
         yield dataclasses.replace(case, data="random")
-    for steps in _fewer(case.schedule.steps):
+    for steps in fewer_steps(case.schedule.steps):
         made = _rebuilt(case.recipe, steps)
         if made is not None:
             yield dataclasses.replace(case, schedule=made)
@@ -58,7 +58,8 @@ def _rebuilt(recipe: Recipe, steps: tuple[Step, ...]) -> Schedule | None:
         return None
 
 
-def _fewer(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+def fewer_steps(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """The steps without one of them, or with one of them plainer."""
     for i in range(len(steps)):
         yield (*steps[:i], *steps[i + 1 :])
     for i, step in enumerate(steps):
@@ -91,7 +92,7 @@ def _plainer_step(step: Step) -> Iterator[Step]:
                 yield step.replace(stream=False)
             if step.steps is not None:
                 yield step.replace(steps=None)
-                yield from (step.replace(steps=inner) for inner in _fewer(step.steps))
+                yield from (step.replace(steps=inner) for inner in fewer_steps(step.steps))
         case _:
             return
 

@@ -1,0 +1,180 @@
+"""`tilelang fuzz FILE`: random sizes, data and schedules, until a fault is found or the time is over."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tilelang.cli.common import PROFILES, RIGHT, WRONG, Asked, of_a_file, target_option
+from tilelang.cli.output import emit, is_json, show, table, working, write_whole
+from tilelang.grammar.document import Entry
+from tilelang.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tilelang.computation import Computation
+    from tilelang.dtype import DType
+    from tilelang.targets import Target
+    from tilelang.testing.choice import Source
+    from tilelang.testing.fuzzing import Found, Subject
+
+START = 24  # of a parameter without a value
+EXTENTS = (1, 2, 3, 0, 4, 5, 7, 8, 13, 16, 17, 24, 31, 40)
+PIECES = (1, 2, 4, 8, 16, 3, 5, 32)
+KINDS = ("random", "integers", "special", "infinite", "denormal", "extreme", "zero")
+MOST_LINES = 8  # of the faults, in a printed case
+TOLD_S = 10.0  # between two lines of progress, where standard error is no terminal
+
+
+@click.command("fuzz")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="How long new cases are tried."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--data", "kinds", multiple=True, type=click.Choice(KINDS), help="What inputs hold. Repeatable; default: each of these kinds."
+)
+@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE.tile", help="Write the failing case there, too.")
+@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
+@of_a_file
+def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], output: str | None, dialect: str | None) -> None:
+    """Look for a fault in the schedules of FILE, at random sizes and on random data.
+
+    First every schedule of the file, or the one of --schedule, is tried as it is; then at other sizes, by its parameters without
+    --size and by its axes, and beside it the constructed schedule and schedules of random steps. A computation without a schedule is
+    tried with the latter. Each case is simulated, where that does not take long, and runs on the device where the target's is here
+    (CUDA and HIP text without one on this processor); the results must be the reference's.
+
+    The first fault is made small, in up to a minute, and printed as a file that shows it again by this command; then it exits with 1.
+    Otherwise it prints how many cases were right, and how many were refused, by code.
+    """
+    from tilelang.testing.fuzzing import fuzz
+
+    target = target_of(asked, dialect)
+    subjects = [*subjects_of(asked, target)]
+    with progress() as tell:
+        found = fuzz(subjects, target, seconds, seed, kinds or KINDS, tell)
+    text = case_text(found, asked.path, target, dialect) if found.case is not None else None
+    if text is not None and output is not None:
+        write_whole(output, lambda file: file.write(text.encode()))
+    if is_json():
+        emit(facts(found, text, target))
+    else:
+        show(text.rstrip() if text is not None else summary(found, asked.path, target))
+        if text is not None:
+            click.echo(summary(found, asked.path, target), err=True)
+    sys.exit(WRONG if text is not None else RIGHT)
+
+
+def target_of(asked: Asked, dialect: str | None) -> Target:
+    """The target: on a device of the dialect where one is here, else for the profile alone."""
+    from tilelang.runtime import devices
+    from tilelang.targets import devices_of, local_target, target
+
+    if dialect is None and asked.profile is not None:
+        dialect = "cpu" if "cpu" in asked.profile.dialects else asked.profile.dialects[0]
+    if devices() if dialect is None else dialect in PROFILES and devices_of(dialect)[0]:
+        return local_target(asked.profile, dialect)
+    dialect = dialect or "opencl"
+    return target(dialect, profile=asked.profile or PROFILES.get(dialect))
+
+
+def subjects_of(asked: Asked, target: Target) -> Iterator[Subject]:
+    """The schedules of the file that hold, or the one that is asked for; and its computations without one."""
+    document, profile, name = asked.document, target.profile, asked.schedule_name
+    document.check(asked.sizes)
+    sizes = {n: START for e in document.entries() for n in document.without_value(e)} | dict(asked.sizes)
+    if name is not None:
+        document.has_schedule(name, profile=profile, **sizes)
+    entries = document.holding(sizes, profile, name)
+    if name is None:
+        scheduled = {e.of for e in entries}
+        entries += [e for e in document.entries() if not e.of and e.name not in scheduled and document.holds(e, sizes, profile)]
+    for entry in entries:
+        yield _subject(asked, target, entry, sizes)
+
+
+def _subject(asked: Asked, target: Target, entry: Entry, sizes: Mapping[str, int | DType]) -> Subject:
+    from tilelang.testing.fuzzing import Subject
+
+    document, values = asked.document, asked.document.values(entry, sizes)
+    free = {n: v for n, v in values.items() if isinstance(v, int) and not isinstance(v, bool) and n not in asked.sizes}
+    pieces = set(document.parameters(entry)) if entry.of else set()
+
+    def made(sizes: Mapping[str, int | DType]) -> Schedule | Computation:
+        if entry.of:
+            return Schedule(*document.built(entry, sizes, target.profile))
+        return document.computation(entry.name, profile=target.profile, **{n: v for n, v in sizes.items() if n in values})
+
+    def draw(source: Source) -> Schedule | Computation:
+        drawn = {n: source.pick(EXTENTS) for n in free if n not in pieces}
+        drawn |= {n: source.pick(PIECES) for n in free if n in pieces and source.chance(30)}
+        return made({**sizes, **drawn})
+
+    return Subject(entry.name or entry.of, made(sizes), draw if free else None)
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """What is told how far the work is: a spinner on a terminal; else now and then a line on standard error; with JSON, nothing."""
+    last = [time.monotonic()]
+    with working("fuzzing") as spinner:
+
+        def tell(text: str) -> None:
+            if spinner is not None:
+                spinner.update(text)
+            elif not is_json() and time.monotonic() - last[0] >= TOLD_S:
+                last[0] = time.monotonic()
+                click.echo(text, err=True)
+
+        yield tell
+
+
+def case_text(found: Found, path: str, target: Target, dialect: str | None) -> str:
+    """The failing case as a file that shows the fault again."""
+    from tilelang.grammar import format_text
+
+    assert found.case is not None and found.outcome is not None
+    case = found.case
+    on = f" --target {dialect}" if dialect is not None else ""
+    profile = click.get_current_context().params.get("profile")
+    on += f" --profile {profile}" if profile else ""
+    lines = [line for fault in found.outcome.said for line in fault.splitlines()][:MOST_LINES]
+    head = [
+        f"found in {path} by tilelang fuzz, {target}: {found.outcome.kind}"
+        + ("" if found.shrunk else " (not as small as it may be)"),
+        *(f"  {line}" for line in lines),
+        f"to see it again: tilelang fuzz FILE{on} --data {case.data} --seed {case.seed} --seconds 1",
+    ]
+    return "".join(f"# {line}".rstrip() + "\n" for line in head) + "\n" + str(format_text(case.text))
+
+
+def summary(found: Found, path: str, target: Target) -> str:
+    """How many cases there were, and what became of them."""
+    left = sum(found.set_aside.values())
+    ended = " (interrupted)" if found.interrupted else ""
+    text = f"{path}: {found.cases} cases in {found.seconds:.0f} s{ended} for {target}: {found.right} right"
+    text += f", {found.refused.total()} refused" + (f", {left} set aside" if left else "")
+    text += ", a fault found" if found.case is not None else ", nothing found" if found.right else ", so nothing is known"
+    rows = [
+        (n, code, what)
+        for what, codes in (("refused", found.refused), ("set aside", found.set_aside))
+        for code, n in codes.most_common()
+    ]
+    return text + ("\n" + table(("cases", "code", ""), rows) if rows else "")
+
+
+def facts(found: Found, text: str | None, target: Target) -> dict[str, Any]:
+    """What was found, as JSON has it."""
+    fault = None
+    if found.case is not None and found.outcome is not None:
+        fault = {"kind": found.outcome.kind, "code": found.outcome.code, "said": list(found.outcome.said), "data": found.case.data,
+                 "seed": found.case.seed, "text": text, "smallest": found.shrunk}  # fmt: skip
+    return {
+        "target": str(target), "seconds": found.seconds, "cases": found.cases, "right": found.right, "refused": dict(found.refused),
+        "set_aside": dict(found.set_aside), "interrupted": found.interrupted, "fault": fault,
+    }  # fmt: skip

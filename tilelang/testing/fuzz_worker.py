@@ -1,0 +1,129 @@
+"""The process in which fuzzing tries its cases: a text and what its inputs hold in, what became of it out.
+
+A case is the text of a computation and a schedule, so what is tried is what is printed. `fuzzing.py` starts this process, and anew when
+a kernel takes it down. Requests come pickled on standard input, from the parent alone; answers go out as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tilelang import reference, runtime
+from tilelang.errors import ComputationError, DeviceError, Refusal, TileLangError, each
+from tilelang.grammar import parse
+from tilelang.lowering import simulate
+from tilelang.runtime import Kernel
+from tilelang.targets import Target
+from tilelang.testing import kernel_checks
+from tilelang.testing.case import arrays
+from tilelang.testing.checking import Expected, check_simulated
+
+RIGHT, REFUSED, SET_ASIDE = "right", "refused", "set aside"
+WRONG, CRASHED, DIED, HUNG = "wrong", "crashed", "died", "hung"
+FAULTS = (WRONG, CRASHED, DIED, HUNG)
+OURS = (
+    "compile-failed",
+    "build-failed",
+    "cannot-load",
+    "launch-failed",
+    "kernel-failed",
+)  # errors of a device that a kernel causes
+RUNNING = "running"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A text with one computation and one schedule, what kind of data its inputs hold (see `testing.arrays`), and their seed."""
+
+    text: str
+    data: str
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a trial. kind: one of the words above. code: of a refusal or another error. said: the faults, as text."""
+
+    kind: str
+    code: str = ""
+    said: tuple[str, ...] = ()
+
+    @property
+    def is_fault(self) -> bool:
+        return self.kind in FAULTS
+
+    @property
+    def sort(self) -> tuple[str, str]:
+        """What two outcomes of the same fault have in common."""
+        return self.kind, self.code or (self.said[0].partition(":")[0] if self.said else "")
+
+
+def tried(trial: Trial, target: Target, tell: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Compiles, simulates and runs a trial, and compares with the reference. tell: is told when the kernel itself runs."""
+    try:
+        plan = parse(trial.text, "case.tile").schedule()
+        kernel = runtime.compile(plan, target)
+        return _checked(kernel, trial, tell)
+    except TileLangError as error:
+        found = each(error)
+        if all(isinstance(e, Refusal) for e in found):
+            return Outcome(REFUSED, found[0].code)
+        if isinstance(error, DeviceError) and error.code in OURS:
+            return Outcome(WRONG, error.code, (error.render(),))
+        if isinstance(error, (ComputationError, DeviceError)):
+            return Outcome(SET_ASIDE, error.code)
+        return Outcome(CRASHED, error.code, (f"the text cannot be read: {error.render()}",))
+    except MemoryError:
+        return Outcome(SET_ASIDE, "memory")
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {error}\nin {where.name}, {os.path.basename(where.filename)}:{where.lineno}"
+        return Outcome(CRASHED, type(error).__name__, (said,))
+
+
+def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outcome:
+    computation = kernel.computation
+    exactly = trial.data == "integers" and reference.exact(computation)
+    expected = Expected(computation, arrays(computation, trial.data, trial.seed), exactly, kernel.schedule.error_ulps)
+    faults: list[str] = []
+    program = kernel_checks.as_threads(kernel)
+    runs = kernel_checks.runner(kernel)
+    try:
+        simulate.check_work(program, kernel_checks.MOST_SIMULATED)
+        faults += check_simulated(program, expected)
+    except ComputationError as error:
+        if error.code != "too-much-to-simulate" or runs is None:
+            raise
+    if runs is not None:
+        tell(RUNNING)
+        faults += runs(kernel, expected)
+    return Outcome(WRONG, said=tuple(faults)) if faults else Outcome(RIGHT)
+
+
+def main() -> None:
+    """Answers requests until there are no more: first the target, then trials."""
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print is no answer
+
+    def tell(answer: Any) -> None:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+    target = _next(requests)
+    tell("ready")
+    while (trial := _next(requests)) is not None:
+        tell(dataclasses.asdict(tried(trial, target, tell)))
+
+
+def _next(requests: Any) -> Any:
+    try:
+        return pickle.load(requests)
+    except EOFError:
+        return None
