@@ -9,6 +9,8 @@ A slot of a ring of n is filled again n rounds later. The readers go through the
 they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So
 what is read was written at most n iterations ago, and what is older is undefined.
 
+refills.py tells of buffers that are filled several times, among them rings in registers.
+
 The rules need no statement in the IR, so they hold after every pass; `unroll` only makes them weaker, because the copies of a body
 have a common parent, and a slot that is a number says nothing of the loop.
 """
@@ -24,16 +26,20 @@ from tilelang.expr import Binary, Expr, Var, free, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.batch import Mask
 from tilelang.lowering.memory_model import Memory
+from tilelang.lowering.refills import Refills, refills
+from tilelang.lowering.shadow_memory import Array
 
 Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with the number of times that a loop had been entered before
 
 
 @dataclasses.dataclass(frozen=True)
 class Lifetimes:
-    """By the id of a loop: the buffers that are local to its iterations, and the rings that its iterations turn."""
+    """By the id of a loop: the buffers that are local to its iterations, and the rings that its iterations turn. refills: where
+    buffers are filled anew."""
 
     local: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     rings: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    refills: Refills = dataclasses.field(default_factory=dict)
 
     def begin(self, loop: ir.For, memory: Memory, mask: Mask) -> None:
         """The active threads begin an iteration of a loop."""
@@ -43,10 +49,15 @@ class Lifetimes:
             blocks = mask.flags.reshape(memory.batch.blocks, -1).any(axis=1)
             memory.storage[name].turn(np.repeat(blocks, memory.batch.kernel.threads))
 
+    def refill(self, parent: ir.Stmt, number: int, memory: Memory, mask: Mask) -> None:
+        """The active threads begin a child of a Seq or If."""
+        for name in self.refills.get(id(parent), {}).get(number, ()):
+            _forget_filling(memory, name, mask)
 
-def lifetimes(body: ir.Stmt) -> Lifetimes:
+
+def lifetimes(kernel: ir.Kernel) -> Lifetimes:
     """The lifetimes of the buffers of a kernel."""
-    return Lifetimes(local_buffers(body), turned_rings(body))
+    return Lifetimes(local_buffers(kernel.body), turned_rings(kernel.body), refills(kernel))
 
 
 def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
@@ -150,10 +161,25 @@ def _touched(stmt: ir.Stmt) -> set[str]:
 
 def _forget(memory: Memory, name: str, mask: Mask) -> None:
     """An iteration begins to which a buffer is local: what an earlier one left there for the active threads is undefined."""
-    storage, batch = memory.storage[name], memory.batch
-    if batch.clocks is None:
+    storage = memory.storage[name]
+    if memory.batch.clocks is None:
         storage.forget()  # inactive threads are not inside the loop, so they hold nothing either
-        return
-    elements = np.arange(next(b.elements for b in batch.kernel.buffers if b.name == name))
-    addresses = np.unique(storage.base[mask.threads])[:, None] + elements * storage.step
+    else:
+        _clear(memory, name, mask.threads)
+
+
+def _forget_filling(memory: Memory, name: str, mask: Mask) -> None:
+    """The active threads fill a buffer anew; what others hold, or threads of a block in part, stays."""
+    storage, batch = memory.storage[name], memory.batch
+    if mask.full:
+        storage.forget()
+    elif memory.buffers[name].memory == "register":
+        _clear(memory, name, mask.threads)
+    elif batch.clocks is None:
+        _clear(memory, name, np.flatnonzero(np.repeat(mask.flags.reshape(batch.blocks, -1).all(axis=1), batch.kernel.threads)))
+
+
+def _clear(memory: Memory, name: str, threads: Array) -> None:
+    storage = memory.storage[name]
+    addresses = np.unique(storage.base[threads])[:, None] + np.arange(memory.buffers[name].elements) * storage.step
     storage.shadow.owner[storage.granules(addresses.reshape(-1))] = 0

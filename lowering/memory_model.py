@@ -66,6 +66,7 @@ class Memory:
         self.batch, self.device, self.recorder = batch, device, recorder
         self.findings = recorder.findings
         self.storage: dict[str, Storage] = {}
+        self.buffers = {b.name: b for b in batch.kernel.buffers}
         self._zeros = zeros = np.zeros(batch.threads, np.int64)
         for buffer in batch.kernel.arguments:
             self.storage[buffer.name] = Storage(globals_[buffer.name], zeros, 1, shadows[buffer.name])
@@ -213,7 +214,7 @@ class Memory:
         """One finding for each mark that is set: undefined data have reached where they do harm. text: what the threads do with it."""
         for number in np.unique(marks[marks > 0] >> definedness.ELEMENT_BITS):
             site, mine = self.recorder.sites[number], np.flatnonzero((marks > 0) & (marks >> definedness.ELEMENT_BITS == number))
-            buffer = next(b for b in self.batch.kernel.buffers if b.name == site.buffer)
+            buffer = self.buffers[site.buffer]
             for p in mine[: self.findings.room("uninitialised-read", site.number, mine.size)]:
                 element = _element(buffer, definedness.origin(int(marks[p]))[1])
                 told = f"{site}: {buffer.name}{list(element)} is read before anything was written there, and {text}"

@@ -160,7 +160,7 @@ def _launch(
     kernel: ir.Kernel, memory: dict[str, Array], owners: dict[str, Array], device: Device, recorder: Recorder, order: str | int
 ) -> None:
     """One kernel, batch by batch."""
-    written, lasting = _written(kernel), lifetimes(kernel.body)
+    written, lasting = _written(kernel), lifetimes(kernel)
     shadows: dict[str, Shadow] = {}
     for b in kernel.arguments:
         # A buffer that this kernel only reads cannot race.

@@ -171,6 +171,11 @@ class Threads:
             self.statements[type(stmt)](self, stmt, mask)
 
     def _seq(self, stmt: ir.Seq, mask: Mask) -> None:
+        if id(stmt) in self.lifetimes.refills:
+            for number, child in enumerate(stmt.body):
+                self.lifetimes.refill(stmt, number, self.memory, mask)
+                self.execute(child, mask)
+            return
         for child in stmt.body:
             self.execute(child, mask)
 
@@ -189,7 +194,10 @@ class Threads:
     def _branches(self, stmt: ir.If, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
         """The branches of a condition, each with the threads that run it."""
         condition = self.defined(stmt.condition, mask, "a condition")
-        yield stmt.then, mask.narrow(condition)
+        then = mask.narrow(condition)
+        if id(stmt) in self.lifetimes.refills and then.threads.size:
+            self.lifetimes.refill(stmt, 0, self.memory, then)
+        yield stmt.then, then
         if stmt.otherwise is not None:
             yield stmt.otherwise, mask.narrow(np.logical_not(condition))
 
