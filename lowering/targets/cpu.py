@@ -36,6 +36,11 @@ typedef __SIZE_TYPE__ size_t;
 # among scalars then joins the operands of different rows, and the registers that it needs for them spill.
 _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 
+# A call of a function over vectors, where no vector adds up: each call is a long row of operations that wait for each other. clang
+# leaves call behind call; this of its schedulers puts the operations of several side by side. Products' accumulators need theirs.
+_CALLS = "|".join(dict.fromkeys((*cpu_float32.FUNCTIONS, *cpu_float64.FUNCTIONS)))
+_INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
+
 _EXPORT = """\
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -97,6 +102,7 @@ EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
 """,
     headers=(
         (_ACCUMULATOR, "// clang: -fno-slp-vectorize\n"),
+        (_INDEPENDENT_CALLS, "// clang: -mllvm -pre-RA-sched=list-ilp\n"),
         (r"\A", _TYPES),
         (rf"\b({_SCALARS})(2|4|8|16|32|64)\b", "typedef $1 $1$2 __attribute__((ext_vector_type($2)));\n"),
         *(
