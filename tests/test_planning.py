@@ -1,6 +1,8 @@
 """A computation without a schedule gets one that the device takes, whatever it computes."""
 
+import contextlib
 import dataclasses
+import gc
 import logging
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -267,3 +270,29 @@ def test_a_schedule_of_a_near_shape_that_cannot_be_is_passed_over(tmp_path: Path
 def test_trials_need_a_device() -> None:
     with pytest.raises(DeviceError):
         tl.compile(PRODUCT, tl.target("opencl", profile="sapphire_rapids"), trials=1)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("refused", [True, False])
+def test_the_collector_pauses_while_a_schedule_is_made_and_is_as_before_after_it(
+    monkeypatch: pytest.MonkeyPatch, enabled: bool, refused: bool
+) -> None:
+    seen = list[bool]()
+
+    def noted(*given: Any) -> Any:
+        seen.append(gc.isenabled())
+        if refused:
+            raise Refusal("bad-size", "no")
+        return lower(*given)
+
+    monkeypatch.setattr(planning, "lower", noted)
+    i = tl.axes(i=64)
+    given = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
+    try:
+        if not enabled:
+            gc.disable()
+        with contextlib.suppress(Refusal):
+            tl.compile(given, tl.target("cpu", profile="avx2"))
+        assert seen == [False] and gc.isenabled() == enabled
+    finally:
+        gc.enable()

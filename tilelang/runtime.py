@@ -171,7 +171,8 @@ class Kernel:
     @functools.cached_property
     def source(self) -> str:
         """The text that the device's compiler gets."""
-        return emit(self.program, DIALECTS[self.target.dialect])
+        with planning.no_collection():
+            return emit(self.program, DIALECTS[self.target.dialect])
 
     @functools.cached_property
     def compiled(self) -> Compiled:
