@@ -105,6 +105,19 @@ def test_small_extents_have_whole_and_partial_tiles_and_rounds_enough() -> None:
     assert small_extents(odd, ragged=False) == {"m": 64 + 1000 % 64, "n": 64 + 1001 % 64}
 
 
+@pytest.mark.parametrize("sizes", [(16, 2, 1), (32, 4, 3), (32, 4, 1), (9, 7, 5), (64, 6, 4, 2)], ids=str)
+def test_every_tile_is_whole_in_one_place_and_partial_in_another(sizes: tuple[int, ...]) -> None:
+    i = tl.axes(i=1000)
+    plan = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] + 1, i)).tile(i=sizes[0]).to(tl.block)
+    for n in sizes[1:]:
+        plan = plan.split(i=n)
+    pieces = {small_extents(plan)["i"]}
+    for n in sizes:
+        cut = {min(n, piece - at) for piece in pieces for at in range(0, piece, n)}
+        assert n in cut and (n == 1 or len(cut) > 1)
+        pieces = cut
+
+
 def test_axes_without_cuts_are_short() -> None:
     rows = tl.schedule(product()).tile(m=4).to(tl.block)
     assert small_extents(rows) == {"m": 5, "n": 14, "k": 14}

@@ -117,6 +117,15 @@ def test_large_tiles_are_simulated_with_shorter_loops() -> None:
     assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
 
 
+def test_many_threads_are_simulated_as_threads_where_their_loops_are_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, n = tl.axes(m=64, n=64)
+    shared = tl.schedule(tl.define("Y", tl.input("X", tl.float32, m, n)[m, n] + 1, m, n)).tile(m=16, n=16).to(tl.block)
+    shared = shared.load("X", tl.shared).tile(m=1, n=1).to(tl.thread)
+    monkeypatch.setattr(simulated, "MOST_STATEMENTS", 40)
+    verdict = simulated.check_simulated(shared, tl.target("cpu", profile="avx2"))
+    assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
+
+
 def test_instructions_that_refuse_partial_tiles_are_simulated_with_whole_ones() -> None:
     half = tl.parse(
         "computation C(M = 256, N = 256, K = 256) { input A: float16[m: M, k: K] input B: float16[k: K, n: N]"

@@ -244,11 +244,24 @@ def _walked(steps: tuple[Step, ...], axis: str) -> set[int]:
 
 
 def _extent(extent: int, sizes: list[int], rounds: int, ragged: bool) -> int:
-    """So many whole pieces of the largest size, and a remainder: of every smaller size one piece and one element."""
+    """So many whole pieces of the largest size, and a remainder: of every smaller size one piece and one element, or else the next at
+    which pieces of every size are whole and partial."""
     most, *smaller = sizes
     if not ragged:
         return min(extent, most * max(rounds, 1 if extent % most else LEAST_ROUNDS) + extent % most)
-    return most * rounds + functools.reduce(lambda rest, n: rest + n if rest + n < most else rest, (*smaller, 1), 0)
+    rest = functools.reduce(lambda rest, n: rest + n if rest + n < most else rest, (*smaller, 1), 0)
+    rests = (rest, *range(rest + 1, most), *range(1, rest))
+    return most * rounds + next((r for r in rests if _whole_and_partial(most * rounds + r, sizes)), rest)
+
+
+def _whole_and_partial(extent: int, sizes: list[int]) -> bool:
+    """Whether pieces of each size, one inside the other, are whole in one place and partial in another."""
+    pieces = {extent}
+    for n in sizes:
+        if max(pieces) < n or (n > 1 and all(piece % n == 0 for piece in pieces)):
+            return False
+        pieces = {min(n, piece) for piece in pieces} | {piece % n for piece in pieces if piece % n}
+    return True
 
 
 def _fused(parts: tuple[str, ...], extents: Mapping[str, int], sizes: list[int], rounds: int) -> dict[str, int]:

@@ -160,9 +160,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
     if end is not None and time.monotonic() > end:
         raise OutOfTime
     small = resize_schedule(schedule, extents, target.profile)
-    here = dataclasses.replace(target.profile, dialects=(target.dialect,))
-    program = lower(small.computation, small.steps, here, Options(), target.needs)
-    simulate.check_work(program, _most_statements(program), mend="smaller tiles")
+    program = _program(small, target)
     watch = _watch(end)
     faults: list[str] = []
 
@@ -181,6 +179,20 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
     found = reference.check(small.computation, run, seed, small.error_ulps, error_bounds(DIALECTS[target.dialect]))
     faults += [str(r) for r in found.runs if r.wrong]
     return Instance(extents, tuple(dict.fromkeys(faults)))
+
+
+def _program(small: Schedule, target: Target) -> ir.Program:
+    """What the target gets; where it makes loops of a block's threads, and these are too much to simulate, the threads themselves."""
+    here = dataclasses.replace(target.profile, dialects=(target.dialect,))
+    for needs in dict.fromkeys((target.needs, ())):
+        program = lower(small.computation, small.steps, here, Options(), needs)
+        try:
+            simulate.check_work(program, _most_statements(program), mend="smaller tiles")
+        except ComputationError as error:
+            refused = error
+        else:
+            return program
+    raise refused
 
 
 def _most_statements(program: ir.Program) -> int:
