@@ -396,8 +396,9 @@ class Part(Residence):
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         from tilelang.spec import point
 
-        parts = tuple(axes[point(n)] // size for n, size in self.grid)  # type: ignore[attr-defined]
-        return (*parts, *indices)
+        # An axis that is fused or unfused below was not cut: one block takes it whole.
+        at = {n: axes.get(point(n), index(0)) for n, _ in self.grid}  # type: ignore[attr-defined]
+        return (*(at[n] // size for n, size in self.grid), *indices)  # type: ignore[attr-defined]
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return indices

@@ -36,6 +36,11 @@ def test_parts_of_a_reduction_fused_anew() -> None:
     assert not faults(made.tile(i=1).to("thread"))
 
 
+def test_an_axis_that_a_block_takes_whole_is_relabelled_below() -> None:
+    assert not faults(matrix_sum().tile(j=6, k=7).to("block").fuse(jk=("j", "k")).split(jk=5))
+    assert not faults(matrix_sum().tile(j=6, k=2).to("block").unfuse(j={"outer": 2, "inner": 3}).split(outer=1))
+
+
 def test_a_split_convolution_by_implicit_gemm() -> None:
     """The channels and windows of a filter as one axis, which blocks share; pixels and filters are staged by access."""
     p, f, r, c = tl.axes(p=6, f=4, r=3, c=5)
