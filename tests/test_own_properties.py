@@ -365,6 +365,29 @@ def test_a_kernel_that_nothing_can_run_here_is_not_called_right() -> None:
         testing.check_kernel(tl.schedule(large), target=tl.target("opencl", profile="simulated"))
 
 
+def test_what_does_not_fit_is_told() -> None:
+    made = product()
+    for arrays in (
+        {},
+        {"A": np.ones((20, 10), np.float32)},
+        {**testing.arrays(made), "Z": 1},
+        {**testing.arrays(made), "A": np.ones(3)},
+    ):
+        with pytest.raises(ComputationError):
+            testing.check_kernel(made, arrays)
+    for sizes, code in (({"q": 3}, "unknown-axis"), ({"m": -1}, "bad-size"), ({"m": 2.5}, "bad-size"), ({"m": True}, "bad-size")):
+        with pytest.raises(ComputationError) as caught:
+            testing.resized(made, sizes)  # type: ignore[arg-type]
+        assert caught.value.code == code
+    assert testing.resized(made.outputs[0], {"m": 3}).axes[0].extent == 3
+
+
+def test_a_schedule_with_holes_is_filled_at_each_size() -> None:
+    plan = tl.schedule(product()).tile(m=tl.hole).to(tl.block)
+    assert {testing.draw_sizes(testing.Seeded(seed), plan, CPU)["m"] for seed in range(20)} > {2, 3}
+    assert not testing.check_kernel(testing.resized(plan, {"m": 5, "n": 3, "k": 2}))
+
+
 def test_a_write_beyond_an_output_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = tl.compile(tl.schedule(product()))
     call = type(kernel).__call__

@@ -74,6 +74,9 @@ def is_accepted(schedule: Schedule, target: Target) -> bool:
         lower(schedule.computation, schedule.steps, here, Options(), target.needs)
     except Refusal:
         return False
+    except Exception as error:  # a fault of the compiler: with the schedule that shows it
+        error.add_note(f"while this was compiled for {target}:\n{schedule.computation.text}{schedule}")
+        raise
     return True
 
 

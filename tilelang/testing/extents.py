@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, overload
 
 from tilelang.check import axis_extents, resolve_when
-from tilelang.computation import Computation
-from tilelang.errors import ComputationError, Refusal
+from tilelang.computation import Computation, Tensor, as_computation
+from tilelang.errors import ComputationError, Refusal, brief, meant, whole_number
 from tilelang.resize import resize, resize_schedule
 from tilelang.schedule import Schedule
-from tilelang.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Place, Split, Step, Tile, Vectorize, has_holes
 from tilelang.targets import Target
 from tilelang.testing.accepted import is_accepted
 from tilelang.testing.choice import Source
 
 EXTENTS = (1, 2, 3, 0, 4, 5, 7, 8, 13, 16, 17, 24, 31)
 MOST_POINTS = 30_000  # of a definition, its reduction's included
-S = TypeVar("S", bound=Computation | Schedule)
 
 
-def resized(what: S, sizes: Mapping[str, int]) -> S:
+@overload
+def resized(what: Schedule, sizes: Mapping[str, int]) -> Schedule: ...
+@overload
+def resized(what: Computation | Tensor, sizes: Mapping[str, int]) -> Computation: ...
+@overload
+def resized(what: Schedule | Computation, sizes: Mapping[str, int]) -> Schedule | Computation: ...
+def resized(what: Any, sizes: Mapping[str, int]) -> Any:
     """The same computation, or the schedule with the same steps, at other extents of its axes, by name.
 
-    Raises ComputationError where there is no such computation, Refusal where a step cannot be at these extents.
+    Raises ComputationError for an axis that is not there, an extent that is none, and where there is no such computation; Refusal
+    where a step cannot be at these extents.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -32,8 +38,15 @@ def resized(what: S, sizes: Mapping[str, int]) -> S:
     >>> print(*resized(y, {"i": 7}).inputs)
     X: float32[i: 7]
     """
-    made: Any = resize_schedule(what, sizes) if isinstance(what, Schedule) else resize(what, sizes)
-    return made  # type: ignore[no-any-return]
+    made = what if isinstance(what, Schedule) else as_computation(what)
+    known = _extents(made)
+    for axis, n in sizes.items():
+        if axis not in known:
+            raise ComputationError("unknown-axis", f"there is no axis {brief(axis)} to resize", mend=meant(str(axis), known))
+        whole = whole_number(n)
+        if whole is None or whole < 0:
+            raise ComputationError("bad-size", f"{axis}={brief(n)} is no extent", mend="a whole number, zero or more")
+    return resize_schedule(made, sizes) if isinstance(made, Schedule) else resize(made, sizes)
 
 
 def draw_sizes(
@@ -73,7 +86,9 @@ def _exists(what: Computation | Schedule, sizes: Mapping[str, int], target: Targ
         made = resized(what, sizes)
     except (ComputationError, Refusal):
         return False
-    return not isinstance(made, Schedule) or target is None or is_accepted(made, target)
+    if not isinstance(made, Schedule) or target is None or has_holes(made.steps):  # which are filled for each size
+        return True
+    return is_accepted(made, target)
 
 
 def _extents(what: Computation | Schedule) -> dict[str, int]:

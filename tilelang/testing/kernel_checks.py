@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang import runtime
+from tilelang.arguments import inputs
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError
 from tilelang.lowering import ir, simulate
@@ -36,11 +37,11 @@ def check_kernel(
     number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor, where that can be.
     Results must be the reference's, within its bound, or to the bit where `exactly`. arrays: by name (default: random numbers).
 
-    Raises Refusal as `tl.compile`, ComputationError `too-much-to-simulate` where nothing but the simulator could run it and that would
-    take too long.
+    Raises Refusal as `tl.compile` does, and ComputationError where an array is missing or does not fit, or `too-much-to-simulate` where
+    nothing but the simulator could run it and that would take too long.
     """
     kernel = what if isinstance(what, Kernel) else runtime.compile(what, target)
-    given = plain_arrays(kernel.computation) if arrays is None else arrays
+    given = plain_arrays(kernel.computation) if arrays is None else by_name(kernel.computation, arrays)
     expected = Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps)
     runs = runner(kernel)
     faults = []
@@ -52,6 +53,11 @@ def check_kernel(
         if error.code != "too-much-to-simulate" or runs is None:
             raise
     return faults + runs(kernel, expected) if runs is not None else faults
+
+
+def by_name(computation: Computation, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs by name, as the reference takes them. Raises ComputationError where one is missing, unknown, or does not fit."""
+    return {t.name: array for t, array in inputs(computation, (), arrays).items()}
 
 
 def runner(kernel: Kernel) -> Callable[[Kernel, Expected], list[str]] | None:

@@ -16,6 +16,7 @@ from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief, each
 from tilelang.instruction import Instruction, use
 from tilelang.machine import Profile
+from tilelang.runtime import Kernel
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
 from tilelang.targets import Target
@@ -75,12 +76,12 @@ def sizes(what: Computation | Tensor | Schedule, target: Where = None) -> Search
     return _one(lambda source: draw_sizes(source, made, chosen))
 
 
-def inputs(what: Computation | Tensor | Schedule, special: bool = True) -> SearchStrategy[dict[str, Any]]:
-    """Arrays for the inputs of a computation, by name: zeros, small integers or random numbers.
+def inputs(what: Computation | Tensor | Schedule | Kernel, special: bool = True) -> SearchStrategy[dict[str, Any]]:
+    """Arrays for the inputs of a computation or a kernel, by name: zeros, small integers or random numbers.
 
     special: a few places hold NaN, an infinity, a number below the least normal one, a zero of either sign, or an end of the range.
     """
-    made = what.computation if isinstance(what, Schedule) else as_computation(what)
+    made = what.computation if isinstance(what, (Schedule, Kernel)) else as_computation(what)
     return _one(lambda source: draw_inputs(source, made, special))
 
 
