@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from typing import TypeAlias
 
 from tilelang.autoschedule.cores import Cores
@@ -85,15 +86,14 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
 def on_chip(computation: Computation) -> list[Tensor]:
     """What a kernel of all tasks keeps for a row: the results of reductions, and pointwise values with a function that several read."""
     apart_names = {t.name for task in plan(computation, set(), kept_in_memory(computation))[:-1] for t in task.outputs}
-    found = []
+    found, readers = [], Counter(t for d in computation.definitions for t in d.reads)
     for definition in computation.definitions:
         for tensor in definition.tensors:
             if tensor.name in apart_names:
                 found.append(tensor)
             elif definition.reduction is None and tensor not in computation.outputs:
-                readers = sum(tensor in d.reads for d in computation.definitions)
                 dear = any(isinstance(e, Call) for v in definition.values for e in v.walk())
-                if readers > 1 and dear:
+                if readers[tensor] > 1 and dear:
                     found.append(tensor)
     return found
 

@@ -1,9 +1,13 @@
 """Definitions that would be written out exponentially often are kept in memory, or refused with their size."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import reference
 from tilelang.inlining import kept_in_memory
 
 TARGET = tl.target("opencl", profile="simulated")
@@ -54,10 +58,49 @@ def test_a_given_schedule_is_refused_with_the_size_and_what_mends_it(value: tl.T
 def test_chains_that_read_each_other_once_stay_substituted() -> None:
     i = tl.axes(i=8)
     value = tl.input("X", tl.float32, i)
-    for k in range(100):
+    for k in range(75):
         value = tl.define(f"A{k}", value[i] * 2.0 + 1.0, i)
     assert kept_in_memory(tl.computation("c", value)) == ()
     assert len(tl.compile(value, tl.target("cpu")).program.kernels) == 1
+
+
+def chain(count: int, form: Callable[[tl.Tensor, tl.Axis], Any]) -> tl.Tensor:
+    i = tl.axes(i=40)
+    value = tl.input("X", tl.float32, i)
+    for k in range(count):
+        value = tl.define(f"A{k}", form(value, i), i)
+    return value
+
+
+LONG: dict[str, tuple[int, Callable[[tl.Tensor, tl.Axis], Any]]] = {
+    "plain": (1000, lambda t, i: t[i] * 0.5 + 1.0),
+    "beside": (300, lambda t, i: tl.pad(t[i - 1], 1) * 0.5 + 1.0),
+    "clamped": (300, lambda t, i: t[tl.minimum(i + 1, 39)] * 0.5 + 1.0),
+    "reversed": (300, lambda t, i: t[39 - i] * 0.5 + 1.0),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_chains_are_kept_in_memory_now_and_then(name: str) -> None:
+    value = chain(*LONG[name])
+    kernel = tl.compile(value, tl.target("cpu"), options=tl.Options(database=""))
+    kept = kept_in_memory(kernel.computation)
+    assert 0 < len(kept) < 60 and all(f"compute {k} in " in str(kernel.schedule) for k in kept)
+    x = np.linspace(-3, 3, 40, dtype=np.float32)
+    assert reference.compare(kernel.computation, {"X": x}, {value.name: kernel(x)})
+
+
+def test_a_given_schedule_of_a_long_chain_is_refused_with_the_depth_and_what_mends_it() -> None:
+    value = chain(300, lambda t, i: t[i] * 0.5 + 1.0)
+    made = tl.schedule(value)
+    with pytest.raises(tl.Refusal, match="operations inside each other once .* at most 160") as refused:
+        tl.compile(made, TARGET)
+    assert refused.value.code == "value-too-deep" and refused.value.mend == (
+        "compute one of these in memory, as in `compute A78 in global`"
+    )
+    for name in ("A70", "A140", "A210", "A280"):
+        made = made.compute(name, tl.global_)
+    assert len(tl.compile(made, TARGET).program.kernels) == 5
 
 
 def test_an_axis_is_cut_a_bounded_number_of_times() -> None:

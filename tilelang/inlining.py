@@ -1,12 +1,14 @@
 """How long values become when the definitions that they read are written out in them, and which of these to keep in memory instead.
 
 A pointwise definition that no step places is substituted wherever it is read. Where each of a chain of definitions reads the one before
-several times, as stencils do, the last one would be written out exponentially often. Counts are of the nodes of expressions, as trees.
+several times, as stencils do, the last one would be written out exponentially often; where the chain is long, its operations are inside
+each other deeper than Python's stack lets the compiler go. Counts are of the nodes of expressions, as trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.errors import Refusal
@@ -18,24 +20,35 @@ MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
 KEPT_OPERATIONS = 256
 KEPT_GROWTH = 4
 LONGEST = 1 << 10
+DEEPEST = (
+    160  # operations inside each other, each some of the 1,000 calls of Python; construction keeps the operands of deeper values
+)
 
 
 def check_written_out(computation: Computation, kept: Collection[str]) -> None:
-    """Refuses a value that is too long once all definitions but `kept` are written out in it."""
-    known: dict[Tensor, int] = {}
+    """Refuses a value that is too long, or too deep, once all definitions but `kept` are written out in it."""
+    known: dict[Tensor, Extent] = {}
     for definition in computation.definitions:
-        for tensor, size in zip(definition.tensors, _sizes(definition, known), strict=True):
-            if size > MOST_OPERATIONS:
-                inlined = "once the definitions that it reads are substituted"
-                message = f"a value of {tensor.name} has {size:,} operations {inlined}, at most {MOST_OPERATIONS:,}"
+        own = _extents(definition, {})
+        for tensor, found, alone in zip(definition.tensors, _extents(definition, known), own, strict=True):
+            inlined = "once the definitions that it reads are substituted"
+            if found.size > MOST_OPERATIONS:
+                message = f"a value of {tensor.name} has {found.size:,} operations {inlined}, at most {MOST_OPERATIONS:,}"
                 mend = f"compute one that is read several times, as in `compute {_dearest(definition, known).name} in global`"
                 raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
+            if found.depth > max(DEEPEST, alone.depth):
+                message = (
+                    f"a value of {tensor.name} has {found.depth:,} operations inside each other {inlined}, at most {DEEPEST}"
+                )
+                mend = f"compute one of these in memory, as in `compute {_deepest(definition, known).name} in global`"
+                raise Refusal("value-too-deep", message, span=tensor.span, mend=mend)
             if tensor.name not in kept and definition.reduction is None:
-                known[tensor] = size
+                known[tensor] = found
 
 
 def kept_in_memory(computation: Computation) -> tuple[str, ...]:
-    """The definitions that construction computes in memory of their own, so that no value grows exponentially; outputs stay.
+    """The definitions that construction computes in memory of their own, so that no value grows exponentially, nor too deep; outputs
+    stay.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=64)
@@ -45,36 +58,61 @@ def kept_in_memory(computation: Computation) -> tuple[str, ...]:
     >>> kept_in_memory(tl.computation("c", u))
     ('u2',)
     """
-    known: dict[Tensor, int] = {}
+    found: tuple[str, ...] | None = computation.__dict__.get("kept_in_memory")
+    if found is None:
+        found = computation.__dict__["kept_in_memory"] = _kept(computation)
+    return found
+
+
+def _kept(computation: Computation) -> tuple[str, ...]:
+    known: dict[Tensor, Extent] = {}
     own: dict[Definition, int] = {}
     kept: list[str] = []
     reads = {d: _reads(d) for d in computation.definitions}
     for definition in computation.definitions:
-        sizes, own[definition] = _sizes(definition, known), sum(_sizes(definition, {}))
-        if max(sizes) > KEPT_OPERATIONS and max(sizes) > min(
+        found, own[definition] = _extents(definition, known), sum(e.size for e in _extents(definition, {}))
+        size = max(e.size for e in found)
+        gone: list[Tensor] = []
+        if size > KEPT_OPERATIONS and size > min(
             LONGEST, KEPT_GROWTH * sum(own[d] for d in _written_in(definition, known, reads))
         ):
-            for tensor in _read_twice(definition, known):
-                if tensor not in computation.outputs:
-                    del known[tensor]
-                    kept.append(tensor.name)
-            sizes = _sizes(definition, known)
+            gone = _read_twice(definition, known)
+        if max(e.depth for e in found) > DEEPEST:
+            gone += [
+                t for t in dict.fromkeys(reads[definition]) if t in known and t not in gone and known[t].depth > DEEPEST // 2
+            ]
+        for tensor in gone:
+            if tensor not in computation.outputs:
+                del known[tensor]
+                kept.append(tensor.name)
+        if gone:
+            found = _extents(definition, known)
         if definition.reduction is None:
-            known.update(zip(definition.tensors, sizes, strict=True))
+            known.update(zip(definition.tensors, found, strict=True))
     return tuple(kept)
 
 
-def _sizes(definition: Definition, known: dict[Tensor, int]) -> list[int]:
-    """The operations of each value, with those of what it reads. known: the sizes of tensors that are written out."""
-    memo: dict[Expr, int] = {}
+class Extent(NamedTuple):
+    """The operations of a value, and how many of them are inside each other."""
 
-    def size(e: Expr) -> int:
+    size: int
+    depth: int
+
+
+def _extents(definition: Definition, known: dict[Tensor, Extent]) -> list[Extent]:
+    """The extent of each value, with those of what it reads. known: the extents of tensors that are written out."""
+    memo: dict[Expr, Extent] = {}
+
+    def extent(e: Expr) -> Extent:
         if e not in memo:
-            below = sum(size(c) for c in e.children() if isinstance(c, Expr))
-            memo[e] = 1 + below + (known.get(e.tensor, 0) if isinstance(e, Read) else 0)
+            below = [extent(c) for c in e.children() if isinstance(c, Expr)]
+            size, depth = 1 + sum(b.size for b in below), 1 + max((b.depth for b in below), default=0)
+            if isinstance(e, Read) and e.tensor in known:  # its indices take the place of axes in what is written out
+                size, depth = size + known[e.tensor].size, (depth if depth > 2 else 0) + known[e.tensor].depth
+            memo[e] = Extent(size, depth)
         return memo[e]
 
-    return [size(v) for v in definition.values]
+    return [extent(v) for v in definition.values]
 
 
 def _reads(definition: Definition) -> list[Tensor]:
@@ -82,16 +120,20 @@ def _reads(definition: Definition) -> list[Tensor]:
     return [e.tensor for v in definition.values for e in v.walk() if isinstance(e, Read)]
 
 
-def _read_twice(definition: Definition, known: dict[Tensor, int]) -> list[Tensor]:
+def _read_twice(definition: Definition, known: dict[Tensor, Extent]) -> list[Tensor]:
     found = [t for t in _reads(definition) if t in known]
-    return [t for t in dict.fromkeys(found) if found.count(t) > 1 or known[t] > KEPT_OPERATIONS]
+    return [t for t in dict.fromkeys(found) if found.count(t) > 1 or known[t].size > KEPT_OPERATIONS]
 
 
-def _dearest(definition: Definition, known: dict[Tensor, int]) -> Tensor:
-    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t], default=definition.tensors[0])
+def _dearest(definition: Definition, known: dict[Tensor, Extent]) -> Tensor:
+    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t].size, default=definition.tensors[0])
 
 
-def _written_in(definition: Definition, known: dict[Tensor, int], reads: dict[Definition, list[Tensor]]) -> list[Definition]:
+def _deepest(definition: Definition, known: dict[Tensor, Extent]) -> Tensor:
+    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t].depth, default=definition.tensors[0])
+
+
+def _written_in(definition: Definition, known: dict[Tensor, Extent], reads: dict[Definition, list[Tensor]]) -> list[Definition]:
     """A definition and all that are written out in it, each once. reads: what `_reads` gives."""
     seen: dict[Definition, None] = {definition: None}
     waiting = [definition]

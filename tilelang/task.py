@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection
+from typing import Any
 
 from tilelang.computation import Computation, Definition, Tensor
 from tilelang.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
@@ -312,6 +313,14 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     >>> [t.name for t in plan(tl.computation("c", tl.define("Y", X[i, j] / total[i], i, j)), set())]
     ['total', 'Y']
     """
+    known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # construction asks again and again
+    key = frozenset(placed), tuple(materialised)
+    if key not in known:
+        known[key] = tuple(_planned(computation, placed, materialised))
+    return list(known[key])
+
+
+def _planned(computation: Computation, placed: Collection[str], materialised: Collection[str]) -> list[Task]:
     main = _main_outputs(computation)
     check_written_out(computation, {*placed, *materialised, *(t.name for t in computation.outputs if t not in main)})
     done: dict[Tensor, None] = {}

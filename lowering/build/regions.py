@@ -7,11 +7,12 @@ are numbers. Reads through quotients and remainders are boxed where they stay bo
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Mapping
 
 from tilelang.errors import Refusal
-from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, index, substitute
+from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, free, index, substitute
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.simplify import linear, simplify
 from tilelang.spec import Bound, point
@@ -217,8 +218,13 @@ def _ends(e: Expr, use: Use, greatest: bool) -> list[Expr]:
 def _moved_by(op: str, inner: Expr, clamp: int, extents: Mapping[Expr, int]) -> int:
     """How far `min` or `max` with a constant moves an index, at most, over all points of the axes. The same for all pieces of them, so
     that the region of a piece lies in that of the tile around it. Raises NotABox where the axes are not known."""
-    whole: dict[Expr, Range] = {e: (index(0), extents[e]) for e in inner.walk() if isinstance(e, Var) and e in extents}
-    low, n = range_of(inner, whole, extents)
+    return _moved_over(op, inner, clamp, tuple((e, extents[e]) for e in sorted(free(inner), key=str) if e in extents))
+
+
+@functools.cache  # clamps of clamps ask for each inner one twice
+def _moved_over(op: str, inner: Expr, clamp: int, known: tuple[tuple[Expr, int], ...]) -> int:
+    extents = dict(known)
+    low, n = range_of(inner, {e: (index(0), n) for e, n in known}, extents)
     if not isinstance(low, Const):
         raise NotABox
     first = int(low.value)
