@@ -2,7 +2,7 @@
 
 Needs: no vector loops. Guarantees: no `For(kind="unroll")`; a loop whose variable addresses registers is unrolled too, so that its
 registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long;
-where somebody wrote it, it is refused.
+where somebody wrote it, it is refused. So is a written loop whose copies are more statements than a compiler takes seconds for.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
 """
@@ -23,6 +23,9 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
     return kernel.replace(body=_Unrolling(limit).statement(kernel.body, 1, {}))
 
 
+MOST_STATEMENTS = 1 << 11  # that one written loop becomes; the largest of examples and benchmarks has 900, clang takes minutes for 4,000
+
+
 class _Unrolling:
     """One walk over a kernel. Copies of a loop's body share what they have in common: `memo` holds each expression under the values
     of those variables alone that it mentions."""
@@ -32,8 +35,13 @@ class _Unrolling:
         self.memo: dict[tuple[Expr | None, ...], Expr] = {}
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
+        self.written: tuple[ir.For, int] | None = None  # the outermost written loop around, and how many statements were before it
+        self.made = 0
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
+        self.made += not isinstance(stmt, ir.Seq)
+        if self.written is not None and self.made - self.written[1] > MOST_STATEMENTS:
+            raise _too_long(self.written[0])
         match stmt:
             case ir.For(var, extent, body, kind, span):
                 end = self.value(extent, values)
@@ -43,7 +51,7 @@ class _Unrolling:
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
                     if kind == "unroll" or (kind != "threads" and var in self.register_variables(body)):
                         if factor * n <= self.limit:
-                            return ir.joined(*[self.statement(body, factor * n, {**values, var: index(j)}) for j in range(n)])
+                            return self.copies(stmt, n, factor, values)
                         if span is not None and kind == "serial":
                             raise _too_many(stmt, factor * n, self.limit)
                         kind = "serial"
@@ -63,6 +71,15 @@ class _Unrolling:
             case _:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
                 return made
+
+    def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
+        """The body of a loop for each of its n rounds."""
+        outermost = self.written
+        if outermost is None and loop.span is not None:
+            self.written = loop, self.made
+        found = ir.joined(*[self.statement(loop.body, factor * n, {**values, loop.var: index(j)}) for j in range(n)])
+        self.written = outermost
+        return found
 
     def register_variables(self, stmt: ir.Stmt) -> frozenset[Var]:
         """The variables that occur in the index of a register buffer. By identity: the kernel outlives this walk."""
@@ -99,6 +116,17 @@ class _Unrolling:
                 return e.map_children(lambda child: self.value(child, values) if isinstance(child, Expr) else child)
             case _:
                 return simplify(substitute(e, values))
+
+
+def _too_long(loop: ir.For) -> Refusal:
+    copies = loop.extent.value if isinstance(loop.extent, Const) else "several"
+    return Refusal(
+        "unrolled-too-long",
+        f"the walk over {loop.var.name} is written out {copies} times, with the loops inside it that are written out, too: more than"
+        f" {MOST_STATEMENTS:,} statements",
+        span=loop.span,
+        mend="leave `unroll` out, or `peel` of the loops inside; or smaller pieces, so that fewer rounds are written out",
+    )
 
 
 def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:

@@ -42,3 +42,19 @@ def test_the_whole_pieces_of_a_peeled_walk_read_without_conditions() -> None:
     source = tl.compile(made, tl.target("opencl", profile="sapphire_rapids")).source
     whole, partial = source.split("< 2; ++k_", 1)[1].split("float16 B_register_2", 1)
     assert "float16 B_register" in whole and "?" not in whole and "?" in partial
+
+
+def test_a_walk_is_not_written_out_as_thousands_of_statements() -> None:
+    n, p, i = tl.axes(n=16, p=32, i=2)
+    X = tl.input("X", tl.float32, n, p, i)
+    Y = tl.define("Y", tl.max(X[n, p, i] * 2.0 + X[n, 31 - p, i], over=(p, i)), n)
+
+    def made(unroll: bool) -> tl.Schedule:
+        start = tl.schedule(Y).split(p=4, unroll=unroll).split(i=2, p=2, peel=True).split(n=2, i=5, p=8)
+        start = start.split(n=4, i=2, peel=True).split(p=16, i=16, n=16).tile(p=8).to(tl.thread)
+        return start.split(i=16, n=1, peel=True).compute("Y", tl.global_)
+
+    with pytest.raises(tl.Refusal, match="the walk over p is written out 8 times, .* more than 2,048 statements") as refused:
+        tl.compile(made(True), tl.target("cpu"))
+    assert refused.value.code == "unrolled-too-long" and "leave `unroll` out" in str(refused.value)
+    assert len(tl.compile(made(False), tl.target("cpu")).source) < 100_000
