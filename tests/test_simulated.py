@@ -11,7 +11,7 @@ import tilelang as tl
 from tests.cli.commands import of_json, tilelang
 from tests.test_resize import tiled
 from tilelang import simulated
-from tilelang.errors import Refusal, TileLangError
+from tilelang.errors import ComputationError, Refusal, TileLangError
 from tilelang.lowering import ir, pipeline, simulate
 from tilelang.options import Options
 
@@ -105,7 +105,8 @@ def test_what_is_too_much_is_told_and_not_found_right(file: str, monkeypatch: py
     verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
     assert not verdict.instances and len(verdict.skipped) == 2 and "too-much-to-simulate" in verdict.skipped[0]
     result = tilelang("check", file, "--simulate")
-    assert result.exit_code == 0 and "2 of them not simulated at all of the sizes" in result.stdout
+    assert result.exit_code == 0 and result.stdout.endswith("no errors; not simulated, or not at every size: good, plain\n")
+    assert "nothing found" not in result.stdout
 
 
 def test_large_tiles_are_simulated_with_shorter_loops() -> None:
@@ -115,6 +116,7 @@ def test_large_tiles_are_simulated_with_shorter_loops() -> None:
     large = tl.schedule(c).tile(m=512, n=512).to(tl.block).split(k=512).load("B", tl.shared).split(m=8, n=32).vectorize(n=8)
     verdict = simulated.check_simulated(large, tl.target("cpu", profile="avx512"))
     assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
+    assert all(i.shorter and str(i).startswith("simulated with shorter loops at ") for i in verdict.instances)
 
 
 def test_many_threads_are_simulated_as_threads_where_their_loops_are_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +137,32 @@ def test_instructions_that_refuse_partial_tiles_are_simulated_with_whole_ones() 
     ).schedule()
     verdict = simulated.check_simulated(half, tl.target("cuda", profile="ampere"))
     assert verdict.instances and verdict.faulty is None
+
+
+def test_each_axis_along_which_tiles_can_be_partial_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only the first one, where all of them together are refused; what is too much is told, whatever else was simulated."""
+    run, tried = simulated._simulated, list[dict[str, int]]()
+    refused = Refusal("instruction-tile", "all tiles must be whole, or all but one")
+    too_much = ComputationError("too-much-to-simulate", "many statements would be simulated")
+
+    def some(schedule: Any, target: Any, extents: Any, *rest: Any) -> Any:
+        partial = [a for a, n in extents.items() if a != "k" and n % 2]
+        tried.append(dict(extents))
+        if len(partial) > 1:
+            raise refused
+        if partial == ["n"] and barred:
+            raise too_much
+        return run(schedule, target, extents, *rest)
+
+    monkeypatch.setattr(simulated, "_simulated", some)
+    barred = False
+    verdict = simulated.check_simulated(tiled(), OPENCL)
+    partial = [[a for a in "mn" if i.extents[a] % 2] for i in verdict.instances]
+    assert ["m"] in partial and ["n"] in partial and not verdict.skipped
+    barred = True
+    verdict = simulated.check_simulated(tiled(), OPENCL)
+    assert ["m"] in [[a for a in "mn" if i.extents[a] % 2] for i in verdict.instances]
+    assert [why.split(": ")[1] for why in verdict.skipped] == ["too-much-to-simulate"]
 
 
 def test_check_simulates_every_schedule_that_holds(file: str) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilelang import reference
@@ -24,13 +24,13 @@ from tilelang.lowering.findings import Finding
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulate import Report
 from tilelang.lowering.targets.c_family import error_bounds
-from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.resize import resize_schedule, small_extents, with_short_loops
 from tilelang.schedule import Schedule
 from tilelang.targets import DIALECTS, Target
 
 MOST_STATEMENTS = 150_000  # that one run executes where one thread runs at a time: some fifteen seconds
+TOO_MUCH = "too-much-to-simulate"
 THREADS_AS_DEAR = 4000  # how many threads more of a batch cost as much as a statement for one
 
 
@@ -40,13 +40,18 @@ class OutOfTime(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """What one simulated size gave. extents: of the axes that differ from the schedule's own. faults: empty where all is right."""
+    """What one simulated size gave. extents: of the axes that differ from the schedule's own. faults: empty where all is right.
+
+    shorter: loops that only repeat what they do went over fewer pieces than the schedule says, since it was too much to simulate.
+    """
 
     extents: Mapping[str, int]
     faults: tuple[str, ...]
+    shorter: bool = False
 
     def __str__(self) -> str:
-        return f"simulated at {_words(self.extents)}: " + ("; ".join(self.faults) or "nothing found")
+        how = " with shorter loops" if self.shorter else ""
+        return f"simulated{how} at {_words(self.extents)}: " + ("; ".join(self.faults) or "nothing found")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,23 +91,12 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
     simulated at i=9: nothing found
     """
     end = None if seconds is None else time.monotonic() + seconds
-    instances, skipped = list[Instance](), list[str]()
-    for choices in (_own_remainders, _ragged):
-        why = None
-        for plan, extents in _every_choice(schedule, target.profile, choices):
-            try:
-                found = _simulated(plan, target, extents, end, seed)
-            except OutOfTime:
-                why = f"the {seconds:g} s that it may take are over"
-                break
-            except (Refusal, ComputationError) as error:
-                why = why or f"at {_words(extents)}: {error.code}: {error.message}"
-            else:
-                instances += [found] if found not in instances else []
-                why = None
-                break
-        skipped += [why] if why is not None else []
-    return Verdict(tuple(instances), tuple(dict.fromkeys(skipped)))
+    search = _Search(schedule, target, end, seed)
+    try:
+        search.whole_and_partial()
+    except OutOfTime:
+        search.skipped.append(f"the {seconds:g} s that it may take are over")
+    return Verdict(tuple(search.instances), tuple(dict.fromkeys(search.skipped)))
 
 
 def results(report: Report, computation: Computation) -> dict[str, Any]:
@@ -121,42 +115,71 @@ def with_wrong_values(report: Report, schedule: Schedule, target: Target, given:
     return dataclasses.replace(report, findings=(*report.findings, finding), counts=counts)
 
 
-Extents = dict[str, int]
-Choices = Callable[[Schedule, Profile], Iterator[Extents]]
+class _Search:
+    """The instances of a schedule that have been simulated, and why others were not."""
 
+    def __init__(self, schedule: Schedule, target: Target, end: float | None, seed: int) -> None:
+        self.target, self.end, self.seed = target, end, seed
+        self.schedules = [schedule]  # as it is, and with shorter loops
+        with contextlib.suppress(Refusal):
+            self.schedules.append(with_short_loops(schedule, target.profile))
+        self.instances, self.skipped = list[Instance](), list[str]()
 
-def _every_choice(schedule: Schedule, profile: Profile, choices: Choices) -> Iterator[tuple[Schedule, Extents]]:
-    """The extents of some choice with the schedule as it is, then with shorter loops."""
-    for extents in choices(schedule, profile):
-        yield schedule, extents
-    with contextlib.suppress(Refusal):
-        shorter = with_short_loops(schedule, profile)
-        for extents in choices(shorter, profile):
-            yield shorter, extents
+    def whole_and_partial(self) -> None:
+        """The remainders of the schedule's own extents, then a partial tile at every end: of all axes in one instance, or else of one
+        axis after the other, where the others must be whole."""
+        self.skipped += self._one(ragged=False)[:1]
+        reasons = self._one(ragged=True)
+        if reasons:
+            before = len(self.instances)
+            more = self._each_axis()
+            # A schedule that refuses partial tiles has none; what was too much to simulate would have some.
+            self.skipped += [r for r in (*reasons, *more) if TOO_MUCH in r][:1] or reasons[: len(self.instances) == before]
 
+    def _one(self, ragged: bool) -> list[str]:
+        """Simulates the first instance that can be; why the others cannot, if that is all of them."""
+        reasons = []
+        for schedule in self.schedules:
+            for uncut in (True, False):
+                why = self._try(schedule, small_extents(schedule, self.target.profile, ragged, uncut))
+                if why is None:
+                    return []
+                reasons.append(why)
+        return reasons
 
-def _own_remainders(schedule: Schedule, profile: Profile) -> Iterator[Extents]:
-    """Extents with the remainders of the schedule's own, small ones first."""
-    for uncut in (True, False):
-        yield small_extents(schedule, profile, ragged=False, uncut=uncut)
+    def _each_axis(self) -> list[str]:
+        """Simulates an instance for each axis along which tiles can be partial; why there is none for others."""
+        reasons, done = dict[str, str](), set[str]()
+        for schedule in self.schedules:
+            whole = small_extents(schedule, self.target.profile, ragged=False, uncut=False)
+            own = axis_extents(schedule.computation)
+            for axis, n in small_extents(schedule, self.target.profile, uncut=False).items():
+                if axis not in done and n != whole.get(axis, own[axis]):
+                    why = self._try(schedule, {**whole, axis: n})
+                    if why is None:
+                        done.add(axis)
+                        reasons.pop(axis, None)
+                    else:
+                        reasons.setdefault(axis, why)
+        return list(reasons.values())
 
-
-def _ragged(schedule: Schedule, profile: Profile) -> Iterator[Extents]:
-    """Extents at which every tile is partial at the end; then one axis after the other, where the others must be whole."""
-    whole, own = small_extents(schedule, profile, ragged=False, uncut=False), axis_extents(schedule.computation)
-    for uncut in (True, False):
-        yield small_extents(schedule, profile, uncut=uncut)
-    for axis, n in small_extents(schedule, profile, uncut=False).items():
-        if n != whole.get(axis, own[axis]):
-            yield {**whole, axis: n}
+    def _try(self, schedule: Schedule, extents: Mapping[str, int]) -> str | None:
+        """Simulates an instance; why it cannot be."""
+        try:
+            faults = _simulated(schedule, self.target, extents, self.end, self.seed)
+        except (Refusal, ComputationError) as error:
+            return f"at {_words(extents)}: {error.code}: {error.message}"
+        found = Instance(extents, faults, schedule is not self.schedules[0])
+        self.instances += [found] if found not in self.instances else []
+        return None
 
 
 def _words(extents: Mapping[str, int]) -> str:
     return " ".join(f"{axis}={n}" for axis, n in extents.items()) or "its own sizes"
 
 
-def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> Instance:
-    """One instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
+def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> tuple[str, ...]:
+    """The faults of one instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
     if end is not None and time.monotonic() > end:
         raise OutOfTime
     small = resize_schedule(schedule, extents, target.profile)
@@ -178,7 +201,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
 
     found = reference.check(small.computation, run, seed, small.error_ulps, error_bounds(DIALECTS[target.dialect]))
     faults += [str(r) for r in found.runs if r.wrong]
-    return Instance(extents, tuple(dict.fromkeys(faults)))
+    return tuple(dict.fromkeys(faults))
 
 
 def _program(small: Schedule, target: Target) -> ir.Program:

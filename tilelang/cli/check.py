@@ -65,8 +65,10 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     """What was checked and found right, and of how much that is not known."""
     text = f"{asked.path}: {len(asked.document.computations)} computations, {len(asked.document.schedules)} schedules"
-    partly = sum(bool(v.skipped) for v in verdicts.values())
-    return f"{text}, nothing found" + (f", {partly} of them not simulated at all of the sizes" if partly else "")
+    partly = [name for name, v in verdicts.items() if v.skipped]
+    if not partly:
+        return f"{text}, nothing found"
+    return f"{text}, no errors; not simulated, or not at every size: {', '.join(partly)}"
 
 
 def findings(asked: Asked) -> list[TileLangError]:
@@ -113,7 +115,7 @@ def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:
     """A verdict, as JSON has it."""
-    instances = [{"extents": dict(i.extents), "faults": list(i.faults)} for i in verdict.instances]
+    instances = [{"extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter} for i in verdict.instances]
     return {"instances": instances, "skipped": list(verdict.skipped)}
 
 
