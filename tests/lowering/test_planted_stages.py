@@ -15,7 +15,7 @@ import tilelang as tl
 from tests.lowering.test_rings import SIMULATED, blocked, both_memories, matmul, nested
 from tests.lowering.test_roles import by_hand
 from tests.lowering.test_roles import matmul as product
-from tilelang.expr import binary, index
+from tilelang.expr import Expr, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.simulate import run
 from tilelang.schedule import Schedule
@@ -173,3 +173,55 @@ def test_every_fault_of_a_stage_or_ring_is_found(case: str, name: str) -> None:
 @pytest.mark.parametrize("case", [c for c in CASES if c != "stages"])
 def test_an_accumulator_that_is_not_initialised_is_found(case: str) -> None:
     assert found(case, "C_state", dropped, most=1) == [True]
+
+
+def read_early(body: ir.Stmt, name: str) -> ir.Stmt:
+    """All that reads a ring reads the slot after the one that it should."""
+
+    def next_slot(buffer: ir.Buffer, indices: tuple[tl.Expr, ...]) -> tuple[tl.Expr, ...]:
+        return (binary("%", indices[0] + index(1), buffer.ring), *indices[1:]) if buffer.name == name else indices
+
+    def load(e: Any) -> Any:
+        e = e.map_children(load)
+        return e.replace(indices=next_slot(e.buffer, e.indices)) if isinstance(e, ir.Load) else e
+
+    def visit(stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.Instruction):
+            reads = stmt.semantics.reads
+            return stmt.replace(operands=tuple((n, b, next_slot(b, ix) if n in reads else ix) for n, b, ix in stmt.operands))
+        return stmt.map_children(lambda c: visit(c) if isinstance(c, ir.Stmt) else load(c) if isinstance(c, Expr) else c)
+
+    return visit(body)
+
+
+RINGS = [("ring", "A_shared"), ("asynchronous ring", "A_shared"), ("nested ring", "B_shared"), ("two rings", "B_shared")]
+
+
+@pytest.mark.parametrize(("case", "name"), [*RINGS, ("roles", "A_shared")])
+def test_a_slot_that_is_read_early_is_found(case: str, name: str) -> None:
+    program, inputs = kernel(case)
+    (whole,) = program.kernels
+    body = read_early(whole.body, name)
+    assert body != whole.body
+    broken = program.replace(kernels=(whole.replace(body=body),))
+    assert check_simulated(broken, Expected(CASES[case][0]().computation, inputs))
+
+
+def test_a_barrier_of_another_stage_is_found() -> None:
+    """A role awaits always the first stage's barrier, or arrives at it."""
+    program, inputs = kernel("roles")
+    (whole,) = program.kernels
+    expected, tried = Expected(CASES["roles"][0]().computation, inputs), 0
+    places = [s for s in ir.statements(whole.body) if isinstance(s, (ir.Await, ir.Arrive)) and s.phases.elements > 1]
+    for place in places:
+
+        def first(stmt: ir.Stmt, place: ir.Stmt = place) -> ir.Stmt:
+            if stmt is place:
+                return stmt.replace(index=index(0))
+            return stmt.map_children(lambda c: first(c) if isinstance(c, ir.Stmt) else c)
+
+        broken = program.replace(kernels=(whole.replace(body=first(whole.body)),))
+        if broken != program:
+            tried += 1
+            assert check_simulated(broken, expected), str(place)
+    assert tried >= 2
