@@ -1,11 +1,14 @@
-"""Compares which threads write and read each element in random schedules and the examples with a second reading of their steps.
+"""Compares who writes and reads each element, in random schedules and the examples, with a second reading of their steps.
 
     python benchmarks/naive.py --cases 300 --first 0 --mutants 200
 
-Draws cases for the profiles `tiny`, `ampere` and `hopper`, and takes every schedule of every example at small sizes, simulates them and
-compares what the threads wrote and read with `tilelang.testing.naive`. Prints how many were read and agreed, why the others were not
-read, and the schedules that disagree. --mutants: then breaks programs that agree, so that another unit writes or reads, and prints how
-many of the faults that change the trace are found. Exit status 1 where something disagrees.
+Draws cases for the profiles `tiny`, `ampere` and `hopper` and cases with roles, takes every schedule of every example at small sizes
+and
+the programs in benchmarks/replay/, simulates them and compares what the threads wrote and read with `tilelang.testing.naive`. Prints
+how
+many agree, what was not read, and the schedules that disagree. --mutants: then plants as many faults, drawn by the seed --first, in
+random schedules that agree, and prints how many of each kind change nothing, are found, and are missed. Exit status 1 where something
+disagrees.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import itertools
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,17 +25,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
+from benchmarks.replay import CORPUS, corpus
 from tests.test_examples import NAMES, SIZES, load
 from tilelang import testing
 from tilelang.errors import TileLangError
-from tilelang.expr import Const, Expr, Var, index, substitute
-from tilelang.lowering import ir, simulate
+from tilelang.lowering import simulate
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.testing import tracing
-from tilelang.testing.checking import stored
+from tilelang.testing.misplacing import misplacements
 
 Item = tuple[str, Schedule, Profile]
+MOST = 20_000  # statements that are simulated
 
 
 def drawn(count: int, first: int) -> Iterator[Item]:
@@ -44,6 +49,18 @@ def drawn(count: int, first: int) -> Iterator[Item]:
             continue
 
 
+def with_roles(count: int, first: int) -> Iterator[Item]:
+    """Random schedules whose loads are on roles."""
+    for seed in range(first, first + count):
+        source = testing.Seeded(seed)
+        try:
+            made = testing.draw_roles(source, testing.draw_case(source).schedule)
+        except TileLangError:
+            continue
+        if any(getattr(s, "on", None) for s in made.steps):
+            yield f"seed {seed} with roles", made, testing.roles_profile()
+
+
 def examples() -> Iterator[Item]:
     """Every schedule of every example, with tiny tiles, at whole sizes and at odd ones."""
     for name in NAMES:
@@ -52,32 +69,35 @@ def examples() -> Iterator[Item]:
                 yield f"{name} {label} {sizes}", schedule, tl.load_profile("sapphire_rapids")
 
 
-def trace(program: ir.Program, schedule: Schedule) -> tracing.Trace:
-    """What a program writes and reads."""
-    given = testing.arrays(schedule.computation)
-    found = tracing.Trace()
-    simulate.run(program, {b.name: stored(given[b.name], b) for b in program.buffers if b.role == "input"}, watch=found)
-    return found
+def kept() -> Iterator[Item]:
+    """The programs in benchmarks/replay/."""
+    for path in sorted(CORPUS.glob("*.tile")):
+        for title, text in corpus(path).items():
+            try:
+                yield f"{path.stem} {title}", tl.parse(text, path.name).schedule(), tl.load_profile(path.stem)
+            except TileLangError:
+                continue
 
 
-def mutants(program: ir.Program) -> Iterator[ir.Program]:
-    """Each kernel with its blocks, its threads, or the rounds of a loop numbered another way."""
-    for k, kernel in enumerate(program.kernels):
-        for v in sorted({e for e in kernel.body.walk() if isinstance(e, Var) and e.upper}, key=str):
-            assert v.upper is not None
-            others: tuple[Expr, ...] = (index(v.upper) - v, (v + 1) % (v.upper + 1), Const(0, v.dtype))
-            for other in others:
-                changed = kernel.replace(body=_put(kernel.body, v, other))
-                yield program.replace(kernels=(*program.kernels[:k], changed, *program.kernels[k + 1 :]))
-
-
-def _put(stmt: ir.Stmt, var: Var, other: Expr) -> ir.Stmt:
-    """A statement with another number in place of a variable's; what counts the rounds of a loop stays."""
-    changed: ir.Stmt = stmt.map_children(
-        lambda c: _put(c, var, other) if isinstance(c, ir.Stmt) else c if c is var and isinstance(stmt, (ir.For, ir.Let))
-        else substitute(c, {var: other}) if isinstance(c, Expr) else c
-    )  # fmt: skip
-    return changed
+def compared(item: Item, counts: Counter[str], why: Counter[str]) -> None:
+    """Counts whether a schedule agrees with its trace, and prints it if not."""
+    label, schedule, profile = item
+    try:
+        program = testing.lowered(schedule, profile)
+        simulate.check_work(program, MOST)
+    except TileLangError as refused:
+        counts[f"too large ({refused.code})" if refused.code == "too-much-to-simulate" else "refused"] += 1
+        return
+    before = Counter(tracing.tally)
+    read = tracing.reading(schedule, profile, testing.arrays(schedule.computation))
+    why.update({re.sub(r"\d+", "#", k)[:70]: n for k, n in (Counter(tracing.tally) - before).items() if k != "read"})
+    if read is None:
+        counts["not read"] += 1
+        return
+    faults = read.faults(tracing.traced(program, read.given))
+    counts["disagreed" if faults else "agreed"] += 1
+    if faults:
+        print(f"{label}: {faults[0]}", schedule.computation.text, schedule, sep="\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -86,34 +106,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--mutants", type=int, default=0)
     parser.add_argument("--no-examples", action="store_true")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop comparing after this time")
     options = parser.parse_args(arguments)
-    counts, why, faulty = Counter[str](), Counter[str](), Counter[str]()
-    for label, schedule, profile in itertools.chain(
-        drawn(options.cases, options.first), [] if options.no_examples else examples()
-    ):
-        try:
-            program = testing.lowered(schedule, profile)
-            simulate.check_work(program, 20_000)
-        except TileLangError as refused:
-            counts[f"refused, or too large ({refused.code})" if refused.code == "too-much-to-simulate" else "refused"] += 1
-            continue
-        before = Counter(tracing.tally)
-        read = tracing.reading(schedule, profile, testing.arrays(schedule.computation))
-        if read is not None:
-            own = trace(program, schedule)
-            faults = read.faults(own)
-            counts["disagreed" if faults else "agreed"] += 1
-            if faults:
-                print(f"{label}: {faults[0]}", schedule.computation.text, schedule, sep="\n")
-            elif faulty["tried"] < options.mutants:
-                for wrong in itertools.islice(mutants(program), 12):
-                    now = trace(wrong, schedule)
-                    if not now.same(own):
-                        faulty.update(tried=1, found=bool(read.faults(now)))
-        why.update({re.sub(r"\d+", "#", k)[:70]: n for k, n in (Counter(tracing.tally) - before).items()})
+    counts, why, begin = Counter[str](), Counter[str](), time.monotonic()
+    fixed = [] if options.no_examples else itertools.chain(examples(), kept())
+    for item in itertools.chain(drawn(options.cases, options.first), with_roles(options.cases // 3, options.first), fixed):
+        if time.monotonic() > begin + options.seconds:
+            break
+        compared(item, counts, why)
     print(*(f"{n:5} {what}" for what, n in [*counts.most_common(), *why.most_common()]), sep="\n")
-    if faulty:
-        print(f"{faulty['found']} of {faulty['tried']} faults that change who writes or reads an element are found")
+    if options.mutants:
+        print(misplacements(options.mutants, options.first))
     return int(counts["disagreed"] > 0)
 
 

@@ -45,7 +45,8 @@ class Device:
 class Watched:
     """One execution of one access by the threads of a batch, as `simulate.run` tells a watcher of it.
 
-    requests, cost: as the report counts them. `memory` is what the batch sees, before a write and at a read.
+    requests, cost: as the report counts them; none of what the device does by itself. `memory` is what the batch sees, before a write
+    and at a read.
     """
 
     memory: Memory
@@ -229,8 +230,7 @@ class Memory:
             if early.size:
                 self.report("read-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
         self.observe(buffer, touch, site, writes=False)
-        if counted:
-            self._count(buffer, touch, site, writes=False)
+        self._count(buffer, touch, site, writes=False, counted=counted)
 
     def observe_proxy(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
         """An access through a proxy finds what threads wrote only where each of them has met a fence since."""
@@ -277,8 +277,7 @@ class Memory:
             if needed.size:
                 self.report("source-overwritten", buffer, touch, needed, site, "is still being copied from: no wait has passed")
         self.observe(buffer, touch, site, writes=True, later=later)
-        if counted:
-            self._count(buffer, touch, site, writes=True)
+        self._count(buffer, touch, site, writes=True, counted=counted)
 
     def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, later: bool = False) -> None:
         """Whether an access races. later: the device makes it, for the thread that told it to."""
@@ -327,12 +326,13 @@ class Memory:
             return other // threads
         return other // clocks.agents + other % clocks.agents % clocks.threads // threads
 
-    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool) -> None:
-        """Adds what an access costs the memory."""
+    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, counted: bool) -> None:
+        """Adds what an access costs the memory, and tells who watches of it."""
         if buffer.memory == "register" or not touch.element.size:
             return
-        requests, cost = self.cost(buffer, touch, writes=writes)
-        (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)
+        requests, cost = self.cost(buffer, touch, writes=writes) if counted else (0, 0)
+        if counted:
+            (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)
         if self.recorder.watch is not None:
             self.recorder.watch(Watched(self, buffer, touch, site, writes, requests, cost))
 

@@ -4,6 +4,9 @@ A barrier: it, or one of the memories that it orders. A guard: one of the condit
 of the bounds that shorten a loop, the count of an access. A fill: the identity in a state, what stands where a point does not exist.
 A wait: it, one group of it, or the end of a group. A fence: one that publishes what was written to shared memory.
 
+`misplaced` gives those that do the same elsewhere: one access, or a whole kernel, by another thread or block, at swapped or shifted
+indices, in another slot of a ring; a guard that lets one more through; a store less; two roles with each other's threads.
+
 Beside every change stands, where there is one, the program that does as the change does with garbage for all that the change newly
 stores or gives: where even that is not noticed, nobody sees what was held back.
 """
@@ -16,16 +19,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tilelang.dtype import DType
-from tilelang.expr import Binary, Const, Expr, Read, Select, const, index, substitute
+from tilelang.expr import Binary, Const, Expr, Read, Select, Var, const, index, substitute
 from tilelang.lowering import ir, printer
 from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
 
 KINDS = ("barrier", "guard", "fill", "wait", "fence")
+PLACES = ("thread", "block", "swapped", "shifted", "widened", "store", "slot", "role")
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A program with one fault. kind: one of KINDS; text: what was changed, and how; place: where the statement stands, and how it was
+    """A program with one fault. kind: one of KINDS or PLACES; text: what was changed, and how; place: where the statement stands, and
+    how it was
     changed, whatever else is in it; garbage: see above."""
 
     kind: str
@@ -313,3 +318,105 @@ def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
                     return None
                 ruined = _with_part(ruined, number, other)
             return ruined
+
+
+# ---------------------------------------------------------------- the same, elsewhere
+
+
+def misplaced(program: ir.Program) -> Iterator[Mutant]:
+    """Every program in which one thing is done by others, or elsewhere: of the kinds PLACES."""
+    for number, kernel in enumerate(program.kernels):
+        for kind, text, body in _misplaced(kernel):
+            kernels = (*program.kernels[:number], kernel.replace(body=body), *program.kernels[number + 1 :])
+            yield Mutant(kind, f"{kernel.name}: {text}", (number, kind, text), program.replace(kernels=kernels), None)
+
+
+def _misplaced(kernel: ir.Kernel) -> Iterator[tuple[str, str, ir.Stmt]]:
+    for v in sorted(
+        {e for e in kernel.body.walk() if isinstance(e, Var) and e.upper and e.name in (*_BLOCKS, "thread")}, key=str
+    ):
+        for other in _others(v):
+            yield (
+                v.name.partition("_")[0],
+                f"{other} for {v}",
+                _renumbered(kernel.body, v, other),
+            )
+    for stmt in dict.fromkeys(ir.statements(kernel.body)):
+        for kind, text, new in _elsewhere(stmt):
+            yield kind, f"{text}: {printer.headline(stmt)}", _with(kernel.body, stmt, new)
+
+
+_BLOCKS = ("block_x", "block_y", "block_z")
+
+
+def _others(v: Var) -> tuple[Expr, ...]:
+    assert v.upper is not None
+    return (index(v.upper) - v, (v + 1) % (v.upper + 1))
+
+
+def _elsewhere(stmt: ir.Stmt) -> Iterator[tuple[str, str, ir.Stmt]]:
+    match stmt:
+        case ir.Roles((first, second, *rest)):
+            exchanged = (
+                first.replace(first=second.first, threads=second.threads),
+                second.replace(first=first.first, threads=first.threads),
+            )
+            yield "role", "exchanged", ir.Roles((*exchanged, *rest))
+        case ir.If(condition):
+            for e in condition.walk():
+                if isinstance(e, Binary) and e.op in ("<", "<="):
+                    yield (
+                        "widened",
+                        f"{e} + 1",
+                        stmt.replace(condition=substitute(condition, {e: Binary(e.op, e.left, e.right + 1)})),
+                    )
+        case ir.Store(buffer, indices) if buffer.memory != "register":
+            yield "store", "left out", ir.Seq(())
+            for kind, text, other in _moved(buffer, indices):
+                yield kind, text, stmt.replace(indices=other)
+            for v in {e for i in indices for e in i.walk() if isinstance(e, Var) and e.upper and e.name in (*_BLOCKS, "thread")}:
+                for other_var in _others(v):
+                    moved = tuple(substitute(i, {v: other_var}) for i in indices)
+                    yield v.name.partition("_")[0], f"{other_var} for {v} in {buffer.name}", stmt.replace(indices=moved)
+        case _:
+            pass
+    if isinstance(stmt, (ir.Store, ir.Let)):
+        for load in (e for e in stmt.value.walk() if isinstance(e, ir.Load) and e.buffer.memory != "register"):
+            for kind, text, other in _moved(load.buffer, load.indices):
+                yield (
+                    kind,
+                    f"{text} of {load.buffer.name}",
+                    stmt.replace(value=substitute(stmt.value, {load: load.replace(indices=other)})),
+                )
+
+
+def _moved(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Iterator[tuple[str, str, tuple[Expr, ...]]]:
+    """Other indices: the last two swapped, as far as they fit, one more or one less along one of them, the next slot of a ring."""
+    ring = buffer.ring or 1
+    if len(indices) > 1 and not (ring > 1 and len(indices) == 2):
+        *before, a, b = indices
+        yield "swapped", "indices", (*before, b % buffer.shape[-2], a % buffer.shape[-1])
+    for k, i in enumerate(indices):
+        if k == 0 and ring > 1:
+            yield "slot", "another", ((i + 1) % buffer.shape[0], *indices[1:])
+        elif buffer.shape[k] > 1:
+            yield "shifted", f"{i} + 1", (*indices[:k], (i + 1) % buffer.shape[k], *indices[k + 1 :])
+
+
+def _with(body: ir.Stmt, old: ir.Stmt, new: ir.Stmt) -> ir.Stmt:
+    """A body with one statement in place of another."""
+    if body is old:
+        return new
+    for number, part in enumerate(ir.parts(body)):
+        other = _with(part, old, new)
+        if other is not part:
+            return _with_part(body, number, other)
+    return body
+
+
+def _renumbered(stmt: ir.Stmt, v: Var, other: Expr) -> ir.Stmt:
+    """A statement with another number in place of a variable's."""
+    changed: ir.Stmt = stmt.map_children(
+        lambda c: _renumbered(c, v, other) if isinstance(c, ir.Stmt) else substitute(c, {v: other}) if isinstance(c, Expr) else c
+    )
+    return changed

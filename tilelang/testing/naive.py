@@ -1,328 +1,411 @@
-"""A second, naive reading of a schedule: which block and which threads own each element, and what their points read.
+"""A second, naive reading of a schedule: which threads make, move, read and store which element.
 
-It knows steps, expressions and computations, and nothing of specs, tasks or the lowering. All points of the outputs and of the
-reductions stand in one table, with a column of coordinates for each axis; a step replaces columns by quotients and remainders and says
-which unit has a point. Nothing is simplified, and there are no bounds: a tile's tail is where the table has no points.
+It knows steps, expressions and computations, and nothing of specs, tasks or the lowering. Every spec lists its points (see points.py);
+every `load` and `compute` lists the region that the points below it read (see reach.py), and divides it by its own steps. What comes
+out are claims: these threads may write, or read, these elements, there. Where the language leaves it open which thread of a unit does
+something, any of them may. What it does not know, it says (`NotRead`).
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from tilelang.computation import Computation, Tensor
-from tilelang.expr import Axis, Binary, Const, Expr, Read, Var
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Units, When
-from tilelang.testing.reach import OPERATIONS, NotRead, Points, Reach, is_spread
+from tilelang.expr import Axis, Binary, Expr, Read
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.testing.kernels import (
+    Claim,
+    Kernel,
+    World,
+    definition_of,
+    made,
+    over_blocks,
+    resolved,
+    stages,
+    states_of,
+    together,
+    together_with,
+)
+from tilelang.testing.points import Pieces, Table, block_of
+from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, reduces, regions
 
 Array = Any
-MOST_POINTS = 1 << 22
 
 
-@dataclasses.dataclass
-class Owners:
-    """Who has the points of `tensor`, one row a point.
-
-    element: flat, row-major. block: the number in the grid, its first dimension fastest. first: the first of the `width` threads of the
-    unit that stores the point's element, any of which may; where units share a reduction, each of them owns the element. at: the
-    coordinates by axis. unit: the first of the `parts` threads of the unit that computes the point. over_blocks: blocks have parts of
-    the reduction, and another kernel stores. spread: the axes of the reduction that `states` are. placed: tensors that have a place of
-    their own. made: those of other kernels. loose: some pieces are cut short, or of fused axes, so that regions may be larger than what
-    is read.
-    """
-
-    tensor: Tensor
-    element: Array
-    block: Array
-    first: Array
-    width: int
-    at: dict[str, Array]
-    unit: Array
-    parts: int
-    over_blocks: bool
-    spread: tuple[str, ...]
-    states: tuple[Tensor, ...]
-    placed: frozenset[str]
-    made: frozenset[str]
-    loose: bool
-
-    def reach(self, values: Mapping[Tensor, Array], by_unit: bool, sure: bool, regions: bool = False) -> dict[Tensor, Array]:
-        """What the points read: (unit, flat element) in columns, by tensor. values, sure, regions: as for `Reach`.
-
-        A unit is a block's number, or (by_unit) 65536 times that and its first thread. Raises NotRead.
-        """
-        unit = self.block * 65536 + self.unit if by_unit else self.block
-        definition = self.tensor.definition
-        assert definition is not None
-        value = definition.values[self.tensor.member]
-        seen: list[Expr] = [value]
-        if self.over_blocks and definition.reduction is None:
-            seen = [r for r in value.walk() if isinstance(r, Read) and is_spread(r.tensor, r.indices, self.spread)]
-        return Reach(values, self.made, self.placed, self.spread, sure, regions).run(seen, Points(self.at, unit))
-
-
-def main_output(computation: Computation) -> Tensor:
-    """The output that a schedule's steps are about: the last that is defined."""
-    return max(computation.outputs, key=lambda t: (t.serial - t.member, -t.member))
-
-
-def owners(computation: Computation, steps: tuple[Step, ...], levels: Mapping[str, int]) -> Owners:
-    """Who owns the elements of the main output. levels: how many threads a unit of each level below the block has.
-
-    Raises NotRead for steps that it does not know.
-    """
-    every = resolved(computation, steps)
-    return _owned(main_output(computation), every, levels, _made(computation, every), every)
-
-
-def resolved(computation: Computation, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps with the chosen ones in place of each `when`. Raises NotRead where a device is asked."""
-    extents = {a.name: np.int64(a.extent) for a in computation.axes}
-    found: list[Step] = []
-    for s in steps:
-        if not isinstance(s, When):
-            found.append(s)
-            continue
-        if any(isinstance(e, Var) and e.name not in extents for e in s.condition.walk()):
-            raise NotRead(f"when {s.condition}")
-        found += resolved(computation, s.then if _value(s.condition, extents) else s.otherwise)
-    return tuple(found)
-
-
-def kernels(steps: tuple[Step, ...]) -> dict[str, tuple[Step, ...]]:
-    """The tensors that kernels of their own make, as far as steps say it, and the steps of each."""
-    return {s.tensor_name: s.steps or () for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory == "global"}
-
-
-def owners_before(computation: Computation, steps: tuple[Step, ...], levels: Mapping[str, int]) -> Iterator[Owners]:
-    """The same for each tensor that a kernel of its own makes by steps in braces. Raises NotRead."""
+def read(
+    computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
+) -> list[Kernel]:
+    """The kernels that a schedule gives steps for. values: of every tensor, for indices and conditions. Raises NotRead."""
     steps = resolved(computation, steps)
-    for name, own in kernels(steps).items():
-        if own:
-            yield _owned(computation.tensor(name), own, levels, _made(computation, steps) - {name}, steps)
+    own = {s.tensor_name: s.steps for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
+    here = set(stages(steps))
+    main = together(computation)
+    roots = (*main, *(computation.tensor(name) for name in (*here, *own)))
+    states = {t.name for root in roots for t in states_of((root,), here | set(own))}
+    left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
+    if over_blocks(states_of(main, here | set(own)), steps):  # their parts meet in a kernel without stages
+        left |= made(computation, {t.name for t in main}) - {t.name for t in (*main, *states_of(main, here | set(own)))}
+    world = World(computation, values, levels, made(computation, {*own, *left}))
+    main = tuple(t for t in main if t.name not in world.made) or main[:1]
+    before = [_kernel(world, (computation.tensor(name),), inner) for name, inner in own.items() if inner]
+    return [*before, _kernel(world, main, steps)]
 
 
-def _made(computation: Computation, steps: tuple[Step, ...]) -> frozenset[str]:
-    """What other kernels make: what the steps put in global memory, and reductions that they do not make in this one."""
-    here = {s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory != "global"}
-    states = {t.name for t in _reduced(main_output(computation), frozenset(_placed(steps)))}
-    left = [d for d in computation.definitions if d.reduction is not None and not {t.name for t in d.tensors} & (here | states)]
-    return frozenset(kernels(steps)) | {t.name for d in left for t in d.tensors}
+def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) -> Kernel:
+    definition = definition_of(tensors[0])
+    tensors = tuple(dict.fromkeys(m for t in tensors for m in together_with(t)))
+    states = states_of(tensors, set(stages(steps)) | (set(world.made) - {t.name for t in tensors}))
+    reduction = definition_of(states[0]).reduction if states else None
+    over = () if reduction is None else reduction.axes
+    extents = {a.name: a.extent for a in definition.axes} | {a.name: max(1, a.extent) for a in over}
+    kernel = Kernel(tensors)
+    block = block_of(steps, extents, world.levels)
+    zero = np.zeros(1, np.int64)
+    whole = Pieces(dict.fromkeys(extents, zero), zero, zero + block.first, block.threads)
+    spec = Spec(world, kernel, tensors, over, Table(extents, whole, steps, block), steps, {})
+    spec.store(spec.run(), states)
+    return kernel
 
 
-def _owned(
-    tensor: Tensor, steps: tuple[Step, ...], levels: Mapping[str, int], made: frozenset[str], every: tuple[Step, ...]
-) -> Owners:
-    assert tensor.definition is not None
-    axes = tensor.definition.axes
-    placed = frozenset(_placed(every)) | frozenset(_placed(steps))
-    states = _reduced(tensor, placed)
-    reduction = states[0].definition.reduction if states and states[0].definition is not None else None
-    reduced = () if reduction is None else reduction.axes
-    table = _Table(axes, reduced, _threads((*axes, *reduced), steps, levels), levels)
-    for step in steps:
-        table.take(step)
-    element: Array = np.zeros(table.count, np.int64)
-    for a in axes:
-        element = element * a.extent + table.whole[a.name]
-    stored = table.stored or table
-    return Owners(tensor, element, table.block, stored.first, stored.width, table.whole, table.first, table.width, table.over_blocks,
-                  tuple(a.name for a in reduced), states, placed, made, table.loose)  # fmt: skip
+# What all reads of the points reach, where the regions begin, their shape, whether that is certain, and who has them.
+Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int]]
 
 
-def _placed(steps: tuple[Step, ...]) -> Iterator[str]:
-    for s in steps:
-        if isinstance(s, Place):
-            yield from [s.tensor_name] if s.what is not None and s.memory not in ("l1", "l2") else []
-            yield from _placed(s.steps or ())
+class Spec:
+    """A spec: the points of a definition in some regions, its steps, and where its readers find each tensor (`homes`)."""
 
+    def __init__(
+        self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
+        homes: Mapping[str, tuple[str, ...]],
+    ) -> None:  # fmt: skip
+        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, steps
+        self.over = tuple(a.name for a in over)
+        self.homes = dict(homes)
+        self.stored: tuple[Table, Array, Array, int] | None = None
+        self.homes_of_store = self.homes
+        self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
+        self.part: Array = np.int64(0)
+        self.parts = False
+        table.reduced = set(self.over)
+        for s in steps:
+            gone = s.axes if isinstance(s, Fuse) else (s.axis,) if isinstance(s, Unfuse) else ()
+            if table.reduced & set(gone):
+                table.reduced |= {s.name} if isinstance(s, Fuse) else {n for n, _ in s.parts} if isinstance(s, Unfuse) else set()
 
-def _reduced(tensor: Tensor, placed: frozenset[str]) -> tuple[Tensor, ...]:
-    """The reduction that a tensor is, or that its value reads element for element without a place of its own."""
-    definition = tensor.definition
-    if definition is None:
-        return ()
-    if definition.reduction is not None:
-        return definition.tensors
-    for read in definition.values[tensor.member].walk():
-        if isinstance(read, Read) and read.tensor.name not in placed and set(read.indices) == set(definition.axes):
-            found = _reduced(read.tensor, placed)
-            if found:
-                return found
-    return ()
+    def run(self) -> Table:
+        """Takes all steps, then says what the points read."""
+        for k, step in enumerate(self.steps):
+            match step:
+                case Place(memory="l1" | "l2") | Place(verb="compute", memory="global"):
+                    pass
+                case Place(verb="load", memory="global"):
+                    self.homes[step.tensor_name] = ("packed",)
+                case Place(verb="load"):
+                    self._load(k, step)
+                case Place(verb="compute"):
+                    self._compute(k, step)
+                case Place():
+                    self._stops(step)
+                case Tile(level="block", sizes=sizes) if table_reduces(self.table, sizes):
+                    self.kernel.parts = self.parts = True
+                    for axis in (a for a, _ in sizes if a in self.table.reduced):
+                        digit, n = self.table.digits[axis][0]
+                        self.part = self.part * max(1, n) + digit
+                    self.table.take(step)
+                case _:
+                    self.table.take(step)
+        unit, parts = self._units()
+        self._silently(unit, parts)
+        for tensor, rows in self._reach(unit, self._placed(len(self.steps)), ()).items():
+            self._find(tensor, rows, parts)
+        for tensor, rows in self._reach(unit, self._placed(len(self.steps)), (), must=True).items():
+            if self.homes.get(tensor.name) == ("shared",):
+                self._claim(self.kernel.needs, tensor, rows, parts)
+        return self.table
 
+    def needs(self) -> None:
+        """What every block must read from other kernels and inputs."""
+        for tensor, rows in self._reach(self.table.block, self.world.made, (), must=True).items():
+            block, element = flat(rows, tensor.shape)
+            self.kernel.needs.setdefault(("global", tensor.name), []).append(Claim(element, block, block * 0, 1 << 16))
 
-def _threads(axes: tuple[Axis, ...], steps: tuple[Step, ...], levels: Mapping[str, int]) -> int:
-    """The threads of a block: as `units` says, else what the tiles below the block multiply to."""
-    left = {a.name: a.extent for a in axes}
-    total = inside = 1
-    for step in steps:
-        match step:
-            case Units("block", (team,)) if team.role is None:
-                return team.count * _size(levels, team.level)
-            case Fuse(name, several):
-                left[name] = math.prod(left.pop(a) for a in several)
-            case Unfuse(axis, parts):
-                del left[axis]
-                left.update(parts)
-            case Split(sizes):
-                left.update({a: int(n) for a, n in sizes if isinstance(n, int)})
-            case Tile(sizes, level, count, order):
-                rounds = {a: max(1, -(-left[a] // n)) for a, n in sizes if isinstance(n, int)}
-                left.update({a: n for a, n in sizes if isinstance(n, int)})
-                if level == "block":
-                    continue
-                per = _size(levels, level)
-                tiles = math.prod(rounds.values()) if order is None else math.prod(_extents(order, rounds))
-                total *= 1 if inside > 1 else per * (count if isinstance(count, int) else tiles)
-                inside = per
-            case _:
-                pass
-    return max(1, total)
+    # ------------------------------------------------------------ reading
 
+    def _placed(self, end: int) -> set[str]:
+        """What is in memory for the steps from `end` on."""
+        before = {s.tensor_name for s in self.steps[:end] if isinstance(s, Place) and s.verb == "compute"}
+        return set(self.world.made) | before | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
 
-def _size(levels: Mapping[str, int], level: str) -> int:
-    if level not in levels:
-        raise NotRead(f"units of {level}")
-    return levels[level]
+    def _units(self) -> tuple[Array, tuple[Array, Array, int]]:
+        """A number for the unit that has each point, and block, first thread and width by that number."""
+        t = self.table
+        pairs, unit = np.unique(np.stack([t.block, t.first]), axis=1, return_inverse=True)
+        return unit.reshape(-1), (pairs[0], pairs[1], t.width)
 
+    def _values(self) -> Iterator[Expr]:
+        for t in self.tensors:
+            v = definition_of(t).values[t.member]
+            if not self.parts or definition_of(t).reduction is not None:
+                yield v
+                continue
+            yield from (e for e in v.walk() if isinstance(e, Read) and reduces(e.tensor, e.indices, self.over))
 
-class _Table:
-    """One row a point. local: the coordinate in what is left of each axis; extent: how long that is; whole: the coordinate at first."""
+    def _reach(
+        self, unit: Array, stops: Any, later: Any, must: bool = False, within: Any = slice(None), only: Read | None = None
+    ) -> dict[Tensor, Array]:  # fmt: skip
+        """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
+        t = self.table
+        stops = set(stops) - {x.name for x in self.tensors}
 
-    def __init__(self, axes: tuple[Axis, ...], reduced: tuple[Axis, ...], threads: int, levels: Mapping[str, int]) -> None:
-        # A sum of nothing is made too: its reduction counts as one point.
-        every = (*axes, *(Axis(a.name, max(1, a.extent)) for a in reduced))
-        self.count = math.prod(a.extent for a in every)
-        if self.count > MOST_POINTS:
-            raise NotRead(f"{self.count} points")
-        grid = [c.reshape(-1) for c in np.indices(tuple(a.extent for a in every))]
-        self.local = dict(zip([a.name for a in every], grid, strict=True))
-        self.whole, self.extent = dict(self.local), {a.name: a.extent for a in every}
-        self.reduced = {a.name for a in reduced}
-        self.block, self.first = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
-        self.width, self.levels = threads, levels
-        self.over_blocks, self.loose, self.stored = False, False, cast("_Table | None", None)
+        def reached(points: Points) -> dict[Tensor, Array]:
+            return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)
 
-    def take(self, step: Step) -> None:
-        match step:
-            case Fuse(name, axes):
-                self.loose = True
-                number = self._row_major({a: (self.local.pop(a), self.extent[a]) for a in axes})
-                self.local[name], self.extent[name] = number, math.prod(self.extent.pop(a) for a in axes)
-                self.reduced |= {name} if axes[0] in self.reduced else set()
-            case Unfuse(axis, parts):
-                rest = self.local.pop(axis)
-                for name, extent in reversed(parts):
-                    self.local[name], self.extent[name] = rest % extent, extent
-                    rest = rest // extent
-                self.reduced |= {n for n, _ in parts} if axis in self.reduced else set()
-            case Split(sizes=sizes, of=()):
-                self._cut(sizes)
-            case Tile(level="block"):
-                self._blocks(step)
-            case Tile():
-                self._units(step)
-            case Place(verb="load" | "compute", memory="shared" | "register" | "l1" | "l2"):
-                pass
-            case Place(verb="compute", memory="global"):
-                pass
-            case Place(verb="accumulate" | "via", memory="shared" | "register", on=None):
-                self._stops(step)
-            case Place() | When():
-                raise NotRead(f"{step}")
-            case Units("block", (team,)) if team.role is None:
-                pass
-            case Units():
-                raise NotRead(f"{step}")
-            case _:
-                pass
+        if must:
+            return reached(Points(t.at, unit).where(t.exists))
+        found = reached(Points(t.at, unit).where(within))
+        for tensor, rows in reached(Points(t.again(), unit).where(~t.exists)).items() if t.vectors else ():
+            found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
+        return found
+
+    def _claim(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, rows: Array, units: tuple[Array, Array, int],
+               homes: tuple[str, ...] = ()) -> None:  # fmt: skip
+        """Adds (unit, coordinates...) of a tensor to claims. units: block, first thread and width of each."""
+        unit, element = flat(rows, tensor.shape)
+        for home in homes or self.homes.get(tensor.name, ("global",)):
+            claims.setdefault((home, tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
+
+    def _find(self, tensor: Tensor, rows: Array, parts: tuple[Array, Array, int], homes: tuple[str, ...] = ()) -> None:
+        """What units read. Threads that a spread leaves without a unit may read anything there: nothing comes of it."""
+        self._claim(self.kernel.reads, tensor, rows, parts, homes)
+        for first, width in self.table.spare:
+            blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
+            every = (
+                np.stack(np.unravel_index(np.arange(math.prod(tensor.shape)), tensor.shape))
+                if tensor.shape
+                else np.zeros((0, 1), int)
+            )
+            units = np.repeat(np.arange(blocks.size), every.shape[1])
+            self._claim(
+                self.kernel.reads,
+                tensor,
+                np.concatenate([units[None], np.tile(every, blocks.size)]),
+                (blocks, firsts, width),
+                homes,
+            )
+
+    # ------------------------------------------------------------ places
+
+    def _region(self, k: int, step: Place, tensor: Tensor) -> Region | None:
+        """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
+        t = self.table
+        later = {s.tensor_name for s in self.steps[k + 1 :] if isinstance(s, Place) and s.verb == "compute"}
+        piece = np.unique(t.number, return_inverse=True)[1]
+        only = step.what if isinstance(step.what, Read) else None
+        found = self._reach(piece.reshape(-1), self._placed(k + 1), later, within=t.within(), only=only)
+        if tensor not in found:
+            return None
+        which, low, high = regions(found[tensor])
+        blocks, firsts, width = self._anyone(step)
+        shape = (high - low).max(axis=1, initial=0) + 1
+        shape, wraps = shape + self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
+        least = low.min(axis=1, initial=1 << 60, keepdims=True)
+        shape = np.where(wraps, high.max(axis=1, initial=0) - least[:, 0] + 1, shape)
+        low = np.where(wraps[:, None], least, low)
+        return (
+            found,
+            low,
+            tuple(int(n) for n in shape),
+            not self._quotients(tensor, ("//", "%")).any(),
+            (blocks[which], firsts[which], width),
+        )
+
+    def _load(self, k: int, step: Place) -> None:
+        tensor = self.world.computation.tensor(step.tensor_name)
+        region = self._region(k, step, tensor)
+        if region is None:
+            return
+        found, low, shape, sure, (block, first, width) = region
+        for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
+            self._claim(self.kernel.reads, t, found[t], self._anyone(step))
+        stop = next((s for s in step.steps or () if isinstance(s, Place)), None)
+        before, after = _around(step.steps or ())
+        if stop is not None and stop.memory == "register":
+            before, stop = (*before, *after), None
+        if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
+            raise NotRead(f"{step}")
+        if stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
+            if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
+                self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
+                self._settle(tensor, step)
+                return
+        axes = {d.name: n for d, n in zip(tensor.dims, shape, strict=True)}
+        pieces = Pieces({d.name: c for d, c in zip(tensor.dims, low, strict=True)}, block, first, width)
+        for steps, memory in ((before, step.memory if stop is None else "shared"), (after, step.memory)):
+            self._move(tensor, axes, pieces, steps if sure else (), memory)
+            self._settle(tensor, step, memory)
+            if stop is None:
+                break
+
+    def _move(self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str) -> None:
+        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there."""
+        own = _divided(steps, axes)
+        table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
+        for s in own:
+            table.take(s)
+        if self.table.block_of.cluster > 1 and any(isinstance(s, Tile) and s.level == "block" for s in steps):
+            self.kernel.unread.append("loads that blocks of a cluster share")
+            return
+        every = np.arange(table.exists.size)
+        for at, chosen in ((table.at, table.exists), (table.again(), ~table.exists))[: 1 + bool(table.vectors)]:
+            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])[:, chosen]
+            self._claim(self.kernel.reads, tensor, rows, (table.block, table.first, table.width))
+            if memory == "shared":
+                self._claim(self.kernel.writes, tensor, rows, (table.block, table.first, table.width), ("shared",))
+
+    def _quotients(self, tensor: Tensor, ops: Collection[str]) -> Array:
+        """The dimensions of a tensor that are read at quotients, or at remainders: how many, or which of them, one piece reads differs.
+
+        The axes of a fused one are such: the first a quotient, the others remainders.
+        """
+        found: Array = np.zeros(len(tensor.shape), bool)
+        fused = {a: "//" if k == 0 else "%" for s, _ in self.table.relabels if isinstance(s, Fuse) for k, a in enumerate(s.axes)}
+        for d in self.world.computation.definitions:
+            for e in (e for v in d.values for e in v.walk() if isinstance(e, Read) and e.tensor is tensor):
+                for k, i in enumerate(e.indices):
+                    nodes = list(i.walk())
+                    found[k] |= any(isinstance(n, Binary) and n.op in ops for n in nodes)
+                    found[k] |= any(isinstance(n, Axis) and fused.get(n.name) in ops for n in nodes)
+        return found
+
+    def _anyone(self, step: Place) -> tuple[Array, Array, int]:
+        """Block, first thread and width of those who take a step, by the pieces that the spec has there."""
+        t = self.table
+        _, first = np.unique(t.number, return_index=True)
+        if step.on in t.block_of.roles:
+            begin, width = t.block_of.roles[step.on]
+            return t.block[first], t.first[first] * 0 + begin, width
+        return t.block[first], t.first[first], t.width
+
+    def _settle(self, tensor: Tensor, step: Place, memory: str = "") -> None:
+        """Where a tensor is found from here on; what names one read of it leaves the others where they were."""
+        other = self.homes.get(tensor.name, ("global",)) if isinstance(step.what, Read) else ()
+        self.homes[tensor.name] = tuple(dict.fromkeys((*other, memory or step.memory)))
+
+    def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
+        """What is loaded in registers without steps: each unit gets the region that it reads below, in each round."""
+        for tensor, number, homes in self.silent:
+            pairs, piece = np.unique(np.stack([number, unit]), axis=1, return_inverse=True)
+            found = self._reach(piece.reshape(-1), self._placed(len(self.steps)), ()).get(tensor)
+            if found is not None:
+                rows = filled(found, alike=True)
+                rows[0] = pairs[1][rows[0]]
+                self._find(tensor, rows, parts, homes)
+
+    def _compute(self, k: int, step: Place) -> None:
+        tensor = self.world.computation.tensor(step.tensor_name)
+        region = self._region(k, step, tensor)
+        self.homes[tensor.name] = (step.memory,)
+        if region is None:
+            return
+        _, low, shape, sure, (block, first, width) = region
+        definition = definition_of(tensor)
+        states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
+        reduction = definition_of(states[0]).reduction if states else None
+        over = () if reduction is None else reduction.axes
+        extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: max(1, a.extent) for a in over}
+        lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
+        inner = (step.steps or ()) if sure else ()
+        table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""))
+        homes = {n: m for n, m in self.homes.items() if n != tensor.name}
+        done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
+        at = np.stack([np.arange(done.block.size), *(done.at[a.name] for a in definition.axes)])
+        for t in definition.tensors:
+            self.homes[t.name] = (step.memory,)
+            self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width))
 
     def _stops(self, step: Place) -> None:
         """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
-        inner = step.steps or ()
-        stop = next((k for k, s in enumerate(inner) if isinstance(s, Place)), None)
-        stops = [s for s in inner if isinstance(s, Place)]
+        before, after = _around(step.steps or ())
+        stops = [s for s in step.steps or () if isinstance(s, Place)]
         if len(stops) > 1 or any(s.steps for s in stops):
             raise NotRead(f"{step}")
         if self.stored is not None or all(s.memory != "shared" for s in (step, *stops)):
             return
-        self.stored = copy.copy(self)
-        self.stored.local, self.stored.extent = dict(self.local), dict(self.extent)
-        for s in inner[0 if stop is None else stop + 1 :]:
-            if isinstance(s, (Tile, Split)) and not {a for a, _ in s.sizes} <= self.local.keys():
-                raise NotRead(f"{step}, of fused axes")
-            self.stored.take(s)
+        t = self.table
+        outer = {r: n for r, n in t.left.items() if r not in t.reduced}
+        number, first = np.unique(t.number, return_index=True)
+        pieces = Pieces({r: t.base[r][first] for r in outer}, t.block[first], t.first[first], t.width)
+        found = Table(outer, pieces, _divided(after if stops else before, outer), t.block_of)
+        for s in _divided(after if stops else before, outer):
+            found.take(s)
+        self.stored = found, found.block, found.first, found.width
+        self.homes_of_store = dict(self.homes)
 
-    def _cut(self, sizes: Any) -> dict[str, tuple[Array, int]]:
-        """The number of the piece along each axis, and how many pieces there are."""
-        found = {}
-        for axis, size in sizes:
-            self.loose |= self.extent[axis] % size > 0
-            found[axis] = self.local[axis] // size, max(1, -(-self.extent[axis] // size))
-            self.local[axis], self.extent[axis] = self.local[axis] % size, size
-        return found
+    # ------------------------------------------------------------ storing
 
-    @staticmethod
-    def _row_major(pieces: Mapping[str, tuple[Array, int]]) -> Array:
-        number: Array = np.int64(0)
-        for at, n in pieces.values():
-            number = number * n + at
-        return number
+    def store(self, table: Table, states: tuple[Tensor, ...]) -> None:
+        """Who stores the results, or the partial ones."""
+        self.needs()
+        at, exists, units = table.at, table.exists, (table.block, table.first, table.width)
+        if self.stored is not None:
+            other, *units = self.stored
+            local = {**dict.fromkeys(table.roots, np.int64(0)), **other.at}
+            at, exists = table.whole(local, dict.fromkeys(table.low, np.int64(0))), other.exists
+            self._epilogue(at, exists.size, states, units)
+        for t in self.kernel.makes if not self.kernel.parts else ():
+            self._write(self.kernel.writes, t, at, exists, units)
+            if self.stored is None and table.vectors:
+                self._write(self.kernel.again, t, table.again(), ~exists, units)
+        for t in states if self.kernel.parts else ():
+            self._partial(t, table)
 
-    def _blocks(self, step: Tile) -> None:
-        pieces = self._cut(step.sizes)
-        self.over_blocks |= bool(self.reduced & pieces.keys())
-        number = self._number(step, pieces)
-        total = math.prod(n for _, n in pieces.values())
-        self.block = self.block + number % (min(step.count, total) if isinstance(step.count, int) else 1 << 60)
+    def _epilogue(self, at: Mapping[str, Array], count: int, states: tuple[Tensor, ...], units: Any) -> None:
+        """Who stores may be who reads what is beside the reduction's state."""
+        points = Points({a: np.broadcast_to(c, (count,)) for a, c in at.items()}, np.arange(count))
+        stops = (self._placed(len(self.steps)) | {t.name for t in states}) - {t.name for t in self.tensors}
+        values = [v for t in self.tensors if definition_of(t).reduction is None for v in (definition_of(t).values[t.member],)]
+        for tensor, rows in Reach(self.world.values, stops, (), (), False).run(values, points).items():
+            self._claim(self.kernel.reads, tensor, rows, units, self.homes_of_store.get(tensor.name, ("global",)))
 
-    def _number(self, step: Tile, pieces: Mapping[str, tuple[Array, int]]) -> Array:
-        if step.order is None:
-            return self._row_major(pieces)
-        extents = _extents(step.order, {a: n for a, (_, n) in pieces.items()})
-        values = {a: at for a, (at, _) in pieces.items()}
-        terms = [_value(t, values) for t in step.order.terms]
-        return self._row_major({str(k): (t, n) for k, (t, n) in enumerate(zip(terms, extents, strict=True))})
+    def _write(self, claims: Any, tensor: Tensor, at: Mapping[str, Array], chosen: Array, units: Any) -> None:
+        points = np.arange(chosen.size)
+        rows = np.stack([points, *(np.broadcast_to(at[a.name], points.shape) for a in definition_of(tensor).axes)])
+        unit, element = flat(rows[:, chosen], tensor.shape)
+        claims.setdefault(("global", tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
-    def _units(self, step: Tile) -> None:
-        """More tiles than units go in rounds; where several axes share a reduction, the last axes take as many units as they can."""
-        pieces = self._cut(step.sizes)
-        per = min(_size(self.levels, step.level), self.width)
-        units = min(step.count, self.width // per) if isinstance(step.count, int) else self.width // per
-        if step.order is None and len(pieces) > 1 and self.reduced & pieces.keys():
-            abreast, left = {}, units
-            for axis, (at, n) in reversed(pieces.items()):
-                fit = min(n, left)
-                abreast[axis] = at % fit, fit
-                left //= fit
-            unit = self._row_major({a: abreast[a] for a in pieces})
-        else:
-            unit = self._number(step, pieces) % units
-        self.first, self.width = self.first + unit * per, per
-
-
-def _extents(order: Any, rounds: Mapping[str, int]) -> list[int]:
-    """How many values each term of an order takes: a remainder all of its own."""
-    grid = dict(zip(rounds, np.indices(tuple(rounds.values())).reshape(len(rounds), -1), strict=True))
-    return [int(t.right.value) if isinstance(t, Binary) and t.op == "%" and isinstance(t.right, Const)
-            else int(np.max(_value(t, grid))) + 1 for t in order.terms]  # fmt: skip
+    def _partial(self, tensor: Tensor, table: Table) -> None:
+        """The blocks' parts of a reduction: in a workspace, one after the other."""
+        every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
+        order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), definition_of(tensor).axes)
+        names = [e.name for e in order if isinstance(e, Axis)]
+        rows = np.stack([np.arange(table.exists.size), *(table.at[a] for a in names)])[:, table.exists]
+        unit, element = flat(rows, tensor.shape)
+        element = element + np.broadcast_to(self.part, table.exists.shape)[unit] * math.prod(tensor.shape)
+        width = table.width if self.stored is None else table.block_of.threads
+        first = table.first[unit] if self.stored is None else table.first[unit] * 0 + table.block_of.first
+        self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(
+            Claim(element, table.block[unit], first, width)
+        )
 
 
-def _value(e: Expr, values: Mapping[str, Array]) -> Array:
-    """A whole-number expression at every point."""
-    match e:
-        case Const(value=value):
-            return np.int64(value)
-        case Var(name=name) | Axis(name=name):
-            return values[name]
-        case Binary(op, left, right):
-            a, b = _value(left, values), _value(right, values)
-            if op in OPERATIONS:
-                return OPERATIONS[op](a, b)
-    raise NotRead(f"{e}")
+def table_reduces(table: Table, sizes: Any) -> bool:
+    """Whether a cut is one of a reduction's axes."""
+    return bool(table.reduced & {a for a, _ in sizes})
+
+
+def _around(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The steps before the first stop, and those behind it."""
+    k = next((k for k, s in enumerate(steps) if isinstance(s, Place)), len(steps))
+    return tuple(steps[:k]), tuple(steps[k + 1 :])
+
+
+def _divided(steps: Sequence[Step], axes: Mapping[str, int]) -> tuple[Step, ...]:
+    """The steps of a move that cut its own dimensions; none where one cuts something else."""
+    cuts = [s for s in steps if isinstance(s, (Tile, Split, Vectorize))]
+    names = {a for s in cuts for a in ((s.axis,) if isinstance(s, Vectorize) else tuple(a for a, _ in s.sizes))}
+    return tuple(cuts) if names <= axes.keys() and not any(isinstance(s, Tile) and s.level == "block" for s in cuts) else ()

@@ -1,14 +1,15 @@
-"""Which elements of the inputs the points of a computation read, each with the unit that has the point: a second, naive reading.
+"""Which elements the points of a computation read, each with the unit that has the point: a second, naive reading.
 
-It knows expressions and definitions, and nothing of the lowering. Indices, conditions, padding, gathers are evaluated at every point;
-what a definition reads is followed, element by element, to the inputs and to what other kernels made.
+It knows expressions and definitions, and nothing of the lowering. Indices, conditions, padding and gathers are evaluated at every
+point;
+what an inlined definition reads is followed, element by element, to what is in memory: the inputs, and what was placed or made before.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
 
 Array = Any
-MOST_POINTS = 1 << 22
+MOST_POINTS = 1 << 21
 OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "^": np.bitwise_xor,
               "min": np.minimum, "max": np.maximum, "&": np.bitwise_and, "|": np.bitwise_or, "==": np.equal, "!=": np.not_equal,
               "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or}  # fmt: skip
@@ -29,7 +30,7 @@ class NotRead(Exception):
 
 @dataclasses.dataclass
 class Points:
-    """Points of a definition. at: the coordinates by axis; unit: the number of the unit that computes each point."""
+    """Points of a definition. at: the coordinates by axis; unit: a number for each point, of whatever has it."""
 
     at: dict[str, Array]
     unit: Array
@@ -40,51 +41,49 @@ class Points:
 
 @dataclasses.dataclass
 class Reach:
-    """What points reach. sure: leave out what a condition on data may leave out; else take it in. regions: take in what any condition
-    leaves out, and, of `placed` tensors, all between the least and the greatest coordinates that a unit reads.
+    """What points reach.
 
-    values: every tensor's, by tensor. made: the tensors that other kernels make. spread: the axes of the reduction whose points are
-    listed with those of the output. found: for each input, and each tensor of `made`, (unit, flat element) in columns, each once.
+    must: only what is read whatever the data are. Otherwise all that may be read: conditions and padding leave nothing out, so that
+    coordinates may lie outside of a tensor. values: every tensor's, by tensor. stops: the tensors that are not followed. later: those
+    that are computed as whole regions, and followed. over: the axes of the reduction that the points range over.
     """
 
     values: Mapping[Tensor, Array]
-    made: Collection[str]
-    placed: Collection[str]
-    spread: Collection[str]
-    sure: bool
-    regions: bool = False
+    stops: Collection[str]
+    later: Collection[str]
+    over: Collection[str]
+    must: bool
+    only: Read | None = None
     found: dict[Tensor, Array] = dataclasses.field(default_factory=dict)
     waiting: dict[Tensor, list[Array]] = dataclasses.field(default_factory=dict)
 
-    def run(self, expressions: Collection[Expr], points: Points) -> dict[Tensor, Array]:
-        """Everything that expressions reach at these points."""
+    def run(self, expressions: Iterable[Expr], points: Points) -> dict[Tensor, Array]:
+        """(unit, coordinates...) in columns, each once, of every tensor that expressions reach at these points."""
         for e in expressions:
             self._visit(e, points)
         while self.waiting:
             tensor = max(self.waiting, key=lambda t: t.serial)  # its readers are done
-            pairs: Array = np.unique(np.concatenate(self.waiting.pop(tensor), axis=1), axis=1)
-            if self.regions and tensor.name in self.placed:
-                pairs = _hull(pairs, tensor.shape)
-            if tensor.definition is None or tensor.name in self.made:
-                self.found[tensor] = pairs
+            rows = distinct(np.concatenate(self.waiting.pop(tensor), axis=1))
+            if tensor.definition is None or tensor.name in self.stops:
+                self.found[tensor] = rows
             else:
-                self._follow(tensor, pairs)
+                self._follow(tensor, filled(rows) if tensor.name in self.later and not self.must else rows)
         return self.found
 
-    def _follow(self, tensor: Tensor, pairs: Array) -> None:
+    def _follow(self, tensor: Tensor, rows: Array) -> None:
         definition = tensor.definition
         assert definition is not None
-        at = np.unravel_index(pairs[1], tensor.shape) if tensor.shape else ()
-        points = Points({a.name: c for a, c in zip(definition.axes, at, strict=True)}, pairs[0])
-        reduction = definition.reduction
-        if reduction is not None:
-            shape = tuple(a.extent for a in reduction.axes)
+        if self.must:
+            rows = rows[:, inside(rows, tensor.shape)]
+        points = Points({a.name: c for a, c in zip(definition.axes, rows[1:], strict=True)}, rows[0])
+        if definition.reduction is not None:
+            shape = tuple(a.extent for a in definition.reduction.axes)
             many = math.prod(shape)
             if many * points.unit.size > MOST_POINTS:
                 raise NotRead("many points")
             inner = np.indices(shape).reshape(len(shape), -1)
             points = Points({n: np.repeat(c, many) for n, c in points.at.items()}, np.repeat(points.unit, many))
-            points.at.update({a.name: np.tile(c, pairs.shape[1]) for a, c in zip(reduction.axes, inner, strict=True)})
+            points.at.update({a.name: np.tile(c, rows.shape[1]) for a, c in zip(definition.reduction.axes, inner, strict=True)})
         self._visit(definition.values[tensor.member], points)
 
     def _visit(self, e: Expr, points: Points) -> None:
@@ -94,22 +93,17 @@ class Reach:
             case Reduce(axes=axes) if any(a.extent == 0 for a in axes):
                 return
             case Reduce(values=values, condition=condition):
-                for chosen in self._chosen(condition, points)[:1]:
-                    for v in values:
-                        self._visit(v, chosen)
+                for v in values:
+                    self._visit(v, points if condition is None else self._chosen(condition, points)[0])
+            case Pad(read=read) if self.must:
+                self._visit(read, points.where(self._within(read, points)))
             case Pad(read=read):
-                indices = [self._value(i, points) for i in read.indices]
-                inside: Array = np.ones(points.unit.size, bool)
-                for i, extent in zip(indices, read.tensor.shape, strict=True):
-                    inside &= (i >= 0) & (i < extent)
-                self._visit(read, points.where(inside))
+                self._visit(read, points)
             case Select(condition=condition, then=then, otherwise=otherwise):
-                for branch, chosen in zip((then, otherwise), self._chosen(condition, points), strict=False):
+                for branch, chosen in zip((then, otherwise), self._chosen(condition, points), strict=True):
                     self._visit(branch, chosen)
-            case Binary(op="and" | "or", left=left, right=right):
+            case Binary(op="and" | "or", left=left) if self.must:
                 self._visit(left, points)
-                if not self.sure:
-                    self._visit(right, points)
             case Read(tensor=tensor, indices=indices):
                 self._read(tensor, indices, points)
             case _:
@@ -117,31 +111,37 @@ class Reach:
                     if isinstance(c, Expr):
                         self._visit(c, points)
 
-    def _chosen(self, condition: Expr | None, points: Points) -> list[Points]:
-        """The points at which a condition holds, and the others; where data decide, none or all of them."""
-        if condition is None:
-            return [points, points.where(np.zeros(points.unit.size, bool))]
+    def _chosen(self, condition: Expr, points: Points) -> tuple[Points, Points]:
+        """The points at which a condition holds, and the others; where data decide, none of them must be, all may be."""
         self._visit(condition, points)
-        if self.regions or any(isinstance(n, Read) and n.dtype.is_float for n in condition.walk()):
-            return [] if self.sure else [points, points]
+        if not self.must:
+            return points, points
+        if any(isinstance(n, Read) and n.dtype.is_float for n in condition.walk()):
+            none = points.where(np.zeros(points.unit.size, bool))
+            return none, none
         holds = np.broadcast_to(self._value(condition, points), points.unit.shape).astype(bool)
-        return [points.where(holds), points.where(~holds)]
+        return points.where(holds), points.where(~holds)
 
     def _read(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> None:
         for i in indices:
             self._visit(i, points)
         at = [np.broadcast_to(self._value(i, points), points.unit.shape) for i in indices]
         definition = tensor.definition
-        if definition is not None and tensor.name not in self.made and is_spread(tensor, indices, self.spread):
-            inner = {name: points.at[name] for name in self.spread} | {
-                a.name: c for a, c in zip(definition.axes, at, strict=True)
-            }
+        if definition is not None and tensor.name not in self.stops and reduces(tensor, indices, self.over):
+            inner = {name: points.at[name] for name in self.over} | {a.name: c for a, c in zip(definition.axes, at, strict=True)}
             self._visit(definition.values[tensor.member], Points(inner, points.unit))
             return
-        element: Array = np.zeros(points.unit.size, np.int64)
-        for c, extent in zip(at, tensor.shape, strict=True):
-            element = element * extent + c
-        self.waiting.setdefault(tensor, []).append(np.stack([points.unit, element]))
+        if self.only is not None and tensor is self.only.tensor and indices != self.only.indices:
+            return
+        self.waiting.setdefault(tensor, []).append(np.stack([points.unit, *(c.astype(np.int64) for c in at)]))
+
+    def _within(self, read: Read, points: Points) -> Array:
+        """At which points a read lies in its tensor."""
+        found = np.ones(points.unit.size, bool)
+        for i, n in zip(read.indices, read.tensor.shape, strict=True):
+            at = self._value(i, points)
+            found = found & (at >= 0) & (at < n)
+        return found
 
     def _value(self, e: Expr, points: Points) -> Array:
         match e:
@@ -150,12 +150,10 @@ class Reach:
             case Var(name=name) | Axis(name=name):
                 return points.at[name]
             case Read(tensor=tensor, indices=indices):
-                return self.values[tensor][tuple(self._value(i, points) for i in indices)]
+                at = (self._value(i, points) for i in indices)
+                return self.values[tensor][tuple(np.clip(i, 0, n - 1) for i, n in zip(at, tensor.shape, strict=True))]
             case Pad(read=read, value=fill):
-                at = [self._value(i, points) for i in read.indices]
-                inside = np.logical_and.reduce([(i >= 0) & (i < n) for i, n in zip(at, read.tensor.shape, strict=True)])
-                near = tuple(np.clip(i, 0, n - 1) for i, n in zip(at, read.tensor.shape, strict=True))
-                return np.where(inside, self.values[read.tensor][near], fill.value)
+                return np.where(self._within(read, points), self._value(read, points), fill.value)
             case Cast(operand=operand, type=kind):
                 return np.asarray(self._value(operand, points)).astype(kind.numpy)
             case Binary(op, left, right) if op in OPERATIONS:
@@ -169,21 +167,59 @@ class Reach:
         raise NotRead(f"value of {type(e).__name__}")
 
 
-def is_spread(tensor: Tensor, indices: tuple[Expr, ...], spread: Collection[str]) -> bool:
+def reduces(tensor: Tensor, indices: tuple[Expr, ...], over: Collection[str]) -> bool:
     """Whether a read is of a reduction over these axes, element for element."""
     reduction = None if tensor.definition is None else tensor.definition.reduction
     whole = all(isinstance(i, Axis) for i in indices) and len(set(indices)) == len(indices)
-    return reduction is not None and bool(spread) and whole and {a.name for a in reduction.axes} == set(spread)
+    return reduction is not None and bool(over) and whole and {a.name for a in reduction.axes} == set(over)
 
 
-def _hull(pairs: Array, shape: tuple[int, ...]) -> Array:
-    """All elements between the least and the greatest coordinates that each unit has."""
-    if not shape or not pairs.size:
-        return pairs
-    found = []
-    for unit in np.unique(pairs[0]):
-        at = np.unravel_index(pairs[1][pairs[0] == unit], shape)
-        box = np.meshgrid(*(np.arange(c.min(), c.max() + 1) for c in at), indexing="ij")
-        element = np.ravel_multi_index(tuple(c.reshape(-1) for c in box), shape)
-        found.append(np.stack([np.full(element.size, unit), element]))
-    return np.concatenate(found, axis=1)
+def inside(rows: Array, shape: tuple[int, ...]) -> Array:
+    """Which of (unit, coordinates...) lie in a tensor."""
+    found = np.ones(rows.shape[1], bool)
+    for c, n in zip(rows[1:], shape, strict=True):
+        found &= (c >= 0) & (c < n)
+    return found
+
+
+def flat(rows: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """(unit, row-major element) of those of (unit, coordinates...) that lie in a tensor."""
+    rows = rows[:, inside(rows, shape)]
+    element = np.zeros(rows.shape[1], np.int64)
+    for c, n in zip(rows[1:], shape, strict=True):
+        element = element * n + c
+    return rows[0], element
+
+
+def distinct(rows: Array) -> Array:
+    """Columns of whole numbers, each once, in lexicographic order."""
+    if rows.shape[1] < 2:
+        return rows
+    low = rows.min(axis=1)
+    extents = tuple(int(n) for n in rows.max(axis=1) - low + 1)
+    if math.prod(extents) >= 1 << 62:
+        return np.unique(rows, axis=1)
+    code = np.unique(np.ravel_multi_index(tuple(rows - low[:, None]), extents))
+    return np.stack(np.unravel_index(code, extents)) + low[:, None]
+
+
+def regions(rows: Array) -> tuple[Array, Array, Array]:
+    """Each unit, and the least and the greatest coordinates that it has, (dimensions, units)."""
+    units, first = np.unique(rows[0], return_index=True)  # rows are in order
+    if not units.size:
+        return units, rows[1:], rows[1:]
+    return units, np.minimum.reduceat(rows[1:], first, axis=1), np.maximum.reduceat(rows[1:], first, axis=1)
+
+
+def filled(rows: Array, alike: bool = False) -> Array:
+    """All coordinates between the least and the greatest of each unit. alike: of all units the same number, from the least on."""
+    units, low, high = regions(rows)
+    if not units.size or not low.size:
+        return rows
+    shape = tuple(int(n) for n in (high - low).max(axis=1) + 1)
+    if math.prod(shape) * units.size > MOST_POINTS:
+        raise NotRead("many points")
+    local = np.indices(shape).reshape(len(shape), 1, -1)
+    at = low[:, :, None] + local
+    keep = (at <= high[:, :, None]).all(axis=0) | alike
+    return np.stack([np.broadcast_to(units[:, None], keep.shape)[keep], *(c[keep] for c in at)])

@@ -1,154 +1,307 @@
-"""Holds a simulated kernel against the naive reading of its schedule: who wrote each element, and who read what it needs, no more."""
+"""Holds a simulated kernel against the naive reading of its schedule: who wrote each element, and who read what.
+
+What is promised of every kernel whose steps are read:
+
+- Each element of an output, and of what `compute ... in global` and partial sums put in a workspace, is written, by its owner. Another
+  thread may write it only as a lane of a last vector that was moved back, and only what the owner writes.
+- Nothing is read in global memory, by any thread, but what the steps let it reach: a place's region by whoever moves it, everything
+else
+  by whoever computes the points. Points beyond the end of a tile count, as far as they lie in the tensor: what they give is not stored.
+- A block reads what its points need, unless the value has no effect on what the block writes.
+- A thread finds in shared memory the values that its points, or its part of a move, read there; and no stage writes others there.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilelang.arguments import inputs
 from tilelang.computation import Tensor
+from tilelang.errors import TileLangError
 from tilelang.evaluator import Evaluator
-from tilelang.lowering import ir, simulate
+from tilelang.expr import Const
+from tilelang.lowering import simulate
 from tilelang.lowering.memory_model import Watched
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
-from tilelang.steps import Place, Step
-from tilelang.testing.case import arrays
-from tilelang.testing.naive import Owners, owners, owners_before, resolved
+from tilelang.testing import naive
+from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.reach import NotRead
 
 THREAD_LEVELS = ("warpgroup", "warp", "thread")
 Array = Any
-
-
-def _levels(profile: Profile) -> dict[str, int]:
-    return {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
-
-
-def read_owners(schedule: Schedule, profile: Profile) -> Owners:
-    """The naive reading of a schedule for a device. Raises NotRead."""
-    return owners(schedule.computation, schedule.steps, _levels(profile))
-
-
-def check_owners(program: ir.Program, schedule: Schedule, known: Owners) -> list[str]:
-    """Where a simulated program writes an element of the output that the schedule gives to other units, or leaves one unwritten."""
-    trace, given = Trace(), arrays(schedule.computation)
-    held = {b.name: np.asarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"}
-    simulate.run(program, held, watch=trace)
-    return compared(known, trace.writes(known.tensor.name))
+tally: Counter[str] = Counter()
 
 
 class Trace:
-    """A watcher of `simulate.run` that keeps who wrote and read each element of global memory."""
+    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, bool], list[Array]] = defaultdict(list)
+        self._seen: dict[tuple[str, str, str, bool], list[Array]] = defaultdict(list)
+        self._written: tuple[Any, Any, list[Array], Array] | None = None
+        self.reported = ""  # what the simulator reports
 
     def __call__(self, seen: Watched) -> None:
-        if seen.buffer.memory == "global":
-            batch, thread = seen.memory.batch, seen.touch.thread
-            code = np.stack([seen.touch.element, batch.block[thread], batch.thread[thread]])
-            self._seen[batch.kernel.name, seen.buffer.name, seen.writes].append(code)
+        self._land()
+        batch, thread = seen.memory.batch, seen.touch.thread
+        found = self._seen[batch.kernel.name, seen.buffer.memory, seen.buffer.name, seen.writes]
+        code = np.stack([seen.touch.element, batch.block[thread], batch.thread[thread]])
+        storage = seen.memory.storage[seen.buffer.name]
+        if seen.writes:
+            self._written = storage, seen.touch.address.copy(), found, code
+        else:
+            found.append((code, storage.data[seen.touch.address]))
+
+    def _land(self) -> None:
+        """Looks at what the last write wrote: it is told before it happens."""
+        if self._written is not None:
+            storage, address, found, code = self._written
+            found.append((code, storage.data[address]))
+            self._written = None
+
+    def kernel(self, buffers: Sequence[str]) -> str | None:
+        """The kernel that writes one of these buffers of global memory."""
+        return next((k for k, memory, b, writes in self._seen if b in buffers and memory == "global" and writes), None)
+
+    def written(self, kernel: str) -> set[str]:
+        """The buffers of global memory that a kernel writes."""
+        return {b for k, memory, b, writes in self._seen if k == kernel and memory == "global" and writes}
+
+    def touched(self, kernel: str, memory: str, name: str, writes: bool) -> tuple[Array, Array]:
+        """(element, block, thread) in columns, and the values: each once. name: of a tensor, for shared memory."""
+        self._land()
+        found = []
+        for (k, m, b, w), seen in self._seen.items():
+            if (k, m, w) == (kernel, memory, writes) and (b == name if memory == "global" else _holds(b, name)):
+                found += seen
+        if not found:
+            return np.zeros((3, 0), np.int64), np.zeros(0)
+        code, values = np.concatenate([c for c, _ in found], axis=1), np.concatenate([v for _, v in found])
+        return code, values
 
     def same(self, other: Trace) -> bool:
-        """Whether both saw the same threads touch the same elements."""
-        keys = self._seen.keys() | other._seen.keys()
-        return all(np.array_equal(self._columns([self._seen.get(k, [])]), self._columns([other._seen.get(k, [])])) for k in keys)
+        """Whether both saw the same threads touch the same elements, and find or leave the same there."""
+        return self._all() == other._all()
 
-    def kernel(self, buffers: Collection[str]) -> str | None:
-        """The kernel that writes one of these buffers."""
-        return next((k for k, b, writes in self._seen if b in buffers and writes), None)
+    def _all(self) -> dict[Any, Counter[bytes]]:
+        self._land()
+        found = {}
+        for key, seen in self._seen.items():
+            code, values = np.concatenate([c for c, _ in seen], axis=1), np.concatenate([v for _, v in seen])
+            bits = np.ascontiguousarray(values).view(np.uint8).reshape(values.size, -1)
+            found[key] = Counter(
+                map(bytes, np.unique(np.concatenate([code.T.astype(np.int64).view(np.uint8), bits], axis=1), axis=0))
+            )
+        return found
 
-    def writes(self, buffer: str) -> Array:
-        """(element, block, thread) of all writes, each once, in columns."""
-        return self._columns([c for (_, b, writes), c in self._seen.items() if b == buffer and writes])
 
-    def reads(self, kernel: str, buffer: str) -> Array:
-        """The same of what a kernel reads."""
-        return self._columns([self._seen.get((kernel, buffer, False), [])])
+def traced(program: Any, given: Mapping[str, Any]) -> Trace:
+    """What a program writes and reads. given: inputs by name."""
+    trace = Trace()
+    held = {
+        b.name: np.ascontiguousarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"
+    }
+    try:
+        report = simulate.run(program, held, watch=trace)
+        trace.reported = str(report) if report.counts else ""
+    except TileLangError as fault:
+        trace.reported = str(fault)
+    return trace
 
-    @staticmethod
-    def _columns(found: list[list[Array]]) -> Array:
-        columns = [c for one in found for c in one]
-        return np.unique(np.concatenate(columns, axis=1), axis=1) if columns else np.zeros((3, 0), np.int64)
+
+def _holds(buffer: str, name: str) -> bool:
+    """Whether a buffer in shared memory is where a tensor is placed: by its name, which is numbered where there are several."""
+    return buffer == f"{name}_shared" or buffer.startswith(f"{name}_shared_") and buffer.removeprefix(f"{name}_shared_").isdigit()
 
 
 class Reading:
-    """The naive reading of every kernel of a schedule that has steps. Raises NotRead."""
+    """The naive reading of a schedule, with data. Raises NotRead."""
 
     def __init__(self, schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> None:
-        computation, levels = schedule.computation, _levels(profile)
-        steps = resolved(computation, schedule.steps)
-        self.known = [owners(computation, steps, levels), *owners_before(computation, steps, levels)]
-        self.computation, self.given = computation, given
-        self._values: dict[Tensor, Array] | None = None
-        # What is fetched for all units of a block is not fetched by the one that needs it.
-        self.by_unit = not any(s.verb in ("load", "compute") and s.memory not in ("l1", "l2") for s in _places(steps))
-        self.repacked = {s.tensor_name for s in _places(steps) if s.verb == "load" and s.memory == "global"}
+        self.computation, self.given = schedule.computation, given
+        self.evaluated = self._evaluate(given)
+        self.values = {t: np.asarray(a.value) for t, a in self.evaluated.items()}
+        every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+        self.fills = np.array(
+            [0, 1, *(float(e.value) for e in every if isinstance(e, Const))]
+        )  # what a move puts outside its region
+        levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
+        self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
+
+    def _evaluate(self, given: Mapping[str, Any]) -> dict[Tensor, Any]:
+        return dict(Evaluator(self.computation, inputs(self.computation, (), given), errors=True).run())
 
     def faults(self, trace: Trace) -> list[str]:
         """Where a simulated program did not do what the steps say."""
         found = []
-        for known in self.known:
-            found += compared(known, trace.writes(known.tensor.name))
-            kernel = trace.kernel({f"{t.name}_partial" for t in known.states} if known.over_blocks else {known.tensor.name})
-            try:
-                found += self._reads(known, kernel, trace) if kernel is not None else []
-            except NotRead as unknown:
-                tally[f"who reads: {unknown}"] += 1
-        mine = {k.tensor.name for k in self.known}
+        for known in self.kernels:
+            name = trace.kernel([buffer for memory, buffer in known.writes if memory == "global"])
+            if name is None:
+                found += [] if all(not math.prod(t.shape) for t in known.makes) else [f"nobody writes {known.makes[0].name}"]
+                continue
+            found += [f"{name}: {f}" for f in (*self._writes(known, name, trace), *self._reads(known, name, trace),
+                                              *self._needs(known, name, trace), *self._contents(known, name, trace))]  # fmt: skip
+        mine = {t.name for known in self.kernels if not known.parts for t in known.makes}
         for t in self.computation.outputs:
-            if t.name not in mine and np.unique(trace.writes(t.name)[0]).size < np.prod(t.shape):
+            writer = trace.kernel([t.name])
+            if (
+                t.name not in mine
+                and writer
+                and np.unique(trace.touched(writer, "global", t.name, True)[0][0]).size < math.prod(t.shape)
+            ):
                 found.append(f"elements of {t.name} are not written")
         return found
 
-    def _reads(self, known: Owners, kernel: str, trace: Trace) -> Iterator[str]:
-        values = self._evaluated()
-        needed, allowed = (known.reach(values, self.by_unit, sure) for sure in (True, False))
-        for tensor in self.computation.inputs:
-            if tensor.name in self.repacked:
+    def _writes(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
+        for buffer in trace.written(name) - {b for m, b in known.writes if m == "global"}:
+            yield f"writes {buffer}, which no step says"
+        for (memory, buffer), claims in known.writes.items():
+            if memory != "global":
                 continue
-            element, block, thread = trace.reads(kernel, tensor.name)
-            unit = block
-            if self.by_unit:
-                starts = np.unique(known.unit)
-                first = starts[np.searchsorted(starts, thread, side="right") - 1] if starts.size else thread
-                unit, element = ((block * 65536 + first)[thread < first + known.parts], element[thread < first + known.parts])
-            size = math.prod(tensor.shape)
-            did, must = np.unique(unit * size + element), _numbered(needed, tensor)
-            more = np.setdiff1d(did, _numbered(allowed, tensor))
-            if more.size and known.loose:
-                more = more[:0]
-            elif more.size and known.placed:
-                # A region has all between the least and the greatest, and units without points help to fetch it.
-                region = _numbered(known.reach(values, self.by_unit, False, True), tensor)
-                more = np.setdiff1d(more, region)
-                more = more[np.isin(more // size, region // size)]
-            for wrong, what in ((np.setdiff1d(must, did), "does not read"), (more, "reads without need")):
-                if wrong.size:
-                    unit_, at = divmod(int(wrong[0]), size)
-                    who = f"thread {unit_ % 65536} of block {unit_ // 65536}" if self.by_unit else f"block {unit_}"
-                    where = [int(i) for i in np.unravel_index(at, tensor.shape)] if tensor.shape else []
-                    yield f"{kernel}: {who} {what} {tensor.name}{where}; {wrong.size} such elements"
+            code, values = trace.touched(name, memory, buffer, True)
+            own = covered(claims, code)
+            other = np.flatnonzero(~own)
+            again = covered(known.again.get((memory, buffer), []), code[:, other])
+            yield from told("is written by", buffer, code[:, other[~again]])
+            bits = {int(e): v.tobytes() for e, v in zip(code[0][own], values[own], strict=True)}
+            wrong = [p for p in other[again] if bits.get(int(code[0][p])) != values[p].tobytes()]
+            yield from told("is not written as its owner writes it by", buffer, code[:, wrong])
+            missing = np.setdiff1d(np.concatenate([c.element for c in claims]), code[0])
+            if missing.size:
+                yield f"{missing.size} elements of {buffer} are not written"
 
-    def _evaluated(self) -> dict[Tensor, Array]:
-        if self._values is None:
-            evaluator = Evaluator(self.computation, inputs(self.computation, (), self.given), errors=False)
-            self._values = {t: np.asarray(a.value) for t, a in evaluator.run().items()}
-        return self._values
+    def _reads(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
+        names = {n for m, n in known.reads if m == "packed"}
+        for t in self._tensors():
+            if t.name not in names:
+                code, _ = trace.touched(name, "global", t.name, False)
+                own = [*known.reads.get(("global", t.name), []), *known.writes.get(("global", t.name), [])]
+                yield from told("is read without need by", t.name, code[:, ~covered(own, code)])
+
+    def _tensors(self) -> list[Tensor]:
+        return [*self.computation.inputs, *(t for d in self.computation.definitions for t in d.tensors)]
+
+    def _needs(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
+        for t in self.computation.inputs:
+            claims = known.needs.get(("global", t.name), [])
+            if not claims or ("packed", t.name) in known.reads:
+                continue
+            code, _ = trace.touched(name, "global", t.name, False)
+            size = math.prod(t.shape)
+            need = np.unique(np.concatenate([c.block * size + c.element for c in claims]))
+            missing = np.setdiff1d(need, code[1] * size + code[0])
+            missing = self._with_effect(known, t, missing // max(1, size), missing % max(1, size))
+            if missing.size:
+                yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
+
+    def _with_effect(self, known: Kernel, tensor: Tensor, block: Array, element: Array) -> Array:
+        """Those elements whose values make a difference to what their block writes: another value, greater or less, is tried."""
+        found = [element[:0]]
+        for b in np.unique(block):
+            mine, differs = element[block == b], False
+            for factor in (1, -1):
+                other = {n: np.array(a) for n, a in self.given.items()}
+                flat = other[tensor.name].reshape(-1)
+                flat[mine] = _another(tensor, flat[mine], factor)
+                evaluated = self._evaluate(other)
+                for t in known.makes:
+                    changed = np.asarray(evaluated[t].value).reshape(-1) != self.values[t].reshape(-1)
+                    elements = [c.element[c.block == b] for c in known.writes.get(("global", t.name), [])]
+                    differs |= bool(changed[np.concatenate(elements)].any()) if elements else bool(changed.any())
+            found += [mine] if differs else []
+        return np.concatenate(found)
+
+    def _contents(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
+        """Whether threads find in shared memory what is theirs to find there."""
+        for kind, claims, writes in (("finds", known.reads, False), ("writes", known.writes, True)):
+            for (memory, n), mine in claims.items():
+                if memory != "shared":
+                    continue
+                tensor = self.computation.tensor(n)
+                code, values = trace.touched(name, "shared", n, writes)
+                wrong = ~self._held(mine, tensor, code, values)
+                yield from told(f"{kind} in shared memory what is not its own", n, code[:, wrong])
+        for tensor in self.computation.inputs:
+            for c in known.needs.get(("shared", tensor.name), []):
+                missing = self._unfound(c, tensor, *trace.touched(name, "shared", tensor.name, False))
+                if self._with_effect(known, tensor, c.block[missing], c.element[missing]).size:
+                    yield f"units do not find {missing.size} elements of {tensor.name} in shared memory that they need"
+
+    def _unfound(self, claim: Claim, tensor: Tensor, code: Array, values: Array) -> Array:
+        """Which of the elements that units need have a value that none of their threads found."""
+        unit, has = unit_of(claim, code)
+        value, found = self.values[tensor].reshape(-1).astype(np.float64), np.asarray(values, np.float64)
+        mine, missing = claim.block * 65536 + claim.first, np.zeros(claim.element.size, bool)
+        for u in np.unique(mine):
+            need = np.flatnonzero(mine == u)
+            missing[need] = ~np.isin(value[claim.element[need]], found[has & (unit == u)]) & np.isfinite(
+                value[claim.element[need]]
+            )
+        return np.flatnonzero(missing)
+
+    def _held(self, claims: Sequence[Claim], tensor: Tensor, code: Array, values: Array) -> Array:
+        """Which values are those of elements that the thread may touch, within the errors that they may have."""
+        held = self.evaluated[tensor]
+        value = np.asarray(held.value, np.float64).reshape(-1)
+        error = np.zeros(value.size) if held.error is None else np.broadcast_to(held.error, held.value.shape).reshape(-1)
+        found = np.asarray(values, np.float64)
+        ok = ~np.isfinite(found) | np.isin(found, self.fills)
+        for c in claims:
+            unit, has = unit_of(c, code)
+            mine = c.block * 65536 + c.first
+            order = np.lexsort((value[c.element], mine))
+            mine, low, slack = mine[order], value[c.element][order], error[c.element][order]
+            for u in np.unique(unit[has & ~ok]):
+                a, b = np.searchsorted(mine, [u, u + 1])
+                at = np.flatnonzero(has & (unit == u))
+                if a == b:
+                    continue
+                right = np.clip(np.searchsorted(low[a:b], found[at]), 0, b - a - 1)
+                left = np.maximum(right - 1, 0)
+                widest = np.nanmax(slack[a:b], initial=0)
+                near = np.minimum(np.abs(low[a:b][right] - found[at]), np.abs(low[a:b][left] - found[at]))
+                ok[at] |= (near <= widest) | ~np.isfinite(low[a:b]).all()
+        return ok
 
 
-def _numbered(reach: Mapping[Tensor, Array], tensor: Tensor) -> Array:
-    """(unit, element) pairs as one number each."""
-    pairs = reach.get(tensor, np.zeros((2, 0), np.int64))
-    return np.unique(pairs[0] * math.prod(tensor.shape) + pairs[1])
+def _another(tensor: Tensor, old: Array, sign: int) -> Array:
+    if tensor.range is not None:
+        low, high = tensor.range
+        return low + (old - low + (1 if sign > 0 else high - low - 1)) % (high - low)
+    if old.dtype.kind == "b":
+        return ~old
+    return (old + np.asarray(sign * (3 if old.dtype.kind in "iu" else 1000)).astype(old.dtype)).astype(old.dtype)
 
 
-tally: Counter[str] = Counter()
+def unit_of(claim: Claim, code: Array) -> tuple[Array, Array]:
+    """The unit of a claim that each (element, block, thread) belongs to, as one number, and whether there is one."""
+    starts = np.unique(claim.first)
+    if not starts.size:
+        return np.zeros(code.shape[1], np.int64), np.zeros(code.shape[1], bool)
+    at = np.searchsorted(starts, code[2], side="right") - 1
+    first = starts[np.maximum(at, 0)]
+    return code[1] * 65536 + first, (at >= 0) & (code[2] < first + claim.width)
+
+
+def covered(claims: Sequence[Claim], code: Array) -> Array:
+    """Which of (element, block, thread) somebody claims. Units of one width never overlap in part."""
+    found = np.zeros(code.shape[1], bool)
+    for c in claims:
+        unit, has = unit_of(c, code)
+        size = int(max(c.element.max(initial=0), code[0].max(initial=0))) + 1
+        found |= has & np.isin(unit * size + code[0], (c.block * 65536 + c.first) * size + c.element)
+    return found
+
+
+def told(what: str, name: str, code: Array) -> Iterator[str]:
+    if code.shape[1]:
+        e, b, t = (int(n) for n in code[:, 0])
+        yield f"element {e} of {name} {what} thread {t} of block {b}; {code.shape[1]} such accesses"
 
 
 def reading(schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> Reading | None:
@@ -159,35 +312,5 @@ def reading(schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> R
         tally[f"not read: {unknown}"] += 1
         return None
     tally["read"] += 1
+    tally.update(f"not read: {what}" for k in made.kernels for what in k.unread)
     return made
-
-
-def _places(steps: tuple[Step, ...]) -> Iterator[Place]:
-    for s in steps:
-        if isinstance(s, Place):
-            yield s
-            yield from _places(s.steps or ())
-
-
-def compared(known: Owners, found: Array) -> list[str]:
-    """Where writes, (element, block, thread) in columns, are by others than the owners. Units of one width never overlap in part."""
-    wrong: list[list[int]] = []
-    if not known.over_blocks:
-        owned = np.unique(np.stack([known.element, known.block, known.first]), axis=1)
-        starts = np.unique(known.first)
-        at = np.searchsorted(starts, found[2], side="right") - 1
-        first = starts[np.maximum(at, 0)] if starts.size else found[2]
-        inside = (at >= 0) & (found[2] < first + known.width)
-        have = {tuple(c) for c in owned.T.tolist()}
-        wrong = [c for c, f, ok in zip(found.T.tolist(), first.tolist(), inside.tolist(), strict=True)
-                 if not ok or (c[0], c[1], f) not in have]  # fmt: skip
-    name, shape = known.tensor.name, known.tensor.shape
-    faults = []
-    if wrong:
-        e, b, t = wrong[0]
-        where = [int(i) for i in np.unravel_index(e, shape)] if shape else []
-        faults.append(f"{len(wrong)} writes by others than the owners: thread {t} of block {b} wrote {name}{where}")
-    missing = np.setdiff1d(known.element, found[0])
-    if missing.size:
-        faults.append(f"{missing.size} elements of {name} are not written")
-    return faults

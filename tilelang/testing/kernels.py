@@ -1,0 +1,156 @@
+"""What the naive reading says of a kernel, and which kernels a schedule gives steps for, with the reductions that each of them
+makes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang.computation import Computation, Definition, Tensor
+from tilelang.expr import Axis, Read, Var
+from tilelang.steps import Fuse, Place, Step, Tile, Unfuse, When
+from tilelang.testing.points import value
+from tilelang.testing.reach import NotRead
+
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """Any of the `width` threads of a block from `first` on may touch an element (its number, row-major), or each of them does."""
+
+    element: Array
+    block: Array
+    first: Array
+    width: int
+
+
+@dataclasses.dataclass
+class Kernel:
+    """What a kernel does, by memory ("global" or "shared") and tensor.
+
+    makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
+    that,
+    where the owner stores the same: lanes of a last vector that was moved back. needs: what each unit must read, unless it has no
+    effect.
+    parts: its blocks have parts of a reduction, which another kernel combines. unread: steps that are not read, and why.
+    """
+
+    makes: tuple[Tensor, ...]
+    parts: bool = False
+    writes: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
+    again: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
+    reads: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
+    needs: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
+    unread: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """What all kernels of a schedule have in common. made: the names of what kernels make for others."""
+
+    computation: Computation
+    values: Mapping[Tensor, Array]
+    levels: Mapping[str, int]
+    made: frozenset[str]
+
+
+def made(computation: Computation, names: set[str]) -> frozenset[str]:
+    """What kernels make for others: these tensors, and the reductions that they need whole."""
+    found = {m.name for name in names for m in together_with(computation.tensor(name))}
+    waiting = sorted(found)
+    while waiting:
+        tensor = computation.tensor(waiting.pop())
+        mine = {t.name for t in states_of((tensor,), found - {tensor.name})}
+        seen, inner = {tensor}, [tensor]
+        while inner:
+            for t in definition_of(inner.pop()).reads:
+                if t.definition is not None and t not in seen and t.name not in found:
+                    seen.add(t)
+                    if t.definition.reduction is None or t.name in mine:
+                        inner.append(t)
+                    else:
+                        found |= {m.name for m in t.definition.tensors}
+                        waiting.append(t.name)
+    return frozenset(found)
+
+
+def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
+    """A tensor, and the others of its reduction."""
+    return definition_of(tensor).tensors if definition_of(tensor).reduction is not None else (tensor,)
+
+
+def stages(steps: Sequence[Step]) -> Iterator[str]:
+    """What is computed inside of kernels."""
+    for s in steps:
+        if isinstance(s, Place):
+            yield from [s.tensor_name] if s.verb == "compute" and s.memory != "global" else []
+            yield from stages(s.steps or ())
+
+
+def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
+    """Whether the steps give parts of a reduction to blocks."""
+    reduction = definition_of(states[0]).reduction if states else None
+    reduced = {a.name for a in reduction.axes} if reduction is not None else set()
+    for s in steps:
+        if isinstance(s, Fuse) and reduced & set(s.axes):
+            reduced.add(s.name)
+        elif isinstance(s, Unfuse) and s.axis in reduced:
+            reduced |= {n for n, _ in s.parts}
+        elif isinstance(s, Tile) and s.level == "block" and reduced & {a for a, _ in s.sizes}:
+            return True
+    return False
+
+
+def together(computation: Computation) -> tuple[Tensor, ...]:
+    """The outputs that the steps are about: the first, and those over the same axes, if reductions are over the same axes, too."""
+    first, reductions, found = computation.outputs[0], set(), []
+    for t in computation.outputs:
+        if _axes(t) == _axes(first):
+            reduction = definition_of(t).reduction
+            reductions |= {reduction.axes} if reduction is not None else set()
+            found += [t] if reduction is None or len(reductions) == 1 else []
+    return tuple(found)
+
+
+def definition_of(tensor: Tensor) -> Definition:
+    assert tensor.definition is not None
+    return tensor.definition
+
+
+def _axes(tensor: Tensor) -> frozenset[Axis]:
+    return frozenset(definition_of(tensor).axes)
+
+
+def resolved(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps with the chosen ones in place of each `when`. Raises NotRead where a device is asked."""
+    extents = {a.name: np.int64(a.extent) for a in computation.axes}
+    found: list[Step] = []
+    for s in steps:
+        if not isinstance(s, When):
+            found.append(s)
+            continue
+        if any(isinstance(e, Var) and e.name not in extents for e in s.condition.walk()):
+            raise NotRead(f"when {s.condition}")
+        found += resolved(computation, s.then if value(s.condition, extents) else s.otherwise)
+    return tuple(found)
+
+
+def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tensor, ...]:
+    """The reductions that tensors are, or that their values read element for element without a place of their own."""
+    found: dict[Tensor, None] = {}
+    for tensor in tensors:
+        definition = tensor.definition
+        if definition is None:
+            continue
+        if definition.reduction is not None:
+            found.update(dict.fromkeys(definition.tensors))
+            continue
+        for e in definition.values[tensor.member].walk():
+            if isinstance(e, Read) and e.tensor.name not in placed and set(e.indices) == set(definition.axes):
+                found.update(dict.fromkeys(states_of((e.tensor,), placed)))
+    over = [definition_of(t).reduction for t in found]
+    return tuple(t for t, r in zip(found, over, strict=True) if r is not None and over[0] is not None and r.axes == over[0].axes)
