@@ -45,8 +45,8 @@ def read(
     own = {s.tensor_name: s.steps for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
     here = set(stages(steps))
     main = together(computation)
-    roots = (*main, *(computation.tensor(name) for name in (*here, *own)))
-    states = {t.name for root in roots for t in states_of((root,), here | set(own))}
+    roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
+    states = {t.name for root in roots for t in states_of(root, here | set(own))}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
     if over_blocks(states_of(main, here | set(own)), steps):  # their parts meet in a kernel without stages
         left |= made(computation, {t.name for t in main}) - {t.name for t in (*main, *states_of(main, here | set(own)))}
@@ -123,10 +123,16 @@ class Spec:
         self._silently(unit, parts)
         for tensor, rows in self._reach(unit, self._placed(len(self.steps)), ()).items():
             self._find(tensor, rows, parts)
+        # What the store reads, and where to fetch, is not sure to be read here.
         for tensor, rows in self._reach(unit, self._placed(len(self.steps)), (), must=True).items():
-            if self.homes.get(tensor.name) == ("shared",):
+            if self.homes.get(tensor.name) == ("shared",) and tensor.range is None and not self._is_epilogue(tensor):
                 self._claim(self.kernel.needs, tensor, rows, parts)
         return self.table
+
+    def _is_epilogue(self, tensor: Tensor) -> bool:
+        """Whether a value that is computed from a reduction reads a tensor beside it."""
+        values = [definition_of(t).values[t.member] for t in self.tensors if self.over and definition_of(t).reduction is None]
+        return any(isinstance(e, Read) and e.tensor is tensor for v in values for e in v.walk())
 
     def needs(self) -> None:
         """What every block must read from other kernels and inputs."""
@@ -338,10 +344,13 @@ class Spec:
             return
         t = self.table
         outer = {r: n for r, n in t.left.items() if r not in t.reduced}
-        number, first = np.unique(t.number, return_index=True)
-        pieces = Pieces({r: t.base[r][first] for r in outer}, t.block[first], t.first[first], t.width)
-        found = Table(outer, pieces, _divided(after if stops else before, outer), t.block_of)
-        for s in _divided(after if stops else before, outer):
+        _, at = np.unique(t.number, return_index=True)
+        whole = t.width == t.block_of.threads  # below its units, a block stores together what all of them made
+        steps = _divided(after if stops else before, outer) if whole else ()
+        first = t.first[at] if whole else t.first[at] * 0 + t.block_of.first
+        pieces = Pieces({r: t.base[r][at] for r in outer}, t.block[at], first, t.block_of.threads)
+        found = Table(outer, pieces, steps, t.block_of)
+        for s in steps:
             found.take(s)
         self.stored = found, found.block, found.first, found.width
         self.homes_of_store = dict(self.homes)

@@ -18,7 +18,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
 
 Array = Any
-MOST_POINTS = 1 << 21
+MOST_POINTS = 1 << 19
 OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "^": np.bitwise_xor,
               "min": np.minimum, "max": np.maximum, "&": np.bitwise_and, "|": np.bitwise_or, "==": np.equal, "!=": np.not_equal,
               "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or}  # fmt: skip

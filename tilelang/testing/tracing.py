@@ -5,8 +5,7 @@ What is promised of every kernel whose steps are read:
 - Each element of an output, and of what `compute ... in global` and partial sums put in a workspace, is written, by its owner. Another
   thread may write it only as a lane of a last vector that was moved back, and only what the owner writes.
 - Nothing is read in global memory, by any thread, but what the steps let it reach: a place's region by whoever moves it, everything
-else
-  by whoever computes the points. Points beyond the end of a tile count, as far as they lie in the tensor: what they give is not stored.
+  else by whoever computes the points. Points beyond the end of a tile count, as far as they lie in the tensor: nothing is stored of them.
 - A block reads what its points need, unless the value has no effect on what the block writes.
 - A thread finds in shared memory the values that its points, or its part of a move, read there; and no stage writes others there.
 """
@@ -210,7 +209,8 @@ class Reading:
                 flat[mine] = _another(tensor, flat[mine], factor)
                 evaluated = self._evaluate(other)
                 for t in known.makes:
-                    changed = np.asarray(evaluated[t].value).reshape(-1) != self.values[t].reshape(-1)
+                    now, before = np.asarray(evaluated[t].value).reshape(-1), self.values[t].reshape(-1)
+                    changed = (now != before) & ((now == now) | (before == before))
                     elements = [c.element[c.block == b] for c in known.writes.get(("global", t.name), [])]
                     differs |= bool(changed[np.concatenate(elements)].any()) if elements else bool(changed.any())
             found += [mine] if differs else []
