@@ -25,7 +25,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
-from benchmarks.replay import CORPUS, corpus
 from tests.test_examples import NAMES, SIZES, load
 from tilelang import testing
 from tilelang.errors import TileLangError
@@ -71,8 +70,8 @@ def examples() -> Iterator[Item]:
 
 def kept() -> Iterator[Item]:
     """The programs in benchmarks/replay/."""
-    for path in sorted(CORPUS.glob("*.tile")):
-        for title, text in corpus(path).items():
+    for path in sorted((Path(__file__).resolve().parent / "replay").glob("*.tile")):
+        for title, _, text in (part.partition("\n") for part in path.read_text(encoding="utf-8").split("# ---- ")[1:]):
             try:
                 yield f"{path.stem} {title}", tl.parse(text, path.name).schedule(), tl.load_profile(path.stem)
             except TileLangError:

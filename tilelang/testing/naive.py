@@ -293,7 +293,7 @@ class Spec:
         t = self.table
         _, first = np.unique(t.number, return_index=True)
         if step.on in t.block_of.roles:
-            begin, width = t.block_of.roles[step.on]
+            begin, width = t.block_of.roles[str(step.on)]
             return t.block[first], t.first[first] * 0 + begin, width
         return t.block[first], t.first[first], t.width
 
@@ -360,7 +360,8 @@ class Spec:
     def store(self, table: Table, states: tuple[Tensor, ...]) -> None:
         """Who stores the results, or the partial ones."""
         self.needs()
-        at, exists, units = table.at, table.exists, (table.block, table.first, table.width)
+        at, exists = table.at, table.exists
+        units: Any = table.block, table.first, table.width
         if self.stored is not None:
             other, *units = self.stored
             local = {**dict.fromkeys(table.roots, np.int64(0)), **other.at}

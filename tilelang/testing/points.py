@@ -247,9 +247,9 @@ def _numbered(order: Any, rounds: Mapping[str, int]) -> dict[str, int]:
                 case Binary("%", (Var() | Axis()) as axis, Const(value=c)) if (
                     e is term or not isinstance(term, Binary) or term.op != "^"
                 ):
-                    found[axis.name] = max(found[axis.name], -(-rounds[axis.name] // c) * c)
+                    found[axis.name] = max(found[axis.name], -(-rounds[axis.name] // int(c)) * int(c))
                 case Binary("^", Binary("//", (Var() | Axis()) as axis, Const(value=c)), _):
-                    found[axis.name] = max(found[axis.name], n * c)
+                    found[axis.name] = max(found[axis.name], n * int(c))
                 case Binary("^", (Var() | Axis()) as axis, _):
                     found[axis.name] = max(found[axis.name], n)
                 case _:
@@ -303,12 +303,15 @@ def _cluster(steps: Sequence[Step], extents: Mapping[str, int]) -> int:
     for s in steps:
         if isinstance(s, Units) and s.level == "cluster":
             return s.teams[0].count
-    around = next((dict(s.sizes) for s in steps if isinstance(s, Tile) and s.level == "cluster"), None)
+    around = next(
+        ({a: n for a, n in s.sizes if isinstance(n, int)} for s in steps if isinstance(s, Tile) and s.level == "cluster"), None
+    )
     inner = next((s for s in steps if isinstance(s, Tile) and s.level == "block"), None)
     if around is None or inner is None:
         return 1
     left = {**extents, **around}
-    found = math.prod(-(-left[a] // n) for a, n in inner.sizes if isinstance(n, int))
+    tiles = [-(-left[a] // n) for a, n in inner.sizes if isinstance(n, int)]
+    found = math.prod(tiles)
     return min(found, inner.count) if isinstance(inner.count, int) else found
 
 

@@ -5,7 +5,7 @@ What is promised of every kernel whose steps are read:
 - Each element of an output, and of what `compute ... in global` and partial sums put in a workspace, is written, by its owner. Another
   thread may write it only as a lane of a last vector that was moved back, and only what the owner writes.
 - Nothing is read in global memory, by any thread, but what the steps let it reach: a place's region by whoever moves it, everything
-  else by whoever computes the points. Points beyond the end of a tile count, as far as they lie in the tensor: nothing is stored of them.
+  else by whoever computes the points. Points beyond the end of a tile count as far as they lie in the tensor: they are not stored.
 - A block reads what its points need, unless the value has no effect on what the block writes.
 - A thread finds in shared memory the values that its points, or its part of a move, read there; and no stage writes others there.
 """
