@@ -101,24 +101,33 @@ def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Ef
     for n, points in enumerate(beyond):
         if impossible(points):
             continue
+        counted = [*points, *effect.stored]
+        unread = impossible(counted)
+        if not unread and not (_could_fold(accesses, effect) and leaves_as_it_was(counted, accesses, effect)):
+            return False, "elsewhere the result is read, and no fill makes it right"
         for access in accesses:
             if not all(implied(c, [*points, *access.under]) for c in access.there):
                 return False, f"elsewhere {access.what} is outside its buffer, or nothing was written there"
-        counted = [*points, *effect.stored]
-        unread = impossible(counted)
-        if not unread and not leaves_as_it_was(counted, accesses, effect):
-            return False, "elsewhere the result would change, and is read"
         if n == 0:
             reason = UNREAD if unread else FOLDED
     return True, reason
 
 
-def leaves_as_it_was(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
-    """Whether a statement changes nothing at some points, by what its operands were filled with."""
+def _could_fold(accesses: Sequence[Access], effect: Effect) -> bool:
+    """Whether a statement changes nothing where all its operands that may be filled are."""
+    return _folds({a.what: const(a.fill.value, a.what.dtype) for a in accesses if a.fill is not None}, effect)
+
+
+def _folds(filled: dict[Expr, Expr], effect: Effect) -> bool:
     if effect.value is None or effect.identity is None:
         return False
-    left = fold(substitute(effect.value, fills(accesses, points)))
+    left = fold(substitute(effect.value, filled))
     return isinstance(left, Const) and left.value == effect.identity.value
+
+
+def leaves_as_it_was(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
+    """Whether a statement changes nothing at some points, by what its operands were filled with."""
+    return _folds(fills(accesses, points), effect)
 
 
 def fills(accesses: Sequence[Access], points: Sequence[Expr]) -> dict[Expr, Expr]:

@@ -53,11 +53,16 @@ def impossible(conditions: Iterable[Expr]) -> bool:
     >>> impossible([x * 2 <= y, index(5) <= x])
     True
     """
-    return _impossible(frozenset(p for c in conditions for p in conjuncts(simplify(c))))
+    return _impossible(_parts(conditions))
+
+
+def _parts(conditions: Iterable[Expr]) -> tuple[Expr, ...]:
+    """The simplified parts of conditions, each once, in order: the same question has the same answer in every process."""
+    return tuple(dict.fromkeys(p for c in conditions for p in conjuncts(simplify(c))))
 
 
 @functools.lru_cache(1 << 14)
-def _impossible(conditions: frozenset[Expr]) -> bool:
+def _impossible(conditions: tuple[Expr, ...]) -> bool:
     certain, open = _forms(conditions)
     if certain is None or _contradict(certain):
         return True
@@ -71,7 +76,7 @@ def example(conditions: Iterable[Expr]) -> dict[str, int] | None:
     >>> example([x % 4 == 3, index(4) <= x])
     {'x': 7}
     """
-    certain, open = _forms(frozenset(p for c in conditions for p in conjuncts(simplify(c))))
+    certain, open = _forms(_parts(conditions))
     if certain is None or not available():
         return None
     return next((found for case in _combined(certain, open) if (found := _solved(case)) is not None), None)
@@ -101,6 +106,7 @@ def _forms(conditions: Iterable[Expr]) -> tuple[list[Linear] | None, list[tuple[
     return certain, open
 
 
+@functools.lru_cache(1 << 14)
 def _cases(condition: Expr, holds: bool) -> tuple[Case, ...] | None:
     """The alternatives in which a condition holds, or does not; None: nothing is known."""
     match condition:
@@ -141,13 +147,12 @@ def _contradict(forms: Sequence[Linear]) -> bool:
     forms = [_rounded(f) for f in forms]
     if any(_negative(f) for f in forms):
         return True
-    by_atom: dict[Expr, list[int]] = {}
+    by_sign: dict[tuple[Expr, bool], list[int]] = {}
     pairs: set[tuple[int, int]] = set()
     for k, (terms, _) in enumerate(forms):
-        for atom, _ in terms:
-            others = by_atom.setdefault(atom, [])
-            pairs.update((other, k) for other in others)
-            others.append(k)
+        for atom, c in terms:
+            pairs.update((other, k) for other in by_sign.get((atom, c < 0), ()))
+            by_sign.setdefault((atom, c > 0), []).append(k)
     return any(_negative(_sum(forms[a], forms[b])) for a, b in pairs)
 
 
@@ -194,12 +199,16 @@ def holds_somewhere(case: Case) -> bool:
     for leaning in (0, 1, -1):
         values = {v: _end(v, (wish or leaning) > 0 if not leaning else leaning > 0) for v, wish in wishes.items()}
         for _ in range(2 * len(case) + 2):
-            violated = next(((form, n) for form in case if (n := _value(form, values)) < 0), None)
+            violated = next((form for form in case if _value(form, values) < 0), None)
             if violated is None:
-                return True
-            if not _mended(*violated, values):
+                return all(_inside(v, n) for v, n in values.items())
+            if not _mended(violated, values):
                 break
     return False
+
+
+def _inside(v: Var, value: int) -> bool:
+    return (v.lower is None or v.lower <= value) and (v.upper is None or value <= v.upper)
 
 
 def _end(v: Var, greatest: bool) -> int:
@@ -208,17 +217,42 @@ def _end(v: Var, greatest: bool) -> int:
     return low if not greatest else v.upper if v.upper is not None else max(low, FAR)
 
 
-def _mended(form: Linear, value: int, values: dict[Var, int]) -> bool:
-    """Moves variables, those with large factors first and no further than they must, until a form is >= 0; False: it cannot be."""
-    terms = sorted(((atom, c) for atom, c in form[0] if isinstance(atom, Var)), key=lambda t: -abs(t[1]))
+def _mended(form: Linear, values: dict[Var, int]) -> bool:
+    """Moves variables, and digits of variables, until a form is >= 0: those with large factors first, and no further than they must.
+
+    False: it cannot be.
+    """
+    terms = sorted(form[0], key=lambda t: -abs(t[1]))
     for last in (False, True):  # first without going too far, then as far as it takes
         for atom, c in terms:
-            if value < 0:
-                room = _end(atom, True) - values[atom] if c > 0 else values[atom] - _end(atom, False)
-                steps = min(room, -(value // abs(c)) if last else -value // abs(c))
-                values[atom] += steps if c > 0 else -steps
-                value += steps * abs(c)
-    return value >= 0
+            value = _value(form, values)
+            if value >= 0:
+                return True
+            now, (low, high) = _evaluated(atom, values), interval(atom)
+            end = (high if high is not None else max(now, FAR)) if c > 0 else low if low is not None else min(now, -FAR)
+            steps = min(abs(end - now), -(value // abs(c)) if last else -value // abs(c))
+            if steps:
+                _move(atom, steps if c > 0 else -steps, values)
+    return _value(form, values) >= 0
+
+
+def _move(e: Expr, by: int, values: dict[Var, int]) -> None:
+    """Changes variables so that an index expression changes by a number, where that is easy."""
+    match e:
+        case Var():
+            values[e] = values.get(e, 0) + by
+        case Binary("%", left, Const()):
+            _move(left, by, values)
+        case Binary("//", left, Const(value=c)):
+            _move(left, by * int(c), values)
+        case Binary("+" | "-" | "*"):
+            terms, constant = linear(e)
+            left = _evaluated(e, values) + by - constant - sum(c * _end(v, c < 0) for v, c in terms if isinstance(v, Var))
+            for v, c in sorted(terms, key=lambda t: -abs(t[1])):  # as digits of a number, the largest first
+                if isinstance(v, Var):
+                    steps = min(left // abs(c), _end(v, True) - _end(v, False))
+                    values[v] = _end(v, c < 0) + (steps if c > 0 else -steps)
+                    left -= steps * abs(c)
 
 
 def _value(form: Linear, values: Mapping[Var, int]) -> int:
@@ -226,7 +260,7 @@ def _value(form: Linear, values: Mapping[Var, int]) -> int:
 
 
 def _evaluated(e: Expr, values: Mapping[Var, int]) -> int:
-    """The value of an index expression; 0 for what is not understood, which proves nothing and so refutes nothing."""
+    """The value of an index expression; for what is not understood, the value of its range that is nearest to 0."""
     match e:
         case Var():
             return values.get(e, 0)
@@ -234,8 +268,10 @@ def _evaluated(e: Expr, values: Mapping[Var, int]) -> int:
             return int(value)
         case Binary(op, left, right) if op in OPERATIONS:
             a, b = _evaluated(left, values), _evaluated(right, values)
-            return OPERATIONS[op](a, b) if b or op not in ("//", "%") else 0
-    return 0
+            if b or op not in ("//", "%"):
+                return OPERATIONS[op](a, b)
+    low, high = interval(e)
+    return max(low, 0) if low is not None else min(high, 0) if high is not None else 0
 
 
 # ---------------------------------------------------------------- asked of isl

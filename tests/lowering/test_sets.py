@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tilelang.dtype import int64
 from tilelang.expr import INDEX, Binary, Expr, Unary, Var, index
-from tilelang.lowering import sets
+from tilelang.lowering import ir, sets
 from tilelang.tensor import evaluate
 
 VARIABLES = (Var("x", INDEX, 0, 6), Var("y", INDEX, -2, 3), Var("thread", INDEX, 0, 7))
@@ -96,6 +97,16 @@ def test_a_value_from_memory_is_any_number_of_its_range() -> None:
     unknown = Var("x", INDEX, 0, 6) * Var("y", INDEX, -2, 3)  # 17 is within its range, and no product is 17
     assert not sets.impossible([unknown == 17])
     assert sets.impossible([unknown < 3, index(5) <= unknown])
+
+
+def test_a_value_of_a_gather_is_in_its_range() -> None:
+    """A point is looked for by hand first: it may not take a value that the tensor does not hold."""
+    table = ir.Buffer("table", int64, (8,), "global")
+    row = ir.Load(table, (Var("x", INDEX, 0, 6),))
+    assert not sets.impossible([row < 5])
+    bounded = Binary("max", row, index(3))
+    assert sets.impossible([bounded < 3])
+    assert not sets.impossible([bounded < 4])
 
 
 def test_a_question_that_takes_too_long_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
