@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.computation import Tensor
@@ -35,6 +35,9 @@ from tilelang.spec import Spec
 from tilelang.steps import Place, Step
 from tilelang.task import State, Task
 from tilelang.tensor import Placement
+
+if TYPE_CHECKING:
+    from tilelang.lowering.build.regions import Uses
 
 # ---------------------------------------------------------------- where results and states go
 
@@ -227,6 +230,7 @@ class Build:
         self.cluster = cluster  # how many blocks make one
         self.notes: dict[str, None] = {}
         self.chains: dict[int, Chain] = {}  # by the id of the steps
+        self.uses: dict[tuple[int, int], Uses] = {}  # by the ids of the spec and the steps
         self.told = told  # why guards stand or not, each text once; None: nobody asks
         self.thread = self.thread_of(threads)
 

@@ -15,8 +15,8 @@ from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Var, free, index, substitute
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.simplify import linear, simplify
-from tilelang.spec import Bound, point
-from tilelang.steps import Place
+from tilelang.spec import Bound, Spec, point
+from tilelang.steps import Place, Step
 from tilelang.task import Task, reads
 
 Range = tuple[Expr, int]  # begins at, how many
@@ -107,28 +107,55 @@ def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr
     return list(found.values())
 
 
+@dataclasses.dataclass
+class Uses:
+    """The reads of a spec and of the stages below it, found from the last stage upwards.
+
+    counts[n]: how many reads there are once the last n stages are looked at. spec, steps: whose they are, kept alive.
+    """
+
+    spec: Spec
+    steps: tuple[Step, ...]
+    found: list[Use]
+    stages: tuple[int, ...]
+    counts: list[int]
+
+
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
+    known = build.uses.get((id(frame.spec), id(frame.steps)))
+    if known is None:
+        known = build.uses[id(frame.spec), id(frame.steps)] = _own_uses(frame)
+    below = sum(k >= i for k in known.stages)
+    while len(known.counts) <= below:  # a later stage may read an earlier one, never the other way round
+        stage = frame.steps[known.stages[-len(known.counts)]]
+        assert isinstance(stage, Place)
+        known.found += _stage_uses(build.task_of(stage.tensor_name), stage, known.found)
+        known.counts.append(len(known.found))
+    return known.found[: known.counts[below]]
+
+
+def _own_uses(frame: Frame) -> Uses:
+    """The reads that a spec itself makes."""
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     whole: dict[Expr, int] = {point(a.name): a.extent for a in (*frame.task.axes, *frame.task.reduction_axes)}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True, whole)
-    stages = [s for s in frame.steps[i:] if isinstance(s, Place) and s.verb == "compute"]
-    for stage in reversed(stages):  # a later stage may read an earlier one, never the other way round
-        task = build.task_of(stage.tensor_name)
-        mine = [u for u in found if u.read.tensor in task.outputs]
-        if mine:
-            region = hull(mine, stage)
-            ranges: dict[Expr, Range] = {point(a.name + "'" + task.name): r for a, r in zip(task.axes, region, strict=True)}
-            ranges.update({point(a.name + "'" + task.name): (index(0), a.extent) for a in task.reduction_axes})
-            kept = wanted_bounds(mine, region)
-            bounds: dict[Expr, tuple[Bound, ...]] = {
-                point(a.name + "'" + task.name): b for a, b in zip(task.axes, kept, strict=True)
-            }
-            names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
-            whole = {point(a.name + "'" + task.name): a.extent for a in (*task.axes, *task.reduction_axes)}
-            found += task_uses(task, names, ranges, bounds, False, whole)
-    return found
+    stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
+    return Uses(frame.spec, frame.steps, found, stages, [len(found)])
+
+
+def _stage_uses(task: Task, stage: Place, found: list[Use]) -> list[Use]:
+    """The reads that a stage makes of what its readers want. found: the reads below it."""
+    mine = [u for u in found if u.read.tensor in task.outputs]
+    if not mine:
+        return []
+    region = hull(mine, stage)
+    names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
+    ranges: dict[Expr, Range] = {names[a]: r for a, r in zip(task.axes, region, strict=True)}
+    ranges.update({names[a]: (index(0), a.extent) for a in task.reduction_axes})
+    bounds: dict[Expr, tuple[Bound, ...]] = {names[a]: b for a, b in zip(task.axes, wanted_bounds(mine, region), strict=True)}
+    return task_uses(task, names, ranges, bounds, False, {names[a]: a.extent for a in (*task.axes, *task.reduction_axes)})
 
 
 def _placeholders(frame: Frame) -> dict[Expr, Expr]:
