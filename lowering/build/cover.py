@@ -30,7 +30,6 @@ class Region:
     spec: Spec
     low: tuple[Expr, ...]
     fill: Const
-    filled: frozenset[str]
     outside: bool
     read: Read | Pad | None
     source: Residence
@@ -118,10 +117,9 @@ class Cover(Part):
         tensor = uses[0].read.tensor
         ranges = hull(uses, step)
         pads = [u.whole.value.value for u in uses if isinstance(u.whole, Pad)]
-        axes, filled = [], set()
+        axes = []
         for d, (dim, (low, extent)) in enumerate(zip(tensor.dims, ranges, strict=True)):
             bounds = self._dim_bounds(frame, uses, d, dim.extent, low, extent)
-            filled |= {b.key for b in bounds}
             axes.append(AxisState(dim.name, low, extent, tuple(b for b in bounds if not b.is_certain(extent))))
         task = Task(tensor.name, (tensor,), tensor.dims, (Read(tensor, tensor.dims),))
         spec = Spec(tensor.name, tuple(axes), tuple((d.name, point(d.name)) for d in tensor.dims), frame.spec.level,
@@ -135,7 +133,7 @@ class Cover(Part):
             ends = tuple(b.replace(offset=self._gathered(frame, b.offset, exists)) for b in a.bounds)
             moved.append(a.replace(base=self._gathered(frame, a.base, exists), bounds=ends))
         spec = spec.replace(axes=tuple(moved))
-        return Region(task, spec, begins, fill, frozenset(filled), True, named, source_of(frame, uses))
+        return Region(task, spec, begins, fill, True, named, source_of(frame, uses))
 
     @staticmethod
     def _gather_exists(frame: Frame, indices: list[Expr]) -> Expr | None:
@@ -218,9 +216,8 @@ class Cover(Part):
         coordinates = tuple((n, simplify(substitute(e, fixed))) for n, e in frame.spec.coordinates)
         kept = tuple(s.replace(reduction=False) for s in states)
         spec = frame.spec.replace(title=task.name, axes=kept, coordinates=coordinates)
-        filled = frozenset(b.key for s in states for b in s.bounds)
         low = tuple(s.base for s in states)
-        return Region(task, spec, low, fill, filled, True, use.whole, source_of(frame, uses), points)
+        return Region(task, spec, low, fill, True, use.whole, source_of(frame, uses), points)
 
     @staticmethod
     def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:

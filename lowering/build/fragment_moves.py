@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tilelang.expr import Expr, Var, index
+from tilelang.expr import Expr, Unary, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.boxes import Boxes
+from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.frame import Box, Frame, Target
+from tilelang.lowering.guards import Effect, leaves_as_it_was
 from tilelang.matching import Match
 from tilelang.simplify import interval, simplify
 from tilelang.steps import Do, Place
@@ -38,7 +40,7 @@ class FragmentMoves(Boxes):
         tile = self._moved_tile(do, found, region, share)
         _compare_slots(do, found, region, share, tile)
         source = region.source
-        if not isinstance(source, Box) or any(b.key not in source.filled for a in region.spec.axes for b in open_bounds(a)):
+        if not isinstance(source, Box) or not self._filled_alike(inner, region):
             raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills what lies outside {share.tensor.name}",
                          f"load {share.tensor.name} in shared first, whose fill is outside")  # fmt: skip
         walks, at, begins = [], [], []
@@ -58,6 +60,14 @@ class FragmentMoves(Boxes):
             if isinstance(v, Var):
                 body = ir.For(v, index(count), body, "serial", step.span)
         return body
+
+    def _filled_alike(self, frame: Frame, region: Region) -> bool:
+        """Whether the source holds what the move's readers want of all points that do not exist."""
+        points = {a.name: a.base + inside_piece(a.name, a.extent) for a in region.spec.axes}
+        accesses = self.accesses(frame, region.task.values, points)
+        wanted = Effect(value=region.task.values[0], identity=region.fill)
+        ends = [b.holds(inside_piece(a.name, a.extent)) for a in region.spec.axes for b in open_bounds(a)]
+        return all(leaves_as_it_was([Unary("not", end)], accesses, wanted) for end in ends)
 
     @staticmethod
     def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source: Box, at: tuple[Expr, ...],

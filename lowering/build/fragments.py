@@ -27,7 +27,7 @@ from tilelang.lowering.build.share import Shares, declares_owners, dim_share
 from tilelang.lowering.build.state import States
 from tilelang.matching import Match
 from tilelang.simplify import linear, simplify
-from tilelang.spec import AxisState, Bound, Spec
+from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import evaluate
 
@@ -236,9 +236,8 @@ class Fragments(Places, Shares, States, Leaf):
         dims = tuple(dim_share([t], step, tensor.name) for t in tiles)
         shape = (*[d.size for d in dims if d.size > 1], held.slots)
         buffer = self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
-        filled = region.filled | _beyond(frame.spec, leaf, region, read)
         moved = tuple((*ends, Bound("", index(0), a.extent)) for ends, a in zip(region.ends, region.spec.axes, strict=True))
-        return FragmentShare(tensor, region.read, buffer, region.fill, filled, region.outside, moved=moved, low=region.low, dims=dims,
+        return FragmentShare(tensor, region.read, buffer, region.fill, region.outside, moved=moved, low=region.low, dims=dims,
                              tile=tile, along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level,
                              points=region.points)  # fmt: skip
 
@@ -292,12 +291,10 @@ class Fragments(Places, Shares, States, Leaf):
     def _fetch_element(
         self, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
     ) -> ir.Stmt:
-        """One element, or the fill where there is none; what the source was filled with needs no condition."""
-        source = region.source
+        """One element, or the fill where there is none."""
         axes = []
         for a, shift in zip(region.spec.axes, shifts, strict=True):
-            moved = _moved(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift)
-            axes.append(moved.replace(bounds=tuple(b for b in moved.bounds if not source.holds_fill(b.key))))
+            axes.append(_moved(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift))
         kept = frozenset(b.key for a in axes for b in a.bounds)
         exact = Fixed(share.tensor, None, share.buffer, slots=at)
         spec = region.spec.replace(axes=tuple(axes), units=1)
@@ -385,16 +382,3 @@ def _moved(a: AxisState, shift: Expr) -> AxisState:
     """One point of an axis, `shift` from where it begins."""
     bounds = tuple(b.replace(offset=simplify(b.offset + shift)) for b in a.bounds)
     return AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1)), a.reduction)
-
-
-def _beyond(spec: Spec, leaf: Spec, region: Region, read: Read) -> frozenset[str]:
-    """Bounds that later cuts make at the end of a whole region: beyond them, lanes hold the fill."""
-    extents = {i.name: a.extent for i, a in zip(read.indices, region.spec.axes, strict=True) if isinstance(i, Axis)}
-    found = set()
-    for a in spec.axes:
-        before = {b.key for b in a.bounds}
-        for b in leaf.axis(a.name).bounds:
-            from_here = simplify(leaf.axis(a.name).base - a.base - b.offset) is index(0)
-            if b.key not in before and not b.lower and from_here and b.limit == a.extent == extents.get(a.name):
-                found.add(b.key)
-    return frozenset(found)

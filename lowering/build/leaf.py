@@ -6,6 +6,7 @@ A guard stands where a point may not exist, unless `guards.settle` proves that t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from tilelang.errors import Span
@@ -180,14 +181,14 @@ class Leaf(Accesses):
             conditions += [Binary("==", d, index(0)) for d in frame.idle]
         if frame.finishing and frame.outer is not None:
             return guarded(self._combine_outer(frame, points, lane, span), conditions, span)
-        existing = conjunction([b.holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.key in fills])
         if frame.target.again:
             return guarded(self._again(frame, points, lane, span), conditions, span)
+        found = self._found(frame, fills, conditions, points)
         out = []
         for k, (value, place) in enumerate(zip(frame.task.values, frame.target.places, strict=True)):
             e = self._state_value(frame, value, points, lane)
-            if frame.fill is not None and existing is not None:
-                e = _filled(existing, e, const(frame.fill.value, e.dtype))
+            if frame.fill is not None and found is not None:
+                e = _filled(found, e, const(frame.fill.value, e.dtype))
             at = self.stored_at(frame, k, place, points)
             if frame.staged is not None:
                 held = (*frame.slots, lane) if lane is not None else frame.slots or (index(0),)
@@ -196,6 +197,18 @@ class Leaf(Accesses):
                 ir.Store(place.buffer, at, stored(e, place.buffer), None, frame.target.stream, span, behind=frame.target.behind)
             )
         return guarded(ir.seq(*out), conditions, span)
+
+    def _found(self, frame: Frame, fills: Collection[str], always: list[Expr], points: dict[str, Expr]) -> Expr | None:
+        """The condition under which a move takes its element from the source and not the fill; None: the source has the same fill.
+
+        fills: keys of the bounds beyond which it fills; always: the conditions under which it writes at all.
+        """
+        bounds = {b.holds(index(0)): a for a in frame.spec.axes for b in a.bounds if b.key in fills}
+        if frame.fill is None:
+            return None
+        (value,) = frame.task.values
+        kept = self.settled(frame, bounds, always, points, (value,), Effect(value=value, identity=frame.fill))
+        return conjunction([c for c in bounds if c in kept])
 
     def _written(self, frame: Frame, points: dict[str, Expr]) -> list[Access]:
         """The registers that results go to."""

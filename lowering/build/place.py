@@ -119,7 +119,7 @@ class Places(Part):
             f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
         )
         self._rings[id(step)] = buffer
-        return Box(tensor, region.read, buffer, region.fill, region.filled, region.outside, points=region.points, moved=region.ends,
+        return Box(tensor, region.read, buffer, region.fill, region.outside, points=region.points, moved=region.ends,
                    low=region.low, placement=placement, slot=slot, unit=unit)  # fmt: skip
 
     _rings: dict[int, ir.Buffer]

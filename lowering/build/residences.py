@@ -29,8 +29,8 @@ TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin w
 class Residence:
     """A tensor, or one read of it, in a buffer.
 
-    fill: the value of every element that the move found outside (None: such elements hold nothing). filled: keys of the bounds
-    beyond which it holds `fill`; outside: elements outside the tensor hold `fill` too. steps: how its owners were spread. points: by
+    fill: the value of every element that the move found outside (None: such elements hold nothing). outside: elements outside the
+    tensor hold `fill` too. steps: how its owners were spread. points: by
     access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
     begins, beyond which it holds nothing at all, though there is room. moved: those within which it holds the tensor's own elements, of
     what was moved; its other elements hold `fill`.
@@ -40,7 +40,6 @@ class Residence:
     read: Read | Pad | None
     buffer: ir.Buffer
     fill: Const | None = None
-    filled: frozenset[str] = frozenset()
     outside: bool = False
     steps: tuple[Step, ...] = ()
     points: tuple[Var, ...] = ()
@@ -50,10 +49,6 @@ class Residence:
     def serves(self, read: Read, whole: Read | Pad) -> bool:
         """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
         return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
-
-    def holds_fill(self, key: str) -> bool:
-        """Whether elements beyond the bound of this key hold `fill`."""
-        return key in self.filled or self.outside and key.startswith(TENSOR_END)
 
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
         """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""

@@ -65,8 +65,7 @@ class Shares(Redistributions):
         dims = tuple(shares)
         tensor = region.task.outputs[0]
         buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
-        filled = frozenset(region.filled)
-        fields = (tensor, region.read, buffer, region.fill, filled, region.outside)
+        fields = (tensor, region.read, buffer, region.fill, region.outside)
         return Share(*fields, low=region.low, dims=dims, points=region.points, moved=region.ends)
 
     def reader_indices(self, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
@@ -130,9 +129,7 @@ class Shares(Redistributions):
             bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
             axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
         spec = region.spec.replace(axes=tuple(axes), units=1)
-        source = region.source
-        kept = frozenset(b.key for a in axes for b in a.bounds if not source.holds_fill(b.key))
-        axes = [a.replace(bounds=tuple(b for b in a.bounds if b.key in kept)) for a in axes]
+        kept = frozenset(b.key for a in axes for b in a.bounds)
         wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
         exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
         inner = Frame(

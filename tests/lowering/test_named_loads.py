@@ -107,3 +107,15 @@ def test_points_of_one_fused_axis_out_of_a_region() -> None:
     )
     s = tl.schedule(c).fuse(rs=("r", "s")).tile(n=1, p=4, q=5, c=1).to("block").accumulate("register")
     assert not faults(s.load("X", "shared").split(p=3).tile(rs=1).to("thread").load("X", "register").split(p=1).vectorize(rs=4))
+
+
+@pytest.mark.parametrize("second", ["shared", "register"])
+@pytest.mark.parametrize("size", [4, 5])
+def test_a_read_out_of_a_buffer_that_another_padding_filled(second: str, size: int) -> None:
+    """What is outside the tensor in the first buffer is the first padding's value; the second one's readers want theirs."""
+    i = tl.axes(i=10)
+    X = tl.input("X", tl.float32, i)
+    before, after = X[i - 1], X[i + 1]
+    made = tl.define("Y", tl.pad(before, 0.0) * 2 + tl.pad(after, 5.0), i)
+    s = tl.schedule(made).tile(i=size).to("block").load("X", "shared").load(after, second)
+    assert not faults(s.tile(i=1).to("thread"))
