@@ -176,7 +176,7 @@ def test_outcomes() -> None:
     ],
 )
 def test_errors_that_are_faults(error: Exception, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*arguments: Any) -> Any:
+    def fails(*arguments: Any, **named: Any) -> Any:
         raise error
 
     monkeypatch.setattr("tilelang.runtime.compile", fails)
@@ -206,6 +206,36 @@ def test_a_process_that_is_taken_down_is_told_and_started_anew() -> None:
         assert trials.outcome(slow) == Outcome("set aside", "took-too-long")
     finally:
         trials.end()
+
+
+RUNNING = (  # what the process says before a kernel runs
+    "import gc, io, os, time\n"
+    "for f in gc.get_objects():\n"
+    "    if isinstance(f, io.TextIOWrapper) and isinstance(f.name, int) and f.name > 2: print('\"running\"', file=f, flush=True)\n"
+)
+
+
+def test_a_kernel_that_hangs_or_takes_its_process_down_is_a_fault() -> None:
+    trials = fuzzing.Trials(CPU, seconds=2)
+    hangs: Any = Calls(exec, RUNNING + "time.sleep(60)")
+    assert trials.outcome(hangs) == Outcome("hung", said=("running the kernel: it did not end within 2 s",))
+    dies: Any = Calls(exec, RUNNING + "os.abort()")
+    found = trials.outcome(dies)
+    assert (
+        found.kind == "died" and found.is_fault and found.said[0].startswith("running the kernel ended the process with signal 6")
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="processes have no groups here")
+def test_what_a_process_has_started_ends_with_it(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    case: Any = Calls(os.system, f"echo $$ > {began}; sleep 60")
+    trials = fuzzing.Trials(CPU, seconds=4)
+    assert trials.outcome(case).code == "took-too-long"
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):
+            os.kill(int(began.read_text()), 0)
+            time.sleep(0.05)
 
 
 def test_a_process_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

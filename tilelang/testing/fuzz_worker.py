@@ -19,6 +19,7 @@ from tilelang import reference, runtime
 from tilelang.errors import ComputationError, DeviceError, Refusal, TileLangError, each
 from tilelang.grammar import parse
 from tilelang.lowering import simulate
+from tilelang.options import Options
 from tilelang.runtime import Kernel
 from tilelang.targets import Target
 from tilelang.testing import kernel_checks
@@ -69,7 +70,8 @@ def tried(trial: Trial, target: Target, tell: Callable[[str], None] = lambda _: 
     """Compiles, simulates and runs a trial, and compares with the reference. tell: is told when the kernel itself runs."""
     try:
         plan = parse(trial.text, "case.tile").schedule()
-        kernel = runtime.compile(plan, target)
+        options = dataclasses.replace(Options.from_environment(), cache_dir="", check=None)  # no case is compiled twice
+        kernel = runtime.compile(plan, target, options=options)
         return _checked(kernel, trial, tell)
     except TileLangError as error:
         found = each(error)
@@ -102,6 +104,7 @@ def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outco
         if error.code != "too-much-to-simulate" or runs is None:
             raise
     if runs is not None:
+        kernel_checks.load(kernel)
         tell(RUNNING)
         faults += runs(kernel, expected)
     return Outcome(WRONG, said=tuple(faults)) if faults else Outcome(RIGHT)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import pickle
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,7 @@ from tilelang.testing.shrinking import fewer_steps
 DATA = ("random", "integers", "special", "infinite", "denormal", "extreme", "zero")
 PLAIN = ("random", "integers")
 FINITE = ("random", "integers", "denormal", "zero")
-CASE_SECONDS = 60.0  # of one trial, after which its process is ended
+CASE_SECONDS = 20.0  # of one trial, after which its process is ended
 SHRINK_SECONDS = 60.0
 START_SECONDS = 120.0  # of the process in which trials run
 MOST_OWN_POINTS = 200_000  # of a definition, at which a file is tried as it is
@@ -353,6 +355,9 @@ class Trials:
         """Ends the process, if there is one."""
         child, self._child = self._child, None
         if child is not None:
+            if hasattr(os, "killpg"):  # with the compilers that it has started
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, signal.SIGKILL)
             child.kill()
             child.wait()
             for pipe in (child.stdin, child.stdout):

@@ -67,6 +67,12 @@ def runner(kernel: Kernel) -> Callable[[Kernel, Expected], list[str]] | None:
     return _emulated if kernel.target.dialect in ("cuda", "hip") and emulation.absent() is None else None
 
 
+def load(kernel: Kernel) -> None:
+    """Compiles a kernel for its device, if that is here, as its first call would."""
+    if kernel.target.device is not None:
+        _ = kernel._launches
+
+
 def as_threads(kernel: Kernel) -> ir.Program:
     """The kernel IR of a kernel's schedule with the threads of a block as threads, where its target makes loops of them."""
     here = dataclasses.replace(kernel.target.profile, dialects=(kernel.target.dialect,))
