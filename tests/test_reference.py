@@ -1,6 +1,8 @@
 """The reference against NumPy, the bound against float32 evaluations, and the check against kernels that are wrong."""
 
 import math
+import os
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ from tilelang import dtype as dt
 from tilelang import evaluator as evaluator_module
 from tilelang import reference
 from tilelang.computation import MOST_AXES, Computation, as_computation, axes, computation, define
-from tilelang.evaluator import Evaluator, blocks, contract
+from tilelang.errors import ComputationError
+from tilelang.evaluator import Evaluator, blocks, contract, peak_bytes
 from tilelang.exactness import amplitude, inexact
 from tilelang.expr import Read
 
@@ -364,3 +367,39 @@ def test_reductions_of_as_many_axes_as_an_array_has() -> None:
     x = tl.input("X", dt.float32, *a[1:], k)
     best = as_computation(define("best", tl.argmax(x[(*a[1:], k)], over=k), *a))
     assert reference.check(best, lambda arrays: {"best": arrays["X"].argmax(axis=-1).reshape((1,) * len(a)).astype(np.int32)})
+
+
+def test_what_nothing_reads_any_more_is_not_held() -> None:
+    i = tl.axes(i=1 << 16)
+    value = tl.input("X", tl.float32, i)
+    for k in range(40):
+        value = tl.define(f"A{k}", value[i] + 1.0, i)
+    whole, x = tl.computation("c", value), np.zeros(1 << 16, np.float32)
+    whole.evaluate(X=x)  # what is made once is made
+    tracemalloc.start()
+    assert float(whole.evaluate(X=x)[0]) == 40.0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * x.size * 8, peak
+    assert peak_bytes(whole, errors=False) == 2 * x.size * 8 and peak_bytes(whole, errors=True) == 4 * x.size * 8
+
+
+def test_products_of_blocks_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, n, k = tl.axes(m=60, n=50, k=40)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    product = tl.computation("c", tl.define("C", tl.sum(A[m, k] * B[k, n], over=k, where=k <= m), m, n))
+    arrays = {t.name: np.random.default_rng(0).standard_normal(t.shape).astype(np.float32) for t in product.inputs}
+    whole = reference.evaluate_and_bound(product, arrays)
+    monkeypatch.setattr(evaluator_module, "PRODUCTS", 70)
+    for one, other in zip(whole, reference.evaluate_and_bound(product, arrays), strict=True):
+        assert np.allclose(one["C"], other["C"], rtol=1e-6)
+
+
+def test_a_reference_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = tl.axes(i=1000)
+    product = tl.computation("c", tl.define("Y", tl.input("X", tl.float16, i)[i] + 1.0, i))
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 1000}.__getitem__)
+    with pytest.raises(
+        ComputationError, match=r"take 4,000 bytes and the reference holds 16,000 bytes, the memory here has 10,000"
+    ):
+        product.evaluate(X=np.zeros(1000, np.float16))

@@ -53,8 +53,9 @@ def tensor_bytes(*tensors: Tensor) -> int:
     return sum(math.prod(t.shape) * t.dtype.bytes for t in tensors)
 
 
-def check_memory(computation: Computation) -> None:
-    """Refuses a computation whose tensors take more than all memory here, before anything is made for it."""
+def check_memory(computation: Computation, evaluated_bytes: int = 0) -> None:
+    """Refuses a computation whose tensors take more than all memory here, before anything is made for it. evaluated_bytes: what the
+    reference holds beside them."""
     try:
         most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):  # not on this system
@@ -62,6 +63,9 @@ def check_memory(computation: Computation) -> None:
     size = tensor_bytes(*computation.inputs, *computation.outputs)
     if size > most:
         raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes, the memory here has {most:,}")
+    if size + evaluated_bytes > most:
+        evaluated = f"the reference holds {evaluated_bytes:,} bytes"
+        raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes and {evaluated}, the memory here has {most:,}")
 
 
 def _no_memory(message: str) -> ComputationError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Redu
 
 BLOCK = 1 << 17  # elements of a block
 FACTOR = 1 << 25  # elements of a factor of a product that is evaluated whole
+PRODUCTS = 1 << 23  # elements of a result of a product that are made at once
 SMALL = 1 << 14  # points below which a sum of products is not worth a matrix product
 
 Ranges = tuple[tuple[int, int], ...]
@@ -68,13 +69,15 @@ class Evaluator:
                 t: Approx(a.astype(self.wide) if t.dtype.is_float else np.asarray(a)) for t, a in arrays.items()
             }
 
-    def run(self) -> dict[Tensor, Approx]:
-        """Every tensor's value, each rounded to its type by its definition."""
+    def run(self, wanted: Collection[Tensor] | None = None) -> dict[Tensor, Approx]:
+        """Every tensor's value, each rounded by its definition. wanted: of these alone; others go when nothing reads them."""
         with numeric.quiet():
-            for definition in self.computation.definitions:
+            for definition, last in zip(self.computation.definitions, last_read(self.computation), strict=True):
                 made = self.reduction(definition) if definition.reduction is not None else self.pointwise(definition)
                 for tensor, found in zip(definition.tensors, made, strict=True):
                     self.values[tensor] = self.stored(found, tensor)
+                for tensor in () if wanted is None else set(last) - set(wanted):
+                    del self.values[tensor]
         return self.values
 
     def stored(self, a: Approx, t: Tensor) -> Approx:
@@ -145,7 +148,22 @@ class Evaluator:
             return None
         if any(a not in depends[0] | depends[1] for a in axes):
             return None
-        block = Block(self, definition, axes, tuple((0, a.extent) for a in axes))
+        shape, whole = tuple(a.extent for a in definition.axes), tuple((0, a.extent) for a in reduce.axes)
+        out, error = self.empty(definition.tensors[0], shape), np.zeros(shape) if self.errors else None
+        for ranges in blocks(shape, PRODUCTS):
+            part = self.product(definition, reduce, Block(self, definition, axes, (*ranges, *whole)))
+            if part is None:
+                return None
+            where = tuple(slice(*r) for r in ranges)
+            out[where] = part.value
+            if error is not None:
+                error[where] = err(part)
+        return Approx(out, error)
+
+    def product(self, definition: Definition, reduce: Reduce, block: Block) -> Approx | None:
+        """A block of a sum of products; None where points that the condition leaves out are not finite."""
+        (value, *_), axes = reduce.values, (*definition.axes, *reduce.axes)
+        assert isinstance(value, Binary)
         guards = () if reduce.condition is None else (reduce.condition,)
         left, right = block.value(value.left, guards), block.value(value.right, guards)
         terms: Any = math.prod(a.extent for a in reduce.axes)
@@ -176,6 +194,31 @@ class Evaluator:
         relaxed = 2.01 * TF32_UNIT if "tf32" in definition.allow else 0.0
         moved = moved + (work.unit + relaxed) * (magnitude + moved) + terms * work.tiny
         return Approx(value, sum_error(value, magnitude, moved, terms, r))
+
+
+def last_read(computation: Computation) -> list[list[Tensor]]:
+    """For each definition the tensors, no outputs among them, that no later one reads."""
+    found, later = list[list[Tensor]](), set(computation.outputs)
+    for definition in reversed(computation.definitions):
+        found.insert(0, [t for t in dict.fromkeys((*definition.tensors, *definition.reads)) if t not in later])
+        later.update(found[0])
+    return found
+
+
+def peak_bytes(computation: Computation, errors: bool) -> int:
+    """The bytes of the tensors that an evaluation holds at once, at most; errors: with their errors."""
+    wide = 16 if any(t.dtype.name == "float64" for d in computation.definitions for t in (*d.tensors, *d.reads)) else 8
+
+    def size(t: Tensor, made: bool) -> int:
+        value = wide if t.dtype.is_float else t.dtype.bytes
+        return math.prod(t.shape) * (value + 8 * (errors and made))
+
+    now = most = sum(size(t, False) for t in computation.inputs)
+    for definition, last in zip(computation.definitions, last_read(computation), strict=True):
+        now += sum(size(t, True) for t in definition.tensors)
+        most = max(most, now)
+        now -= sum(size(t, t.definition is not None) for t in last)
+    return most
 
 
 def state_rounding(definition: Definition, reduce: Reduce, slack: float) -> Rounding:

@@ -18,7 +18,7 @@ from tilelang.arguments import check_memory, inputs
 from tilelang.bound import ULPS, rounding
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError, not_too_deep
-from tilelang.evaluator import Evaluator
+from tilelang.evaluator import Evaluator, peak_bytes
 from tilelang.exactness import amplitude, inexact
 
 Arrays = dict[str, Any]
@@ -37,7 +37,8 @@ def evaluate(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     >>> evaluate(as_computation(define("y", x[i] * 2, i)), {"x": np.ones(3, np.float32)})["y"]
     array([2., 2., 2.], dtype=float32)
     """
-    values = Evaluator(computation, inputs(computation, (), arrays), errors=False).run()
+    check_memory(computation, peak_bytes(computation, errors=False))
+    values = Evaluator(computation, inputs(computation, (), arrays), errors=False).run(computation.outputs)
     return {t.name: np.asarray(_typed(values[t].value, t)) for t in computation.outputs}
 
 
@@ -58,8 +59,9 @@ def evaluate_and_bound(
     error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units). ulps: the greatest error of each function,
     by default the greatest that any target has.
     """
+    check_memory(computation, peak_bytes(computation, errors=True))
     evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps, ulps=ulps)
-    values = evaluator.run()
+    values = evaluator.run(computation.outputs)
     expected, bounds = {}, {}
     for t in computation.outputs:
         error = values[t].error
