@@ -11,6 +11,7 @@ import functools
 import itertools
 import keyword
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 from unicodedata import normalize
@@ -199,9 +200,9 @@ def _axis(name: str, extent: Any, made: int = 0) -> Axis:
 
 
 def check_name(name: Any) -> None:
-    """Refuses what cannot name a tensor or an axis in Python too."""
+    """Refuses what cannot name a tensor or an axis, in Python or in a text, whose names have no combining marks."""
     mend = None
-    if not isinstance(name, str) or not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier() or not re.fullmatch(r"\w+", name):
         mend = "a letter, then letters, digits and _"
     elif keyword.iskeyword(name):
         mend = "another name: it is a keyword of Python's"

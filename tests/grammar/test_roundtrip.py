@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from tilelang.schedule import Schedule
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
 from tilelang.testing.language import draw_program, draw_text, program_text
+from tilelang.words import RESERVED
 
 
 def read_back(made: Schedule) -> Schedule:
@@ -113,6 +115,25 @@ def test_every_word_can_be_a_name() -> None:
         check(tl.schedule(tl.define(word, tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to("block"))
         if word not in ("can", "cast", "float32", "exp"):
             check(tl.schedule(tl.define("Y", tl.input(word, tl.float32, i)[i] * 2, i)).tile(i=4).to("block").load(word, "shared"))
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(RESERVED), "Ω", "名", "ß", "_", "__", "e1", "ſ", "x\u0302", "\u212e", "a b", "1a", "x²"]
+)
+def test_a_name_is_refused_or_read_back(name: str) -> None:
+    i, k = tl.axes(i=8, k=3)
+    X = tl.input("X", tl.float32, i, k)
+    for role in ("tensor", "axis", "dimension", "computation", "definition"):
+        named = {"tensor": "X", "axis": "i", "dimension": "p", "computation": "c", "definition": "Y"} | {role: name}
+        try:
+            i = tl.axes(**{named["axis"]: 8})
+            X = tl.input(named["tensor"], tl.float32, **{named["dimension"]: 8, "q": 3})
+            Y = tl.define(named["definition"], X[i, 0] + tl.max(X[i, k], over=k), i)
+            text = tl.computation(named["computation"], Y).text
+        except tl.ComputationError as refused:
+            assert refused.code in ("name", "range")  # `range=` of tl.input
+            continue
+        assert parse(text).computation().text == text
 
 
 def test_all_steps_and_their_forms() -> None:
