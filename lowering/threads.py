@@ -79,7 +79,7 @@ class Threads:
             return self._logical(expr, left, mask)
         right = self.evaluate(expr.right, mask)
         if expr.op in ("//", "%") and expr.dtype.is_integer and not isinstance(expr.right, Const):
-            self._check_divisor(expr, definedness.plain(right), mask)
+            self._check_divisor(expr, right, mask)
         return definedness.binary(expr.op, left, right)
 
     def _logical(self, expr: Binary, left: Known, mask: Mask) -> Known:
@@ -91,8 +91,8 @@ class Threads:
         both = definedness.binary(expr.op, left, self.evaluate(expr.right, needed))
         return both if type(both) is not Partly else definedness.select(open_, both, left)
 
-    def _check_divisor(self, expr: Binary, right: Value, mask: Mask) -> None:
-        guilty = mask.narrow(right == 0)
+    def _check_divisor(self, expr: Binary, right: Known, mask: Mask) -> None:
+        guilty = mask.narrow((definedness.plain(right) == 0) & (definedness.marks(right) == 0))
         if guilty.threads.size:
             site = self._site(expr, "", "compute")
             self.memory.report_threads("division-by-zero", guilty.threads, site, f"`{expr.right}` is 0")
@@ -133,7 +133,7 @@ class Threads:
         base = self.evaluate(expr.base, mask.by_thread)
         numbers = definedness.plain(base).reshape(-1, 1)
         ramp = numbers + np.arange(expr.lanes, dtype=numbers.dtype)
-        return definedness.partly(ramp, definedness.marks(base).reshape(-1, 1))
+        return Partly(ramp, base.marks.reshape(-1, 1)) if type(base) is Partly else ramp
 
     def _before_line(self, expr: ir.BeforeLine, mask: Mask) -> Value:
         """As if every array began 16 bytes past a line, where NumPy's large ones do."""
