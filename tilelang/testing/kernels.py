@@ -58,23 +58,30 @@ class World:
     made: frozenset[str]
 
 
-def made(computation: Computation, names: set[str]) -> frozenset[str]:
-    """What kernels make for others: these tensors, and the reductions that they need whole."""
+def made(computation: Computation, names: set[str], stages: Collection[str] = ()) -> frozenset[str]:
+    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is computed inside, and
+    not looked into."""
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
     waiting = sorted(found)
     while waiting:
         tensor = computation.tensor(waiting.pop())
         mine = {t.name for t in states_of((tensor,), found - {tensor.name})}
-        seen, inner = {tensor}, [tensor]
+        inner: list[tuple[Tensor, bool]] = [(tensor, True)]
+        seen = set(inner)
         while inner:
-            for t in definition_of(inner.pop()).reads:
-                if t.definition is not None and t not in seen and t.name not in found:
-                    seen.add(t)
-                    if t.definition.reduction is None or t.name in mine:
-                        inner.append(t)
-                    else:
-                        found |= {m.name for m in t.definition.tensors}
-                        waiting.append(t.name)
+            reader, each = inner.pop()  # each: it is read element for element, outside of any reduction
+            definition = definition_of(reader)
+            each = each and definition.reduction is None
+            for e in (e for v in definition.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None):
+                t, joins = e.tensor, each and set(e.indices) == set(definition.axes)
+                if t.name in {*found, *stages} or (t, joins) in seen:
+                    continue
+                if definition_of(t).reduction is None or joins and t.name in mine:
+                    seen.add((t, joins))
+                    inner.append((t, joins))
+                else:
+                    found |= {m.name for m in definition_of(t).tensors}
+                    waiting.append(t.name)
     return frozenset(found)
 
 

@@ -42,14 +42,21 @@ def read(
 ) -> list[Kernel]:
     """The kernels that a schedule gives steps for. values: of every tensor, for indices and conditions. Raises NotRead."""
     steps = resolved(computation, steps)
-    own = {s.tensor_name: s.steps for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
+    blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
+    inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
+    if inside is not None:
+        raise NotRead(f"{inside.verb} in global below blocks")
     here = set(stages(steps))
     main = together(computation)
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | set(own))}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
-    if over_blocks(states_of(main, here | set(own)), steps):  # their parts meet in a kernel without stages
-        left |= made(computation, {t.name for t in main}) - {t.name for t in (*main, *states_of(main, here | set(own)))}
+    apart = over_blocks(states_of(main, here | set(own)), steps)  # parts meet in a kernel without stages
+    for name in {t.name for t in main} | here:
+        group = {t.name for t in together_with(computation.tensor(name))}
+        left |= made(computation, group, () if apart and name not in here else here | set(own)) - group - here
+    left |= {name for t in computation.outputs if t not in main for name in made(computation, {t.name})}
     world = World(computation, values, levels, made(computation, {*own, *left}))
     main = tuple(t for t in main if t.name not in world.made) or main[:1]
     before = [_kernel(world, (computation.tensor(name),), inner) for name, inner in own.items() if inner]

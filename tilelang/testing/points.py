@@ -160,6 +160,7 @@ class Table:
                 self.cut(sizes)
             case Tile(sizes=sizes, level="cluster"):
                 self.in_cluster = self.block + self._wrapped(step, self.cut(sizes))
+                self.block = self.in_cluster * self.block_of.cluster
             case Tile(sizes=sizes, level="block") if self.in_cluster is not None:
                 inner = self._wrapped(step, self.cut(sizes)) % self.block_of.cluster
                 self.block = self.in_cluster * self.block_of.cluster + inner

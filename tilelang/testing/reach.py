@@ -90,7 +90,7 @@ class Reach:
         if not points.unit.size:
             return
         match e:
-            case Reduce(axes=axes) if any(a.extent == 0 for a in axes):
+            case Reduce(axes=axes) if self.must and any(a.extent == 0 for a in axes):
                 return
             case Reduce(values=values, condition=condition):
                 for v in values:

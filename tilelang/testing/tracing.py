@@ -64,8 +64,8 @@ class Trace:
             self._written = None
 
     def kernel(self, buffers: Sequence[str]) -> str | None:
-        """The kernel that writes one of these buffers of global memory."""
-        return next((k for k, memory, b, writes in self._seen if b in buffers and memory == "global" and writes), None)
+        """The last kernel that writes one of these buffers of global memory."""
+        return next((k for k, memory, b, writes in reversed(self._seen) if b in buffers and memory == "global" and writes), None)
 
     def written(self, kernel: str) -> set[str]:
         """The buffers of global memory that a kernel writes."""
