@@ -393,6 +393,8 @@ def _elsewhere(stmt: ir.Stmt) -> Iterator[tuple[str, str, ir.Stmt]]:
 def _moved(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Iterator[tuple[str, str, tuple[Expr, ...]]]:
     """Other indices: the last two swapped, as far as they fit, one more or one less along one of them, the next slot of a ring."""
     ring = buffer.ring or 1
+    if not all(buffer.shape):
+        return
     if len(indices) > 1 and not (ring > 1 and len(indices) == 2):
         *before, a, b = indices
         yield "swapped", "indices", (*before, b % buffer.shape[-2], a % buffer.shape[-1])

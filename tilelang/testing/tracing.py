@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class Trace:
         self._seen: dict[tuple[str, str, str, bool], list[Array]] = defaultdict(list)
         self._written: tuple[Any, Any, list[Array], Array] | None = None
         self.reported = ""  # what the simulator reports
+        self.outputs: Mapping[str, Array] = {}
 
     def __call__(self, seen: Watched) -> None:
         self._land()
@@ -83,19 +84,20 @@ class Trace:
         code, values = np.concatenate([c for c, _ in found], axis=1), np.concatenate([v for _, v in found])
         return code, values
 
-    def same(self, other: Trace) -> bool:
-        """Whether both saw the same threads touch the same elements, and find or leave the same there."""
-        return self._all() == other._all()
+    def same(self, other: Trace, places: Collection[str] | None = None) -> bool:
+        """Whether both saw the same threads touch the same elements, and find or leave the same there. places: only global memory, and
+        where tensors of these names are in shared memory."""
+        return self._all(places) == other._all(places)
 
-    def _all(self) -> dict[Any, Counter[bytes]]:
+    def _all(self, places: Collection[str] | None) -> dict[Any, Counter[bytes]]:
         self._land()
         found = {}
         for key, seen in self._seen.items():
-            code, values = np.concatenate([c for c, _ in seen], axis=1), np.concatenate([v for _, v in seen])
-            bits = np.ascontiguousarray(values).view(np.uint8).reshape(values.size, -1)
-            found[key] = Counter(
-                map(bytes, np.unique(np.concatenate([code.T.astype(np.int64).view(np.uint8), bits], axis=1), axis=0))
-            )
+            if places is None or key[1] == "global" or any(_holds(key[2], name) for name in places):
+                code, values = np.concatenate([c for c, _ in seen], axis=1), np.concatenate([v for _, v in seen])
+                bits = np.ascontiguousarray(values).view(np.uint8).reshape(values.size, -1)
+                rows = np.concatenate([np.ascontiguousarray(code.T.astype(np.int64)).view(np.uint8), bits], axis=1)
+                found[key] = Counter(map(bytes, np.unique(rows, axis=0)))
         return found
 
 
@@ -107,7 +109,7 @@ def traced(program: Any, given: Mapping[str, Any]) -> Trace:
     }
     try:
         report = simulate.run(program, held, watch=trace)
-        trace.reported = str(report) if report.counts else ""
+        trace.reported, trace.outputs = str(report) if report.counts else "", report.outputs
     except TileLangError as fault:
         trace.reported = str(fault)
     return trace
