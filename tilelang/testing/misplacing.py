@@ -17,7 +17,6 @@ from tilelang.testing.planner import tiny_profile
 from tilelang.testing.roles import draw_roles, roles_profile
 from tilelang.testing.tracing import Reading, reading, traced
 
-
 MOST_STATEMENTS = 60
 VERDICTS = ("found", "reported", "equivalent", "workspace", "missed")
 
