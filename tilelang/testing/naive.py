@@ -111,7 +111,8 @@ class Spec:
                 case Place(memory="l1" | "l2") | Place(verb="compute", memory="global"):
                     pass
                 case Place(verb="load", memory="global"):
-                    self.homes[step.tensor_name] = ("packed",)
+                    self.homes[step.tensor_name] = ("unread",)
+                    self.kernel.unread.append("loads in global memory")
                 case Place(verb="load"):
                     self._load(k, step)
                 case Place(verb="compute"):
@@ -195,21 +196,12 @@ class Spec:
     def _find(self, tensor: Tensor, rows: Array, parts: tuple[Array, Array, int], homes: tuple[str, ...] = ()) -> None:
         """What units read. Threads that a spread leaves without a unit may read anything there: nothing comes of it."""
         self._claim(self.kernel.reads, tensor, rows, parts, homes)
+        size = math.prod(tensor.shape)
         for first, width in self.table.spare:
             blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
-            every = (
-                np.stack(np.unravel_index(np.arange(math.prod(tensor.shape)), tensor.shape))
-                if tensor.shape
-                else np.zeros((0, 1), int)
-            )
-            units = np.repeat(np.arange(blocks.size), every.shape[1])
-            self._claim(
-                self.kernel.reads,
-                tensor,
-                np.concatenate([units[None], np.tile(every, blocks.size)]),
-                (blocks, firsts, width),
-                homes,
-            )
+            every = Claim(np.tile(np.arange(size), blocks.size), np.repeat(blocks, size), np.repeat(firsts, size), width)
+            for home in homes or self.homes.get(tensor.name, ("global",)):
+                self.kernel.reads.setdefault((home, tensor.name), []).append(every)
 
     # ------------------------------------------------------------ places
 
@@ -229,13 +221,8 @@ class Spec:
         least = low.min(axis=1, initial=1 << 60, keepdims=True)
         shape = np.where(wraps, high.max(axis=1, initial=0) - least[:, 0] + 1, shape)
         low = np.where(wraps[:, None], least, low)
-        return (
-            found,
-            low,
-            tuple(int(n) for n in shape),
-            not self._quotients(tensor, ("//", "%")).any(),
-            (blocks[which], firsts[which], width),
-        )
+        sure = not self._quotients(tensor, ("//", "%")).any()
+        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
 
     def _load(self, k: int, step: Place) -> None:
         tensor = self.world.computation.tensor(step.tensor_name)
@@ -270,8 +257,9 @@ class Spec:
         table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
         for s in own:
             table.take(s)
-        if self.table.block_of.cluster > 1 and any(isinstance(s, Tile) and s.level == "block" for s in steps):
-            self.kernel.unread.append("loads that blocks of a cluster share")
+        if self.table.in_cluster is not None and not self.table.in_block:
+            self.kernel.unread.append("loads above the blocks of a cluster")
+            self.kernel.reads.setdefault(("unread", tensor.name), [])
             return
         every = np.arange(table.exists.size)
         for at, chosen in ((table.at, table.exists), (table.again(), ~table.exists))[: 1 + bool(table.vectors)]:

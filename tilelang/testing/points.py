@@ -149,6 +149,7 @@ class Table:
         return self.whole(found)
 
     vectors: frozenset[str] = frozenset()
+    in_block = False  # whether a cluster's tile was divided among its blocks
     spare: tuple[
         tuple[Array, int], ...
     ] = ()  # for each spread that leaves threads without units: the first of them, and how many
@@ -163,7 +164,7 @@ class Table:
                 self.block = self.in_cluster * self.block_of.cluster
             case Tile(sizes=sizes, level="block") if self.in_cluster is not None:
                 inner = self._wrapped(step, self.cut(sizes)) % self.block_of.cluster
-                self.block = self.in_cluster * self.block_of.cluster + inner
+                self.block, self.in_block = self.in_cluster * self.block_of.cluster + inner, True
             case Tile(sizes=sizes, level="block"):
                 self.block = self.block + self._wrapped(step, self.cut(sizes))
             case Tile():

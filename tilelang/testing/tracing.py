@@ -177,7 +177,7 @@ class Reading:
                 yield f"{missing.size} elements of {buffer} are not written"
 
     def _reads(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
-        names = {n for m, n in known.reads if m == "packed"}
+        names = {n for m, n in known.reads if m == "unread"}
         for t in self._tensors():
             if t.name not in names:
                 code, _ = trace.touched(name, "global", t.name, False)
@@ -190,7 +190,7 @@ class Reading:
     def _needs(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
         for t in self.computation.inputs:
             claims = known.needs.get(("global", t.name), [])
-            if not claims or ("packed", t.name) in known.reads:
+            if not claims or ("unread", t.name) in known.reads:
                 continue
             code, _ = trace.touched(name, "global", t.name, False)
             size = math.prod(t.shape)
