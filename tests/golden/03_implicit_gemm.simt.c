@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) void Z_block(
         for (int s = 0; s < 3; ++s) {
             for (int c = 0; c < 2; ++c) {
                 for (int tid = 0; tid < 16; ++tid) {
-                    *(X_shared + tid / 2 * 3 + tid % 2) = c * 2 + tid % 2 < 3 && 1 <= block_x % 2 * 4 + tid / 8 * 2 + r && block_x % 2 * 4 + tid / 8 * 2 + r < 8 && 1 <= tid / 2 % 4 * 2 + s && tid / 2 % 4 * 2 + s < 8 ? *(X + (block_x / 2 * 147 + block_x % 2 * 84 + tid / 8 * 42 + r * 21 + tid / 2 % 4 * 6 + s * 3 + c * 2 + tid % 2 - 24)) : 0.0f;
+                    *(X_shared + tid / 2 * 3 + tid % 2) = 1 <= block_x % 2 * 4 + tid / 8 * 2 + r && block_x % 2 * 4 + tid / 8 * 2 + r < 8 && 1 <= tid / 2 % 4 * 2 + s && tid / 2 % 4 * 2 + s < 8 && c * 2 + tid % 2 < 3 ? *(X + (block_x / 2 * 147 + block_x % 2 * 84 + tid / 8 * 42 + r * 21 + tid / 2 % 4 * 6 + s * 3 + c * 2 + tid % 2 - 24)) : 0.0f;
                     W_shared[tid] = c * 2 + tid / 8 < 3 && tid % 8 < 5 ? *(W + r * 45 + s * 15 + c * 10 + tid / 8 * 5 + tid % 8) : 0.0f;
                 }
                 for (int tid = 0; tid < 16; ++tid) {
