@@ -1,13 +1,17 @@
 """Loops that must be written out are written out.
 
 Needs: no vector loops. Guarantees: no `For(kind="unroll")`; a loop whose variable addresses registers is unrolled too, so that its
-registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long;
-where somebody wrote it, it is refused. So is a written loop whose copies are more statements than a compiler takes seconds for.
+registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long
+by itself or with the loops inside it that address the same registers; where somebody wrote it, it is refused. A written loop is also
+refused where its copies are more statements than a compiler takes seconds for.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterator
 
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Var, free, index, substitute
@@ -23,7 +27,9 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
     return kernel.replace(body=_Unrolling(limit).statement(kernel.body, 1, {}))
 
 
-MOST_STATEMENTS = 1 << 11  # that one written loop becomes; the largest of examples and benchmarks has 900, clang takes minutes for 4,000
+MOST_STATEMENTS = (
+    1 << 11
+)  # that one written loop becomes; the largest of examples and benchmarks has 900, clang takes minutes for 4,000
 
 
 class _Unrolling:
@@ -35,7 +41,10 @@ class _Unrolling:
         self.memo: dict[tuple[Expr | None, ...], Expr] = {}
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
-        self.written: tuple[ir.For, int] | None = None  # the outermost written loop around, and how many statements were before it
+        self.inside: dict[int, int] = {}
+        self.written: tuple[ir.For, int] | None = (
+            None  # the outermost written loop around, and how many statements were before it
+        )
         self.made = 0
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
@@ -50,7 +59,8 @@ class _Unrolling:
                     if n <= 1 and kind != "vector":
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
                     if kind == "unroll" or (kind != "threads" and var in self.register_variables(body)):
-                        if factor * n <= self.limit:
+                        useful = span is not None or factor * n * self.rounds_inside(stmt) <= self.limit
+                        if factor * n <= self.limit and useful:
                             return self.copies(stmt, n, factor, values)
                         if span is not None and kind == "serial":
                             raise _too_many(stmt, factor * n, self.limit)
@@ -81,18 +91,22 @@ class _Unrolling:
         self.written = outermost
         return found
 
+    def rounds_inside(self, loop: ir.For) -> int:
+        """How many rounds the loops inside have that address the same registers together with this loop: of the access with the fewest.
+
+        If these loops stay, the registers are an array whether this loop is written out or not.
+        """
+        found = self.inside.get(id(loop))
+        if found is None:
+            found = self.inside[id(loop)] = min(_rounds(loop.body, loop.var, {}), default=1)
+        return found
+
     def register_variables(self, stmt: ir.Stmt) -> frozenset[Var]:
         """The variables that occur in the index of a register buffer. By identity: the kernel outlives this walk."""
         found = self.addressing.get(id(stmt))
         if found is None:
             found = frozenset().union(*(self.register_variables(s) for s in stmt.children() if isinstance(s, ir.Stmt)))
-            places = [load for e in ir.expressions(stmt) for load in ir.loads(e)]
-            indices = [i for load in places if load.buffer.memory == "register" for i in load.indices]
-            if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
-                indices += stmt.indices
-            if isinstance(stmt, ir.Instruction):
-                indices += [i for _, buffer, at in stmt.operands if buffer.memory == "register" for i in at]
-            found = self.addressing[id(stmt)] = found.union(*map(free, indices))
+            found = self.addressing[id(stmt)] = found.union(*_addresses(stmt))
         return found
 
     def value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
@@ -116,6 +130,29 @@ class _Unrolling:
                 return e.map_children(lambda child: self.value(child, values) if isinstance(child, Expr) else child)
             case _:
                 return simplify(substitute(e, values))
+
+
+def _addresses(stmt: ir.Stmt) -> list[frozenset[Var]]:
+    """The variables in the index of each access to registers that a statement makes by itself."""
+    loads = [load for e in ir.expressions(stmt) for load in ir.loads(e)]
+    indices = [load.indices for load in loads if load.buffer.memory == "register"]
+    if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
+        indices.append(stmt.indices)
+    if isinstance(stmt, ir.Instruction):
+        indices += [at for _, buffer, at in stmt.operands if buffer.memory == "register"]
+    return [frozenset().union(*map(free, at)) for at in indices]
+
+
+def _rounds(stmt: ir.Stmt, var: Var, loops: dict[Var, int]) -> Iterator[int]:
+    """For each access that `var` addresses, the product of the extents of the loops that address it as well."""
+    if isinstance(stmt, ir.For) and isinstance(stmt.extent, Const):
+        loops = {**loops, stmt.var: int(stmt.extent.value)}
+    for variables in _addresses(stmt):
+        if var in variables:
+            yield math.prod(n for v, n in loops.items() if v in variables)
+    for child in stmt.children():
+        if isinstance(child, ir.Stmt):
+            yield from _rounds(child, var, loops)
 
 
 def _too_long(loop: ir.For) -> Refusal:

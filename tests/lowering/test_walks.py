@@ -58,3 +58,11 @@ def test_a_walk_is_not_written_out_as_thousands_of_statements() -> None:
         tl.compile(made(True), tl.target("cpu"))
     assert refused.value.code == "unrolled-too-long" and "leave `unroll` out" in str(refused.value)
     assert len(tl.compile(made(False), tl.target("cpu")).source) < 100_000
+
+
+def test_loops_over_registers_stay_loops_where_those_inside_do() -> None:
+    """Registers that a loop addresses are an array: writing the loops around it out would only repeat it."""
+    n, p, q, f, c = tl.axes(n=16, p=17, q=17, f=4, c=3)
+    X = tl.input("X", tl.float32, n, p, q, c, f)
+    made = tl.schedule(tl.define("Z", tl.sum(X[n, p, q, c, f], over=c), n, p, q, f)).split(c=1)
+    assert len(tl.compile(made, tl.target("cpu")).source) < 20_000
