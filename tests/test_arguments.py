@@ -47,6 +47,16 @@ def test_out_is_written_and_returned(product: tl.Kernel) -> None:
     assert product(a, b, out={"C": single}) is single
 
 
+def test_large_results_begin_at_a_line_of_the_caches() -> None:
+    i, j = tl.axes(i=700, j=500)
+    for type in (tl.float32, tl.float64, tl.bfloat16):
+        X = tl.input("X", type, i, j)
+        found = tl.compile(tl.define("Y", X[i, j] + 1, i, j), "cpu")(x := np.ones((700, 500), type.numpy))
+        assert found.nbytes < 1 << 20 or found.ctypes.data % 64 == 0
+        assert found.flags.writeable and found.flags.c_contiguous and found.dtype == type.numpy
+        np.testing.assert_array_equal(found, x + 1)
+
+
 def test_strides_are_honoured(product: tl.Kernel) -> None:
     a, b = small(5, 7), small(7, 6)
     np.testing.assert_array_equal(product(np.asfortranarray(a), b), a @ b)

@@ -27,12 +27,23 @@ def array_type(t: Tensor) -> Any:
     return t.dtype.numpy
 
 
+# NumPy's own arrays of so many bytes begin 16 bytes past a line of the caches: vectors touch two lines, and stores past the caches
+# write parts of lines.
+_LARGE_BYTES, _LINE_BYTES = 1 << 20, 64
+
+
 def new_array(t: Tensor, type: Any) -> Any:
-    """An array for a tensor, its values left open. Raises ComputationError where there is not so much memory."""
+    """An array for a tensor, its values left open; a large one begins at a line of the caches. Raises ComputationError where there is
+    not so much memory."""
     import numpy as np
 
+    size = math.prod(t.shape) * np.dtype(type).itemsize
     try:
-        return np.empty(t.shape, type)
+        if size < _LARGE_BYTES:
+            return np.empty(t.shape, type)
+        memory = np.empty(size + _LINE_BYTES, np.uint8)
+        begin = -memory.__array_interface__["data"][0] % _LINE_BYTES
+        return memory[begin : begin + size].view(type).reshape(t.shape)
     except MemoryError:
         raise _no_memory(f"the array for {t.name} takes {tensor_bytes(t):,} bytes, which are not free") from None
 
