@@ -109,7 +109,7 @@ def times(case: Case, asked: Asked, more: list[Call] | None = None) -> dict[str,
     arrays, out = ready(kernel)
     calls = [checked(kernel, arrays, out, "ours")]
     if case.by_hand is not None:
-        calls.append(checked(tl.compile(case.by_hand(), target), arrays, np.empty_like(out), "hand"))
+        calls.append(checked(tl.compile(case.by_hand(), target), arrays, processor_cases.empty_like(out), "hand"))
     if case.copy is not None:
         calls.append(checked(tl.compile(case.copy(), target), arrays, out, "copy"))
         calls[0].begin()  # its result, for the peers' check
@@ -127,7 +127,7 @@ def in_turns(calls: list[Call], rounds: int) -> dict[str, float]:
 def ready(kernel: tl.Kernel) -> tuple[dict[str, Array], Array]:
     """Random inputs, and memory for the result."""
     (output,) = kernel.computation.outputs
-    return processor_cases.arrays_of(kernel.computation), np.empty(output.shape, output.dtype.numpy)
+    return processor_cases.arrays_of(kernel.computation), processor_cases.empty_like(np.empty(output.shape, output.dtype.numpy))
 
 
 def checked(kernel: tl.Kernel, arrays: dict[str, Array], out: Array, who: str) -> Call:
@@ -219,7 +219,7 @@ def simt(asked: Asked, side: int = 1024) -> Iterator[Row]:
 
 def by_opencl(kernel: tl.Kernel, arrays: dict[str, Array], out: Array) -> Call:
     """The OpenCL device's launch, checked."""
-    call = checked(kernel, arrays, np.empty_like(out), "OpenCL")
+    call = checked(kernel, arrays, processor_cases.empty_like(out), "OpenCL")
     return Call("OpenCL", "OpenCL", call.begin, call.finish)
 
 
