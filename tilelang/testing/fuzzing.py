@@ -32,7 +32,7 @@ from tilelang.steps import Split, Step, Tile, Vectorize, has_holes
 from tilelang.targets import Target
 from tilelang.testing.accepted import draw_steps
 from tilelang.testing.choice import Seeded, Source
-from tilelang.testing.extents import draw_sizes, points, resized
+from tilelang.testing.extents import MOST_POINTS, draw_sizes, points, resized
 from tilelang.testing.fuzz_worker import CRASHED, DIED, HUNG, REFUSED, RIGHT, RUNNING, SET_ASIDE, Outcome, Trial
 from tilelang.testing.shrinking import fewer_steps
 
@@ -43,6 +43,7 @@ CASE_SECONDS = 20.0  # of one trial, after which its process is ended
 SHRINK_SECONDS = 60.0
 START_SECONDS = 120.0  # of the process in which trials run
 MOST_OWN_POINTS = 200_000  # of a definition, at which a file is tried as it is
+MOST_SIMULATED_POINTS = 4000  # of a definition, where nothing but the simulator runs it
 R = TypeVar("R")
 
 
@@ -126,7 +127,7 @@ def fuzz(
             if found.case is not None or time.monotonic() - begun > seconds:
                 break
     except KeyboardInterrupt:
-        found.interrupted = True
+        found.interrupted, found.shrunk = True, found.case is None
     finally:
         trials.end()
         found.seconds = time.monotonic() - begun
@@ -163,7 +164,9 @@ def _drawn(source: Source, subject: Subject, target: Target, kinds: Sequence[str
     """One random case: other sizes, by parameters or by axes; the given schedule, a constructed one, or one of random steps."""
     start = subject.draw(source) if subject.draw is not None and source.chance(50) else subject.own
     if start is subject.own or source.chance(50) or _points(start) > MOST_OWN_POINTS:
-        start = resized(start, draw_sizes(source, start))
+        start = resized(
+            start, draw_sizes(source, start, points=MOST_POINTS if target.device is not None else MOST_SIMULATED_POINTS)
+        )
     computed = start.computation if isinstance(start, Schedule) else start
     if source.chance(50):
         plan = draw_steps(source, computed, target)
