@@ -20,9 +20,8 @@ MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
 KEPT_OPERATIONS = 256
 KEPT_GROWTH = 4
 LONGEST = 1 << 10
-DEEPEST = (
-    160  # operations inside each other, each some of the 1,000 calls of Python; construction keeps the operands of deeper values
-)
+DEEPEST = 256  # operations inside each other, each of which takes some of the 1,000 calls that Python nests
+KEPT_DEEPEST = 160  # construction keeps the operands of what would have more
 
 
 def check_written_out(computation: Computation, kept: Collection[str]) -> None:
@@ -77,9 +76,9 @@ def _kept(computation: Computation) -> tuple[str, ...]:
             LONGEST, KEPT_GROWTH * sum(own[d] for d in _written_in(definition, known, reads))
         ):
             gone = _read_twice(definition, known)
-        if max(e.depth for e in found) > DEEPEST:
+        if max(e.depth for e in found) > KEPT_DEEPEST:
             gone += [
-                t for t in dict.fromkeys(reads[definition]) if t in known and t not in gone and known[t].depth > DEEPEST // 2
+                t for t in dict.fromkeys(reads[definition]) if t in known and t not in gone and known[t].depth > KEPT_DEEPEST // 2
             ]
         for tensor in gone:
             if tensor not in computation.outputs:
