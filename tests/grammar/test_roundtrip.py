@@ -1,6 +1,7 @@
 """Text and language are the same: printing and reading give back what was there, for whatever the random generators make."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,7 +128,8 @@ def test_a_name_is_refused_or_read_back(name: str) -> None:
         named = {"tensor": "X", "axis": "i", "dimension": "p", "computation": "c", "definition": "Y"} | {role: name}
         try:
             i = tl.axes(**{named["axis"]: 8})
-            X = tl.input(named["tensor"], tl.float32, **{named["dimension"]: 8, "q": 3})
+            dims: dict[str, Any] = {named["dimension"]: 8, "q": 3}
+            X = tl.input(named["tensor"], tl.float32, **dims)
             Y = tl.define(named["definition"], X[i, 0] + tl.max(X[i, k], over=k), i)
             text = tl.computation(named["computation"], Y).text
         except tl.ComputationError as refused:

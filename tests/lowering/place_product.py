@@ -6,7 +6,7 @@ The product is enumerated, so that a combination that nobody thought of is in it
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,14 +57,15 @@ def computation(case: Case) -> tl.Computation:
     def at(row: Any) -> Any:
         return P[tuple(row if a is i else a for a in own)]
 
-    value = {
+    reads: dict[str, Callable[[], Any]] = {
         "plain": lambda: at(i),
         "pad": lambda: tl.pad(at(i - 1), 1),
         "where": lambda: tl.where(i > 0, at(i - 1), 3.0),
         "window": lambda: tl.pad(at(i - 1), 0) + at(i) + tl.pad(at(i + 1), 2),
         "clamp": lambda: at(tl.minimum(i + 1, n - 1)),
         "gather": lambda: at(J[i]),
-    }[case.read]()
+    }
+    value = reads[case.read]()
     if case.reader == "pointwise":
         Y = tl.define("Y", value * 3 - 1, *outer)
     elif case.reader == "reduction":
