@@ -247,12 +247,12 @@ def _move(e: Expr, by: int, values: dict[Var, int]) -> None:
             _move(left, by * int(c), values)
         case Binary("+" | "-" | "*"):
             terms, constant = linear(e)
-            left = _evaluated(e, values) + by - constant - sum(c * _end(v, c < 0) for v, c in terms if isinstance(v, Var))
+            rest = _evaluated(e, values) + by - constant - sum(c * _end(v, c < 0) for v, c in terms if isinstance(v, Var))
             for v, c in sorted(terms, key=lambda t: -abs(t[1])):  # as digits of a number, the largest first
                 if isinstance(v, Var):
-                    steps = min(left // abs(c), _end(v, True) - _end(v, False))
+                    steps = min(rest // abs(c), _end(v, True) - _end(v, False))
                     values[v] = _end(v, c < 0) + (steps if c > 0 else -steps)
-                    left -= steps * abs(c)
+                    rest -= steps * abs(c)
 
 
 def _value(form: Linear, values: Mapping[Var, int]) -> int:

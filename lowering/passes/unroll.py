@@ -27,9 +27,7 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
     return kernel.replace(body=_Unrolling(limit).statement(kernel.body, 1, {}))
 
 
-MOST_STATEMENTS = (
-    1 << 11
-)  # that one written loop becomes; the largest of examples and benchmarks has 900, clang takes minutes for 4,000
+MOST_STATEMENTS = 1 << 11  # that one written loop becomes; examples and benchmarks have up to 900, clang takes minutes for 4,000
 
 
 class _Unrolling:

@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 import tilelang as tl
 from tests.lowering.stage_chains import chain, schedule
 from tilelang import reference
+from tilelang.lowering.build import regions
+from tilelang.lowering.build.program import build_program
+from tilelang.steps import Place
+from tilelang.task import Task
 
 CUDA = tl.target("cuda", profile="ampere")
 
@@ -183,3 +187,26 @@ def test_random_chains_are_right_or_refused(seed: int) -> None:
     except tl.Refusal:
         return
     simulated(what, target, seed)
+
+
+def test_the_reads_of_each_stage_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowering a chain of stages takes time in proportion to their number."""
+    asked: list[str] = []
+    found = regions._stage_uses
+
+    def counted(task: Task, stage: Place, below: list[regions.Use]) -> list[regions.Use]:
+        asked.append(task.name)
+        return found(task, stage, below)
+
+    monkeypatch.setattr(regions, "_stage_uses", counted)
+    made = tl.input("X", tl.float32, i=64)
+    stages = []
+    for n in range(12):
+        i = tl.axes(i=64)
+        made = tl.define(f"t{n}", made[i] * 2 + 1, i)
+        stages.append(made)
+    s = tl.schedule(made).tile(i=16).to(tl.block)
+    for stage in stages[:-1]:
+        s = s.compute(stage, tl.shared)
+    build_program(s.computation, s.tile(i=1).to(tl.thread).steps, tl.load_profile("ampere"))
+    assert sorted(asked) == sorted(t.name for t in stages[1:-1])  # nobody asks what the first one reads
