@@ -59,13 +59,12 @@ def read(
     left |= {name for t in computation.outputs if t not in main for name in made(computation, {t.name})}
     world = World(computation, values, levels, made(computation, {*own, *left}))
     main = tuple(t for t in main if t.name not in world.made) or main[:1]
-    before = [_kernel(world, (computation.tensor(name),), inner) for name, inner in own.items() if inner]
+    before = [_kernel(world, together_with(computation.tensor(name)), inner) for name, inner in own.items() if inner]
     return [*before, _kernel(world, main, steps)]
 
 
 def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) -> Kernel:
     definition = definition_of(tensors[0])
-    tensors = tuple(dict.fromkeys(m for t in tensors for m in together_with(t)))
     states = states_of(tensors, set(stages(steps)) | (set(world.made) - {t.name for t in tensors}))
     reduction = definition_of(states[0]).reduction if states else None
     over = () if reduction is None else reduction.axes
@@ -113,6 +112,7 @@ class Spec:
                 case Place(verb="load", memory="global"):
                     self.homes[step.tensor_name] = ("unread",)
                     self.kernel.unread.append("loads in global memory")
+                    self.kernel.reads.setdefault(("unread", step.tensor_name), [])
                 case Place(verb="load"):
                     self._load(k, step)
                 case Place(verb="compute"):

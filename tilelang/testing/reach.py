@@ -150,7 +150,9 @@ class Reach:
             case Var(name=name) | Axis(name=name):
                 return points.at[name]
             case Read(tensor=tensor, indices=indices):
-                at = (self._value(i, points) for i in indices)
+                at = [self._value(i, points) for i in indices]
+                if not all(tensor.shape):
+                    return np.zeros(points.unit.shape, np.int64)
                 return self.values[tensor][tuple(np.clip(i, 0, n - 1) for i, n in zip(at, tensor.shape, strict=True))]
             case Pad(read=read, value=fill):
                 return np.where(self._within(read, points), self._value(read, points), fill.value)
