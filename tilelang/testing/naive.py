@@ -47,18 +47,18 @@ def read(
     inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
     if inside is not None:
         raise NotRead(f"{inside.verb} in global below blocks")
-    here = set(stages(steps))
-    main = together(computation)
+    here, all_main = set(stages(steps)), together(computation)
+    early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
+    main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
-    states = {t.name for root in roots for t in states_of(root, here | set(own))}
+    states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
-    apart = over_blocks(states_of(main, here | set(own)), steps)  # parts meet in a kernel without stages
+    apart = over_blocks(states_of(main, here | early), steps)  # parts meet in a kernel without stages
     for name in {t.name for t in main} | here:
         group = {t.name for t in together_with(computation.tensor(name))}
-        left |= made(computation, group, () if apart and name not in here else here | set(own)) - group - here
-    left |= {name for t in computation.outputs if t not in main for name in made(computation, {t.name})}
-    world = World(computation, values, levels, made(computation, {*own, *left}))
-    main = tuple(t for t in main if t.name not in world.made) or main[:1]
+        left |= made(computation, group, () if apart and name not in here else here | early) - group - here
+    world = World(computation, values, levels, made(computation, early | left))
+    main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before = [_kernel(world, together_with(computation.tensor(name)), inner) for name, inner in own.items() if inner]
     return [*before, _kernel(world, main, steps)]
 
