@@ -33,10 +33,8 @@ class Kernel:
     """What a kernel does, by memory ("global" or "shared") and tensor.
 
     makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
-    that,
-    where the owner stores the same: lanes of a last vector that was moved back. needs: what each unit must read, unless it has no
-    effect.
-    parts: its blocks have parts of a reduction, which another kernel combines. unread: steps that are not read, and why.
+    that, where the owner stores the same, or nothing: lanes of vectors that were moved. needs: what each unit must read, unless it has
+    no effect. parts: its blocks have parts of a reduction, which another kernel combines. unread: steps that are not read, and why.
     """
 
     makes: tuple[Tensor, ...]
@@ -59,13 +57,12 @@ class World:
 
 
 def made(computation: Computation, names: set[str], stages: Collection[str] = ()) -> frozenset[str]:
-    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is computed inside, and
-    not looked into."""
+    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is not looked into."""
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
     waiting = sorted(found)
     while waiting:
         tensor = computation.tensor(waiting.pop())
-        mine = {t.name for t in states_of((tensor,), found - {tensor.name})}
+        mine = {t.name for t in states_of((tensor,), {*found, *stages} - {tensor.name})}
         inner: list[tuple[Tensor, bool]] = [(tensor, True)]
         seen = set(inner)
         while inner:

@@ -182,8 +182,9 @@ class Spec:
         if must:
             return reached(Points(t.at, unit).where(t.exists))
         found = reached(Points(t.at, unit).where(within))
-        for tensor, rows in reached(Points(t.again(), unit).where(~t.exists)).items() if t.vectors else ():
-            found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
+        for points in (Points(t.again(), unit).where(~t.exists), Points(t.onward(), unit).where(within)) if t.vectors else ():
+            for tensor, rows in reached(points).items():
+                found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
         return found
 
     def _claim(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, rows: Array, units: tuple[Array, Array, int],
@@ -366,6 +367,7 @@ class Spec:
             self._write(self.kernel.writes, t, at, exists, units)
             if self.stored is None and table.vectors:
                 self._write(self.kernel.again, t, table.again(), ~exists, units)
+                self._write(self.kernel.again, t, table.onward(), exists, units)
         for t in states if self.kernel.parts else ():
             self._partial(t, table)
 

@@ -3,7 +3,7 @@
 What is promised of every kernel whose steps are read:
 
 - Each element of an output, and of what `compute ... in global` and partial sums put in a workspace, is written, by its owner. Another
-  thread may write it only as a lane of a last vector that was moved back, and only what the owner writes.
+  thread may write it only as a lane of a vector that was moved, and nothing else than the owner, if that one writes it too.
 - Nothing is read in global memory, by any thread, but what the steps let it reach: a place's region by whoever moves it, everything
   else by whoever computes the points. Points beyond the end of a tile count as far as they lie in the tensor: they are not stored.
 - A block reads what its points need, unless the value has no effect on what the block writes.
@@ -170,7 +170,7 @@ class Reading:
             again = covered(known.again.get((memory, buffer), []), code[:, other])
             yield from told("is written by", buffer, code[:, other[~again]])
             bits = {int(e): v.tobytes() for e, v in zip(code[0][own], values[own], strict=True)}
-            wrong = [p for p in other[again] if bits.get(int(code[0][p])) != values[p].tobytes()]
+            wrong = [p for p in other[again] if bits.get(int(code[0][p]), values[p].tobytes()) != values[p].tobytes()]
             yield from told("is not written as its owner writes it by", buffer, code[:, wrong])
             missing = np.setdiff1d(np.concatenate([c.element for c in claims]), code[0])
             if missing.size:
@@ -195,7 +195,9 @@ class Reading:
             code, _ = trace.touched(name, "global", t.name, False)
             size = math.prod(t.shape)
             need = np.unique(np.concatenate([c.block * size + c.element for c in claims]))
-            missing = np.setdiff1d(need, code[1] * size + code[0])
+            did = code[1] * size + code[0]
+            # What vectors that were moved take over from the next block, the block before reads.
+            missing = need[~np.isin(need, did)] if not known.again else need[~np.isin(need % size, did % size)]
             missing = self._with_effect(known, t, missing // max(1, size), missing % max(1, size))
             if missing.size:
                 yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
