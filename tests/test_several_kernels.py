@@ -89,3 +89,23 @@ def test_a_store_in_vectors_of_one_axis_over_vectors_of_another(tile: int) -> No
     for target in (tl.target("cpu"), tl.target("cuda", profile="ampere")):
         report = tl.simulate(tl.compile(made, target), X=x)
         assert not report.findings and np.array_equal(report.outputs["Y"], x.sum(2))
+
+
+@pytest.mark.parametrize("constructed", [True, False])
+def test_a_reduction_that_is_read_turned_too(constructed: bool) -> None:
+    """One state is one element of each point: C[j, i] beside C[i, j] comes from memory."""
+    i, j, k = tl.axes(i=5, j=5, k=3)
+    A = tl.input("A", tl.float32, i, j, k)
+    C = tl.define("C", tl.sum(A[i, j, k], over=k), i, j)
+    a = np.arange(75, dtype=np.float32).reshape(5, 5, 3)
+    c = a.sum(2)
+    for outputs, expected in {
+        (tl.define("D", C[i, j] * C[j, i], i, j),): (c * c.T,),
+        (C, tl.define("D", C[j, i] * 2, i, j)): (c, 2 * c.T),
+        (C, tl.define("D", C[j, i] + C[j, i], j, i)): (c, 2 * c),
+        (tl.define("D", C[j, i] * 2, i, j),): (2 * c.T,),
+    }.items():
+        whole = tl.computation("turned", outputs)
+        found = tl.compile(whole if constructed else tl.schedule(whole), "cpu")(a)
+        for array, right in zip(found if len(outputs) > 1 else (found,), expected, strict=True):
+            np.testing.assert_array_equal(array, right)

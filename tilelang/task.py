@@ -206,6 +206,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     axes = first.axes
     names = {a.name for a in axes}
     states: dict[Definition, State] = {}
+    places: dict[Definition, tuple[Expr, ...]] = {}  # at which indices a state holds its definition
 
     def resolve(expr: Expr, inside: bool) -> Expr:
         mapping: dict[Expr, Expr] = {}
@@ -228,6 +229,10 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
         return substitute(expr, mapping) if mapping else expr
 
     def add_state(definition: Definition, indices: tuple[Expr, ...]) -> None:
+        if (
+            places.setdefault(definition, indices) != indices
+        ):  # one state is one element: C[i, j] beside C[j, i] is read from memory
+            raise Unplaced(definition.tensors[0])
         if definition in states:
             return
         reduction = definition.reduction
