@@ -2,14 +2,15 @@
 
 An index is brought to a linear form: a sum of integer multiples of atoms, and a constant. An atom is a variable, or what the linear
 form cannot see into: a quotient, a remainder, a minimum, a memory read. Rules on quotients and remainders use intervals, which
-come from the ranges that variables carry. Only expressions of type INDEX are treated as integers without wrap-around; values of
-the computation are rebuilt over simplified children and otherwise left alone, so that no rounding changes.
+come from the ranges that variables carry. Values of the computation are rebuilt over simplified children and otherwise left alone, so
+that no rounding changes. Those of 64 bits have the type of indices, INDEX, and wrap around: sums and products of them have the same
+linear forms, while comparisons, quotients and extremes go by forms only where these surely stay within 64 bits (`_exact`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import gcd
+from math import gcd, inf
 
 from tilelang import dtype as dt
 from tilelang.expr import (
@@ -35,6 +36,10 @@ TRUE, FALSE = Const(True, dt.bool_), Const(False, dt.bool_)
 _linear: dict[Expr, Linear] = {}
 _interval: dict[Expr, Interval] = {}
 _simplified: dict[Expr, Expr] = {}
+_size: dict[Expr, float] = {}
+
+LARGEST = 1 << 63
+UNBOUNDED_INDEX = 1 << 40  # no index reaches it, whatever its variable's range says
 
 
 def simplify(expr: Expr) -> Expr:
@@ -80,6 +85,8 @@ def _compare(op: str, left: Expr, right: Expr) -> Expr:
         if isinstance(left, Const) and isinstance(right, Const):
             a, b = left.value, right.value
             return TRUE if {"==": a == b, "!=": a != b, "<": a < b, "<=": a <= b}[op] else FALSE
+        return Binary(op, left, right)
+    if not _exact(linear(left), linear(right)):
         return Binary(op, left, right)
     difference = linear(Binary("-", left, right))
     low, high = interval_of(difference)
@@ -217,6 +224,8 @@ def _split(a: Linear, c: int) -> tuple[Linear, Linear]:
 def _quotient(a: Linear, c: int) -> Linear:
     if c == 1:
         return a
+    if not _exact(a):
+        return _atom(Binary("//", from_linear(a), index(c)))
     whole, rest = _split(a, c)
     low, high = interval_of(rest)
     if low is not None and high is not None and low // c == high // c:
@@ -249,6 +258,8 @@ def _carry_free(rest: Linear, c: int) -> tuple[int, Linear, Linear]:
 def _remainder(a: Linear, c: int) -> Linear:
     if c == 1:
         return (), 0
+    if not _exact(a):
+        return _atom(Binary("%", from_linear(a), index(c)))
     _, rest = _split(a, c)
     low, high = interval_of(rest)
     if low is not None and high is not None and low // c == high // c:
@@ -265,16 +276,61 @@ def _remainder(a: Linear, c: int) -> Linear:
 
 
 def _extreme(op: str, a: Expr, b: Expr) -> Linear:
-    low, high = interval_of(_add(linear(a), linear(b), -1))  # a - b
+    low, high = interval_of(_add(linear(a), linear(b), -1)) if _exact(linear(a), linear(b)) else (None, None)  # a - b
     if (high is not None and high <= 0) or (low is not None and low >= 0):
         smaller = high is not None and high <= 0
         return linear(a if smaller == (op == "min") else b)
     return _atom(Binary(op, a, b))
 
 
+def _exact(*forms: Linear) -> bool:
+    """Whether sums and differences of linear forms surely stay within 64 bits, so that they have the value of their expressions."""
+    return sum(abs(constant) + sum(abs(c) * _size_of(atom) for atom, c in terms) for terms, constant in forms) < LARGEST
+
+
+def magnitude(e: Expr) -> float:
+    """How large an index expression can become in either direction; infinite where nothing is known.
+
+    >>> from tilelang.expr import Axis
+    >>> i = Axis("i", 10)
+    >>> magnitude(i * i - 2)
+    83
+    """
+    terms, constant = linear(e)
+    return abs(constant) + sum(abs(c) * _size_of(atom) for atom, c in terms)
+
+
+def _size_of(atom: Expr) -> float:
+    """The greatest magnitude that an atom can have; infinite where nothing is known."""
+    found = _size.get(atom)
+    if found is None:
+        low, high = _atom_interval(atom)
+        known = low is not None and high is not None
+        found = _size[atom] = max(abs(low or 0), abs(high or 0)) if known else _unbounded_size(atom)
+    return found
+
+
+def _unbounded_size(atom: Expr) -> float:
+    match atom:
+        case Var() | Axis():
+            return UNBOUNDED_INDEX
+        case Cast(operand) if operand.dtype.kind == "bool" or (operand.dtype.is_integer and operand.dtype.bits < 64):
+            return 1 << 32
+        case Binary("*", left, right):
+            return magnitude(left) * magnitude(right)
+        case Binary("//", left, Const()):
+            return magnitude(left)
+        case Binary("min" | "max", left, right) | Select(_, left, right):
+            return max(magnitude(left), magnitude(right))
+        case _:
+            return inf
+
+
 def from_linear(form: Linear) -> Expr:
     """The expression of a linear form."""
     terms, constant = form
+    if not -LARGEST <= constant < LARGEST or any(not -LARGEST <= c < LARGEST for _, c in terms):
+        terms, constant = tuple((a, _wrapped(c)) for a, c in terms if _wrapped(c)), _wrapped(constant)
     positive = sorted((t for t in terms if t[1] > 0), key=lambda t: -t[1])
     negative = [t for t in terms if t[1] < 0]
     total: Expr | None = None
@@ -291,6 +347,10 @@ def from_linear(form: Linear) -> Expr:
     if positive and constant < 0:
         total = Binary("-", total, index(-constant))
     return total
+
+
+def _wrapped(value: int) -> int:
+    return (value + LARGEST) % (2 * LARGEST) - LARGEST
 
 
 def interval(e: Expr) -> Interval:
@@ -310,7 +370,7 @@ def interval_of(form: Linear) -> Interval:
             a, b = b, a
         low = None if low is None or a is None else low + c * a
         high = None if high is None or b is None else high + c * b
-    return low, high
+    return (low, high) if -LARGEST <= (low or 0) and (high or 0) < LARGEST else (None, None)
 
 
 def _atom_interval(atom: Expr) -> Interval:
@@ -328,7 +388,7 @@ def _atom_interval(atom: Expr) -> Interval:
                 return None, None
             products = [x * y for x in ends[:2] for y in ends[2:] if x is not None and y is not None]
             return min(products), max(products)
-        case Binary("//", left, Const(value=c)):
+        case Binary("//", left, Const(value=c)) if c > 0:
             low, high = _range(left)
             return None if low is None else low // int(c), None if high is None else high // int(c)
         case Binary("%", left, Const(value=c)) if c > 0:

@@ -288,7 +288,7 @@ class Expressions(Places):
                 return "1" if value else "0"
             case Binary(op, left, right) if op in COMPARISONS:
                 own = PRECEDENCE[op]
-                if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
+                if self.index_compared(left, right):
                     return bracket(f"{self.index(left, own + 1)} {op} {self.index(right, own + 1)}", own, level)
                 return bracket(f"{self.value(left, own + 1)} {op} {self.value(right, own + 1)}", own, level)
             case Binary("and" | "or" as op, left, right):
@@ -322,7 +322,7 @@ class Expressions(Places):
         """The width of mask that a condition of several lanes has by itself."""
         match e:
             case Binary(op, left, right) if op in COMPARISONS:
-                if left.dtype is dt.int64 and self.pure(left) and self.pure(right):
+                if self.index_compared(left, right):
                     return self.index_bits
                 return 32 if left.dtype.kind == "bool" else 8 * memory_bytes(dt.compute_type(left.dtype))
             case Binary(_, left, right):
@@ -388,7 +388,7 @@ class Expressions(Places):
         """One side of a comparison of several lanes."""
         if side.dtype.kind == "bool":
             return self.mask(side, n, 32, level)
-        if side.dtype is dt.int64 and self.pure(comparison.left) and self.pure(comparison.right):
+        if self.index_compared(comparison.left, comparison.right):
             return self._index_vector(side, n, level)
         return self.broadcast(side, n, level)
 

@@ -6,17 +6,17 @@ show the alignment that is certain. `//` and `%` become C's operators only where
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 from tilelang import dtype as dt
-from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, index
+from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes, memory_type, value_type
 from tilelang.lowering.targets.c_lanes import lane
 from tilelang.lowering.targets.c_library import Library
-from tilelang.simplify import Linear, interval, linear, weighted_sum
+from tilelang.simplify import Linear, interval, linear, magnitude, weighted_sum
 
 # C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
 ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
@@ -53,6 +53,7 @@ class Places:
         self.types: dict[Var, str] = {}  # C type of each variable in scope
         self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
         self._pure: dict[Expr, bool] = {}
+        self._wide: dict[Expr, bool] = {}
         self._pieces: dict[tuple[Buffer, tuple[Expr, ...], int], list[tuple[str, int, int]]] = {}
         self._texts: dict[Expr, str] = {}  # of memory reads, while no name changes
 
@@ -97,7 +98,7 @@ class Places:
         return bracket("".join(texts), own, level)
 
     def _index_atom(self, e: Expr, level: int) -> str:
-        if isinstance(e, Binary) and e.op in _OF_WHOLE_VALUES and not self._operable(e):
+        if self.is_wide(e) or isinstance(e, Binary) and e.op in _OF_WHOLE_VALUES and not self._operable(e):
             return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
         match e:
             case Const(value=value):
@@ -158,7 +159,7 @@ class Places:
                     found = found and lanes(operand) == 1
                 case _:
                     found = False
-            self._pure[e] = found
+            self._pure[e] = found = found and not self.is_wide(e)
         return found
 
     def _operable(self, e: Binary) -> bool:
@@ -178,6 +179,34 @@ class Places:
         n, limit = lanes(e), 2 ** (self.index_bits - 1)
         ends = [interval(x) for x in ((e,) if n == 1 else (lane(e, 0), lane(e, n - 1)))]
         return any(low is not None and low < -limit or high is not None and high >= limit for low, high in ends)
+
+    def is_wide(self, e: Expr) -> bool:
+        """Whether something inside an index that fits its type, such as i * i of (i * i) % 7, does not fit it."""
+        found = self._wide.get(e)
+        if found is None:
+            parts = [c for c in e.children() if isinstance(c, Expr) and c.dtype is dt.int64] if e.dtype is dt.int64 else []
+            match e:
+                case Binary("+" | "-") | Unary("-"):  # sums may go beyond it on the way: they come back
+                    found = False
+                case Binary("*") if any(isinstance(c, Const) for c in parts):
+                    found = False
+                case _:
+                    found = any(map(self.exceeds, parts))
+            found = self._wide[e] = found or any(map(self.is_wide, parts))
+        return found
+
+    def exceeds(self, e: Expr) -> bool:
+        """Whether an index is known to leave the index type, or may as far as its bounded variables tell."""
+        if lanes(e) > 1:
+            return self.exceeds(lane(e, 0)) or self.exceeds(lane(e, lanes(e) - 1))
+        if not 2 ** (self.index_bits - 1) <= magnitude(e) < inf:
+            return False
+        return all(v.lower is not None and v.upper is not None for v in free(e))
+
+    def index_compared(self, left: Expr, right: Expr) -> bool:
+        """Whether a comparison is one of indices, in the index type."""
+        pure = left.dtype is dt.int64 and self.pure(left) and self.pure(right)
+        return pure and not self.exceeds(left) and not self.exceeds(right)
 
     def small(self, e: Expr) -> bool:
         """Whether an index certainly fits the index type."""
