@@ -147,7 +147,7 @@ class Places:
                 case Ramp(base, _):
                     found = self.pure(base)
                 case Binary(op=op):
-                    found = op != "pow" and self._operable(e) and not self._beyond(e)
+                    found = op != "pow" and self._operable(e) and not self.exceeds(e)
                 case Unary("-", operand):
                     found = self.pure(operand)
                 case Cast(operand, type):
@@ -173,12 +173,6 @@ class Places:
         if isinstance(e, Select):
             return self._computed(e.then) and self._computed(e.otherwise)
         return self.index_bits == 64 or not isinstance(e, (Binary, Unary)) or self.pure(e)
-
-    def _beyond(self, e: Expr) -> bool:
-        """Whether an index may leave the index type, for all that its variables' ranges tell; where they tell nothing, it does not."""
-        n, limit = lanes(e), 2 ** (self.index_bits - 1)
-        ends = [interval(x) for x in ((e,) if n == 1 else (lane(e, 0), lane(e, n - 1)))]
-        return any(low is not None and low < -limit or high is not None and high >= limit for low, high in ends)
 
     def is_wide(self, e: Expr) -> bool:
         """Whether something inside an index that fits its type, such as i * i of (i * i) % 7, does not fit it."""
