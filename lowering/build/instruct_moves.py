@@ -89,11 +89,10 @@ class InstructionMoves(Copies):
         place = frame.target.places[0]
         points = self.first_points(frame, step, semantics.writes)
         at = self.stored_at(frame, 0, place, points)
-        bounds = (b for a in frame.spec.axes for b in a.bounds if b.key not in frame.fill_keys)
-        guards = [*frame.spec.present, *(b.holds(index(0)) for b in bounds)]
         held = semantics.fragment(semantics.writes)
         assert held is not None
         if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):
+            guards = self.conditions(frame, step, semantics.width)
             count = self._count(frame, step, held.slots)
             written = semantics.operand(semantics.writes)
             if written.neighbours:

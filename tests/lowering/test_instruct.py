@@ -463,3 +463,15 @@ def test_an_operand_that_something_else_reads() -> None:
     c = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k) + A[m, 0], m, n)
     began = tl.schedule(c).units(block=tl.warps(1)).tile(m=16, n=8).to(tl.block).accumulate(tl.register)
     assert refused(lambda: operands(began)).code in ("reads-differ", "reader-is-not-owner")
+
+
+def test_a_copy_that_reaches_beyond_its_tensor_is_refused() -> None:
+    """8 elements along an axis of 5: neither side has the last three."""
+    m, n, k = tl.axes(m=16, n=16, k=5)
+    A, B = tl.input("A", tl.float16, m, k), tl.input("B", tl.float16, k, n)
+    product = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
+    made = tl.schedule(product).tile(m=16, n=16).to(tl.block)
+    made = made.load("A", tl.shared, steps=tl.move().tile(m=1, k=8).to(tl.thread).do("cp_async_16")).tile(m=4, n=4).to(tl.thread)
+    with pytest.raises(tl.Refusal) as refused:
+        made.check("ampere")
+    assert refused.value.code == "unguardable-do"
