@@ -246,8 +246,12 @@ class _Reading:
             case Fuse() | Unfuse():
                 self.spec = advance(self.spec, step, self.task, self.kinds)
                 self.nest = nest_of(self.task, self.spec)
-                self.tiles[-1] = {a.name: self.tiles[-1].get(a.name, a.extent) for a in self.nest.axes}
+                # What is fused or divided was not cut: whole in every tile above, and the loops there have one round along it.
+                whole = {a.name: a.extent for a in self.nest.axes}
+                self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
+                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
                 self.whole = dict(self.tiles[-1])
+                self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in self.whole)) for x in self.loops]
             case Spread(sizes, level, count, order):
                 self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
             case Split(sizes=sizes, unroll=unroll, peel=peel):

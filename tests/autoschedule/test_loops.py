@@ -96,3 +96,20 @@ schedule threads""",
         schedule = tl.parse(text).schedule(name)
         (kernel,) = lowered(schedule, pocl).kernels
         assert loops_of(schedule, pocl)[-1].held_bytes("shared") == kernel.shared_bytes
+
+
+@pytest.mark.parametrize("profile", ["cdna3", "zen5"])
+@pytest.mark.parametrize(
+    "below", ["unfuse n=(na: 8, nb: 3); split na=4", "fuse x=(m, n); split x=4", "unfuse k=(ka: 2, kb: 8); split ka=1"]
+)
+def test_axes_that_change_below_other_cuts(below: str, profile: str) -> None:
+    """A walk of one round is no cut, so its axis may still be divided."""
+    document = tl.parse(f"""
+    computation F {{
+      input A: float32[b: 6, m: 8, n: 24, k: 16]
+      output F[b, m, n] = sum[k] A[b, m, n, k] * 2.0
+    }}
+    schedule s for F {{ tile b=2 -> block; split m=8 n=24; {below} }}
+    """)
+    kernel = tl.compile(document.schedule("s"), tl.target("hip" if profile == "cdna3" else "cpu", profile=profile))
+    assert 0 < kernel.estimate.bound <= kernel.estimate.seconds
