@@ -198,6 +198,13 @@ def test_an_infinite_sum_whose_finite_terms_may_overflow_first_is_not_claimed() 
     assert np.isinf(matmul(32, 32, 32).bound(A=many, B=np.full((32, 32), 1e30, np.float32))).all()
 
 
+def test_an_infinite_product_whose_finite_factors_may_underflow_first_is_not_claimed() -> None:
+    i, j, x = matrix(3, 4)
+    data = np.array([[np.inf, 1e-30, 1e-30, 2], [np.inf, 1e-30, 3, 2], [np.nan, 1e-30, 1e-30, 2]], np.float32)
+    products = as_computation(define("y", tl.prod(x[i, j], over=j), i))
+    assert products.bound(X=data).tolist() == [np.inf, 0, 0]
+
+
 def test_exact_types_have_no_bound() -> None:
     whole = matmul(4, 4, 9, dt.int32)
     assert not whole.bound(**reference.random_arrays(whole)).any()

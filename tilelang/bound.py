@@ -351,7 +351,8 @@ def product_error(value: Any, terms: Approx, axes: tuple[int, ...], count: Any, 
     # In logarithms: the product of (|t| + e) less the product of |t|, which the plain difference would lose to overflow.
     wide = np.prod(size + e, axis=axes) * (1 + growth(r.unit, count - 1))
     total = wide - np.abs(value) + r.tiny
-    # A zero makes underflow harmless, but infinity times zero is NaN: some order may meet the zero last.
-    safe = (up < np.log2(r.largest)) & ((down > np.log2(r.normal)) | (np.abs(value) == 0) & np.all(e == 0))
-    sure = np.all(np.isfinite(e) * np.ones_like(size, bool), axis=axes) & np.all(e == 0)
+    # A zero makes underflow harmless, but infinity times zero is NaN: some order may meet the zero last, or one that is an underflow.
+    above = down > np.log2(r.normal)
+    safe = (up < np.log2(r.largest)) & (above | (np.abs(value) == 0) & np.all(e == 0))
+    sure = np.all(np.isfinite(e) * np.ones_like(size, bool), axis=axes) & np.all(e == 0) & (np.isnan(value) | above)
     return certain(value, np.where(safe, total, np.inf), sure)
