@@ -149,7 +149,7 @@ class Table:
         return self.whole(found)
 
     def onward(self) -> dict[str, Array]:
-        """For all points, those one vector behind: where stores begin at an aligned address, each vector takes some of the next one's."""
+        """For all points, those one vector behind: where stores begin at an aligned address, each takes some of the next one's."""
         sizes = {r: s[-2] for r, s in self.sizes.items() if len(s) > 1 and r in self.vectors}
         return self.whole({r: c + sizes.get(r, 0) for r, c in self.local.items()})
 
