@@ -65,4 +65,4 @@ def test_loops_over_registers_stay_loops_where_those_inside_do() -> None:
     n, p, q, f, c = tl.axes(n=16, p=17, q=17, f=4, c=3)
     X = tl.input("X", tl.float32, n, p, q, c, f)
     made = tl.schedule(tl.define("Z", tl.sum(X[n, p, q, c, f], over=c), n, p, q, f)).split(c=1)
-    assert len(tl.compile(made, tl.target("cpu")).source) < 20_000
+    assert len(tl.compile(made, tl.target("cpu")).source) < 30_000
