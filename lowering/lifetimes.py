@@ -3,7 +3,8 @@
 Kernel IR declares buffers for a whole kernel. A buffer whose accesses all lie inside one loop is local to an iteration of it: each
 iteration must write what it reads. An accumulator is initialised in front of its loop and a ring is filled there, so the innermost
 loop around all of their accesses is another one, and they keep their contents. So does an accumulator that one iteration initialises
-and the others update: its accesses stand in both branches of a condition on the loop's variable.
+and the others update: its accesses stand in both branches of a condition on the loop's variable. So does a buffer whose store stays behind
+its iteration: it is read under the condition that the iteration is not the first.
 
 A slot of a ring of n is filled again n rounds later. The readers go through the slots in the loops whose variables choose the slot
 they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So
@@ -22,12 +23,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from tilelang.expr import Binary, Expr, Var, free, substitute
+from tilelang.expr import Binary, Expr, Var, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.batch import Mask
 from tilelang.lowering.memory_model import Memory
 from tilelang.lowering.refills import Refills, refills
 from tilelang.lowering.shadow_memory import Array
+from tilelang.simplify import conjuncts
 
 Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with the number of times that a loop had been entered before
 
@@ -77,6 +79,11 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
             carrying = [depth for depth, (_, loop) in enumerate(loops) if loop.var in free(stmt.condition)]
             for name in _touched(stmt.then) & _touched(stmt.otherwise) if carrying else ():
                 around[name] = around.get(name, loops)[: carrying[0]]
+        if isinstance(stmt, ir.If):
+            conditions = frozenset(conjuncts(stmt.condition))
+            later = [depth for depth, (_, loop) in enumerate(loops) if (index(0) < loop.var) in conditions]
+            for name in _touched(stmt.then) if later else ():
+                around[name] = around.get(name, loops)[: later[0]]
         if isinstance(stmt, ir.For):
             entered += 1
             loops = (*loops, (entered, stmt))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Var, binary, const, index
@@ -55,3 +56,24 @@ def test_an_accumulator_that_the_first_iteration_initialises_stays() -> None:
     report = run(program(loop, x, out, threads=8), {})
     assert not report.counts, str(report)
     assert report.outputs["out"][:, 0].tolist() == [1, 2, 3]
+
+
+def test_a_store_that_stays_behind_reads_the_iteration_before() -> None:
+    text = """
+computation c {
+  input B: int16[j: 1, q: 16]
+  output G[j, q] = B[j, q] * 3
+  output D[q, j] = G[j, q] + 1
+}
+schedule for c {
+  split j=4 q=1 peel
+  tile j=3 q=5 -> thread
+  split q=8 j=8
+  split q=16 j=1 unroll
+  via shared behind 1
+  split q=1 j=7 unroll
+  vectorize j=8
+}
+"""
+    kernel = tl.compile(tl.parse(text).schedule(), tl.target("cuda", profile="hopper"))
+    assert tl.simulate(kernel).findings == ()
