@@ -3,8 +3,8 @@
 Kernel IR declares buffers for a whole kernel. A buffer whose accesses all lie inside one loop is local to an iteration of it: each
 iteration must write what it reads. An accumulator is initialised in front of its loop and a ring is filled there, so the innermost
 loop around all of their accesses is another one, and they keep their contents. So does an accumulator that one iteration initialises
-and the others update: its accesses stand in both branches of a condition on the loop's variable. So does a buffer whose store stays behind
-its iteration: it is read under the condition that the iteration is not the first.
+and the others update: its accesses stand in both branches of a condition on the loop's variable. So does a buffer whose store stays
+behind its iteration: it is read under the condition that the iteration is not the first.
 
 A slot of a ring of n is filled again n rounds later. The readers go through the slots in the loops whose variables choose the slot
 they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So

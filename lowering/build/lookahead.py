@@ -24,6 +24,16 @@ def _rename(extents: dict[str, int], reduced: set[str], step: Fuse | Unfuse) -> 
     reduced.update(made if of in reduced else ())
 
 
+def reduced_below(frame: Frame, i: int) -> frozenset[str]:
+    """The names of the reduction axes at step i, and of those that `fuse` and `unfuse` make of them below it."""
+    extents = {a.name: a.extent for a in frame.spec.axes}
+    reduced = {a.name for a in frame.spec.axes if a.reduction}
+    for step in frame.steps[i:]:
+        if isinstance(step, (Fuse, Unfuse)):
+            _rename(extents, reduced, step)
+    return frozenset(reduced)
+
+
 def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
     """(step, lane before it, units before it, plan) of every spread below the block from step i on."""
     extents = {a.name: a.extent for a in frame.spec.axes}

@@ -21,7 +21,7 @@ from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
-from tilelang.lowering.build.lookahead import leaf_spec, slots_below, spreads_below
+from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_below, spreads_below
 from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces
 from tilelang.lowering.build.spreads import digits
@@ -154,7 +154,7 @@ class States(Pieces, Meetings):
                     self.build.buffer(f"{tensor.name}_state", self.state_type(frame, variable.dtype), full, "register")
                 )
             buffers.append(tuple(members))
-        reduced = axis in frame.spec.names and frame.spec.axis(axis).reduction
+        reduced = axis in reduced_below(frame, i + 1)
         return StatePlace(tuple(buffers), "register", lanes if reduced else 0, axis)
 
     def _identity(self, frame: Frame, place: StatePlace, step: Place) -> ir.Stmt:
@@ -206,7 +206,7 @@ class States(Pieces, Meetings):
         """
         found = []
         told = frame.target.in_registers and frame.outer is None
-        reduced, present = frozenset(a.name for a in frame.spec.axes if a.reduction), frame.spec.present
+        reduced, present = reduced_below(frame, i), frame.spec.present
         for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
             active = [*present, *plan.active(lane)]
             found += [

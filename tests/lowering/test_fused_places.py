@@ -54,3 +54,23 @@ def test_axes_that_a_step_below_changes_are_refused() -> None:
     with pytest.raises(tl.Refusal) as refused:
         made.check()
     assert refused.value.code == "not-lowered-yet" and "unfuse" in (refused.value.mend or "")
+
+
+@pytest.mark.parametrize("accumulate", ["none", "register", "shared"])
+@pytest.mark.parametrize("below", ["lanes", "threads", "threads of lanes", "fused again"])
+def test_parts_of_a_reduced_axis_that_unfuse_makes_below_the_state_meet(below: str, accumulate: str) -> None:
+    """The lanes and threads of j_inner hold partial sums, though no axis had that name where the state was made."""
+    i, j = tl.axes(i=3, j=40)
+    X = tl.input("X", tl.float32, i, j)
+    made = tl.schedule(tl.define("Y", tl.sum(X[i, j], over=j), i))
+    made = (made if accumulate == "none" else made.accumulate(accumulate)).split(j=40).unfuse(j={"outer": 20, "inner": 2})
+    match below:
+        case "lanes":
+            made = made.vectorize(inner=2)
+        case "threads":
+            made = made.tile(inner=1).to("thread")
+        case "threads of lanes":
+            made = made.tile(outer=4).to("thread").vectorize(inner=2)
+        case "fused again":
+            made = made.fuse(whole=("outer", "inner")).tile(whole=4).to("thread").vectorize(whole=4)
+    assert not faults(made)
