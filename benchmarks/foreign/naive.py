@@ -194,7 +194,10 @@ class Grid:
                 picked = np.where(condition.array, left.array, right.array)
                 return chosen(Value(picked, dtype, np.maximum(left.size, right.size)))
             case ["cast", a, dtype]:
-                return cast(settled(self.value(a, order)), dtype)
+                value = settled(self.value(a, order))
+                return (
+                    wrapped(value) if value.dtype == dtype else cast(value, dtype)
+                )  # narrow integers wrap in a cast to their own type
             case ["reduce", *_]:
                 return self.reduce(e, order)[0]
             case ["member", a, n]:
