@@ -289,7 +289,7 @@ def combined(
             return [Value(np.full(source.shape[:-1], extreme(dtype, kind), v.array.dtype), dtype, np.zeros(source.shape[:-1]))]
         return [Value(source.max(-1) if kind == "max" else source.min(-1), dtype, size.max(-1))]
     if kind in ("argmax", "argmin"):
-        return [best(kind, v, points)]
+        return [best(kind, wrapped(v), points)]
     return own(kind.split("__")[0], [wrapped(x) for x in values], points)
 
 
