@@ -36,6 +36,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tilelang.testing.processes import kill
+
 ROOT = Path(__file__).resolve().parent.parent
 MUTATED = ("lowering/build", "lowering/passes")
 EQUIVALENT = Path(__file__).resolve().parent / "results" / "equivalent_mutants.txt"
@@ -220,9 +224,7 @@ def _fails(root: Path, command: Sequence[str], seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         return True
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, 9)
-        child.wait()
+        kill(child)
 
 
 def _environment(root: Path) -> dict[str, str]:

@@ -7,15 +7,15 @@ every fault with the program's text; the exit status is 1 where there are faults
 import argparse
 import collections
 import json
-import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Generator, Iterator
 from typing import Any
+
+from tilelang.testing.processes import kill
 
 Reports = Generator[dict[str, Any], None, int | None]
 
@@ -53,7 +53,7 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
         try:
             line = lines.get(timeout=case_seconds)
         except queue.Empty:
-            _end(child)
+            kill(child)
             yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"]}
             return seed
         if not line:
@@ -68,14 +68,6 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
             seed = report["begin"]
         else:
             yield report
-
-
-def _end(child: "subprocess.Popen[str]") -> None:
-    """Ends a process and the compilers that it started."""
-    if hasattr(os, "killpg"):
-        os.killpg(child.pid, signal.SIGKILL)
-    else:
-        child.kill()
 
 
 def summary(found: list[dict[str, Any]]) -> str:

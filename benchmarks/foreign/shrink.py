@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.foreign.program import Expression, children, walk
+from tilelang.testing.shrinking import smallest
 
 Case = tuple[dict[str, Any], list[Any] | None]
 MODIFIERS: tuple[str, ...] = (
@@ -28,15 +29,7 @@ MODIFIERS += (r" on \w+", r" swizzle \d+", r"(?<=-> block) \d+", r"(?<=-> thread
 def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = 100) -> Case:
     """The smallest case found for which `fails` holds, as it does for the one given."""
     end = time.monotonic() + seconds
-    while True:
-        for smaller in simpler(case):
-            if time.monotonic() > end:
-                return case
-            if fails(smaller):
-                case = smaller
-                break
-        else:
-            return case
+    return smallest(case, simpler, fails, lambda: time.monotonic() <= end)
 
 
 def simpler(case: Case) -> Iterator[Case]:

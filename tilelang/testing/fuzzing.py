@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import pickle
 import queue
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,11 +28,12 @@ from tilelang.options import Options
 from tilelang.schedule import Schedule
 from tilelang.steps import Split, Step, Tile, Vectorize, has_holes
 from tilelang.targets import Target
+from tilelang.testing import processes
 from tilelang.testing.accepted import draw_steps
 from tilelang.testing.choice import Seeded, Source
 from tilelang.testing.extents import MOST_POINTS, draw_sizes, points, resized
 from tilelang.testing.fuzz_worker import CRASHED, DIED, HUNG, REFUSED, RIGHT, RUNNING, SET_ASIDE, Outcome, Trial
-from tilelang.testing.shrinking import fewer_steps
+from tilelang.testing.shrinking import fewer_steps, smallest
 
 DATA = ("random", "integers", "special", "infinite", "denormal", "extreme", "zero")
 PLAIN = ("random", "integers")
@@ -200,24 +199,25 @@ def _fitting(kinds: Sequence[str], whole: Computation) -> list[str]:
 def _shrink(found: Found, trials: Trials, seconds: float, tell: Callable[[str], None]) -> None:
     """Replaces the case found by the smallest that fails in the same way, as far as the time goes."""
     assert found.case is not None and found.outcome is not None
-    end, number = time.monotonic() + seconds, 0
+    end, sort = time.monotonic() + seconds, found.outcome.sort
     seen = {found.case.trial}
-    changed = True
-    while changed:
-        changed = False
-        for smaller in simpler(found.case):
-            if smaller.trial in seen:
-                continue
-            if time.monotonic() > end:
-                found.shrunk = False
-                return
-            seen.add(smaller.trial)
-            number += 1
-            outcome = trials.outcome(smaller)
-            tell(f"a fault: making it small, {number} attempts, {len(found.case.schedule.steps)} steps")
-            if outcome.sort == found.outcome.sort:
-                found.case, found.outcome, changed = smaller, outcome, True
-                break
+
+    def unseen(case: Case) -> Iterator[Case]:
+        return (smaller for smaller in simpler(case) if smaller.trial not in seen)
+
+    def in_time() -> bool:
+        found.shrunk = time.monotonic() <= end
+        return found.shrunk
+
+    def fails(case: Case) -> bool:
+        seen.add(case.trial)
+        outcome = trials.outcome(case)
+        tell(f"a fault: making it small, {len(seen) - 1} attempts, {len(case.schedule.steps)} steps")
+        if outcome.sort == sort:
+            found.case, found.outcome = case, outcome  # at once, for an interrupt may end the search
+        return outcome.sort == sort
+
+    smallest(found.case, unseen, fails, in_time)
 
 
 def simpler(case: Case) -> Iterator[Case]:
@@ -358,11 +358,7 @@ class Trials:
         """Ends the process, if there is one."""
         child, self._child = self._child, None
         if child is not None:
-            if hasattr(os, "killpg"):  # with the compilers that it has started
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, signal.SIGKILL)
-            child.kill()
-            child.wait()
+            processes.kill(child)
             for pipe in (child.stdin, child.stdout):
                 with contextlib.suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]

@@ -6,8 +6,9 @@ Hypothesis shrinks what its own tests find; this is for cases that were collecte
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from tilelang.errors import TileLangError
 from tilelang.schedule import Schedule
@@ -16,21 +17,30 @@ from tilelang.testing.case import Case
 from tilelang.testing.family import Recipe
 
 LIMIT = 600  # attempts
+C = TypeVar("C")
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], limit: int = LIMIT) -> Case:
     """The smallest case found for which `fails` still holds; it holds for the one given."""
-    attempts = 0
-    while True:
+    attempts = itertools.count(1)
+    return smallest(case, simpler, fails, lambda: next(attempts) <= limit)
+
+
+def smallest(case: C, simpler: Callable[[C], Iterable[C]], fails: Callable[[C], bool], go_on: Callable[[], bool]) -> C:
+    """The smallest case found for which `fails` holds, as it does for the one given: one change after another, as long as one is left.
+
+    simpler: every case that is one change simpler than another, those worth trying first. go_on: asked before each attempt.
+    """
+    changed = True
+    while changed:
+        changed = False
         for smaller in simpler(case):
-            attempts += 1
-            if attempts > limit:
+            if not go_on():
                 return case
             if fails(smaller):
-                case = smaller
+                case, changed = smaller, True
                 break
-        else:
-            return case
+    return case
 
 
 def simpler(case: Case) -> Iterator[Case]:
