@@ -18,13 +18,12 @@ from typing import Any
 from tilelang import reference, runtime
 from tilelang.errors import ComputationError, DeviceError, Refusal, TileLangError, each
 from tilelang.grammar import parse
-from tilelang.lowering import simulate
 from tilelang.options import Options
 from tilelang.runtime import Kernel
 from tilelang.targets import Target
 from tilelang.testing import kernel_checks
 from tilelang.testing.case import arrays
-from tilelang.testing.checking import Expected, check_simulated
+from tilelang.testing.checking import Expected
 
 RIGHT, REFUSED, SET_ASIDE = "right", "refused", "set aside"
 WRONG, CRASHED, DIED, HUNG = "wrong", "crashed", "died", "hung"
@@ -94,19 +93,7 @@ def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outco
     computation = kernel.computation
     exactly = trial.data == "integers" and reference.exact(computation)
     expected = Expected(computation, arrays(computation, trial.data, trial.seed), exactly, kernel.schedule.error_ulps)
-    faults: list[str] = []
-    program = kernel_checks.as_threads(kernel)
-    runs = kernel_checks.runner(kernel)
-    try:
-        simulate.check_work(program, kernel_checks.MOST_SIMULATED)
-        faults += check_simulated(program, expected)
-    except ComputationError as error:
-        if error.code != "too-much-to-simulate" or runs is None:
-            raise
-    if runs is not None:
-        kernel_checks.load(kernel)
-        tell(RUNNING)
-        faults += runs(kernel, expected)
+    faults = kernel_checks.faults_of(kernel, expected, before_run=lambda: tell(RUNNING))
     return Outcome(WRONG, said=tuple(faults)) if faults else Outcome(RIGHT)
 
 

@@ -42,7 +42,13 @@ def check_kernel(
     """
     kernel = what if isinstance(what, Kernel) else runtime.compile(what, target)
     given = plain_arrays(kernel.computation) if arrays is None else by_name(kernel.computation, arrays)
-    expected = Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps)
+    return faults_of(kernel, Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps), statements)
+
+
+def faults_of(
+    kernel: Kernel, expected: Expected, statements: int = MOST_SIMULATED, before_run: Callable[[], None] = lambda: None
+) -> list[str]:
+    """All that is wrong with a kernel, as `check_kernel` gives it. before_run: is called when the kernel itself is about to run."""
     runs = runner(kernel)
     faults = []
     program = as_threads(kernel)
@@ -52,7 +58,11 @@ def check_kernel(
     except ComputationError as error:
         if error.code != "too-much-to-simulate" or runs is None:
             raise
-    return faults + runs(kernel, expected) if runs is not None else faults
+    if runs is not None:
+        load(kernel)
+        before_run()
+        faults += runs(kernel, expected)
+    return faults
 
 
 def by_name(computation: Computation, arrays: Mapping[str, Any]) -> dict[str, Any]:
