@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
 import tilelang as tl
+from tests.planted import leave_out_barriers
 from tilelang import testing
 from tilelang.errors import ComputationError, Refusal
 from tilelang.instruction import Instruction, use
-from tilelang.lowering import ir
 from tilelang.testing import accepted, kernel_checks, strategies
 from tilelang.testing.instruction_schedules import Schedules
 
@@ -333,16 +333,7 @@ def test_an_instruction_that_no_schedule_here_can_use_is_refused_at_once() -> No
 
 
 def test_a_planted_fault_of_the_compiler_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    as_threads = kernel_checks.as_threads
-
-    def bare(s: ir.Stmt) -> ir.Stmt:
-        return ir.Seq(()) if isinstance(s, ir.Barrier) else s.map_children(lambda c: bare(c) if isinstance(c, ir.Stmt) else c)
-
-    def broken(kernel: tl.Kernel) -> ir.Program:
-        program = as_threads(kernel)
-        return program.replace(kernels=tuple(k.replace(body=bare(k.body)) for k in program.kernels))
-
-    monkeypatch.setattr(kernel_checks, "as_threads", broken)
+    leave_out_barriers(monkeypatch, kernel_checks, "as_threads")
     failed: list[tl.Schedule] = []
     target = tl.target("opencl", profile="simulated")
 

@@ -9,10 +9,11 @@ import pytest
 
 import tilelang as tl
 from tests.cli.commands import of_json, tilelang
+from tests.planted import leave_out_barriers
 from tests.test_resize import tiled
 from tilelang import simulated
 from tilelang.errors import ComputationError, Refusal, TileLangError
-from tilelang.lowering import ir, pipeline, simulate
+from tilelang.lowering import simulate
 from tilelang.options import Options
 
 OPENCL = tl.target("opencl", profile="sapphire_rapids")
@@ -34,17 +35,7 @@ def file(tmp_path: Path) -> str:
 
 def without_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks the compiler: no program has a barrier."""
-    lower = pipeline.lower
-
-    def broken(*given: Any) -> ir.Program:
-        program = lower(*given)
-        return program.replace(kernels=tuple(k.replace(body=_bare(k.body)) for k in program.kernels))
-
-    monkeypatch.setattr(simulated, "lower", broken)
-
-
-def _bare(s: ir.Stmt) -> ir.Stmt:
-    return ir.Seq(()) if isinstance(s, ir.Barrier) else s.map_children(lambda c: _bare(c) if isinstance(c, ir.Stmt) else c)
+    leave_out_barriers(monkeypatch, simulated, "lower")
 
 
 def without_the_last_element(monkeypatch: pytest.MonkeyPatch) -> None:

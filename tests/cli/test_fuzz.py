@@ -11,8 +11,8 @@ import pytest
 
 import tilelang as tl
 from tests.cli.commands import GEMM, of_json, tilelang
+from tests.planted import leave_out_barriers
 from tilelang.errors import DeviceError
-from tilelang.lowering import ir
 from tilelang.testing import Seeded, fuzzing, kernel_checks
 from tilelang.testing.fuzz_worker import Outcome, Trial, tried
 
@@ -49,16 +49,7 @@ def file(tmp_path: Path) -> str:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program has a barrier."""
-    as_threads = kernel_checks.as_threads
-
-    def bare(s: ir.Stmt) -> ir.Stmt:
-        return ir.Seq(()) if isinstance(s, ir.Barrier) else s.map_children(lambda c: bare(c) if isinstance(c, ir.Stmt) else c)
-
-    def without_barriers(kernel: tl.Kernel) -> ir.Program:
-        program = as_threads(kernel)
-        return program.replace(kernels=tuple(k.replace(body=bare(k.body)) for k in program.kernels))
-
-    monkeypatch.setattr(kernel_checks, "as_threads", without_barriers)
+    leave_out_barriers(monkeypatch, kernel_checks, "as_threads")
     monkeypatch.setattr(fuzzing, "Trials", Here)
 
 
