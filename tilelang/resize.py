@@ -144,7 +144,7 @@ def small_extents(schedule: Schedule, profile: Profile | None = None, ragged: bo
     {'m': 9, 'n': 37}
     """
     extents = axis_extents(schedule.computation)
-    steps = tuple(_every(resolve_when(schedule.steps, extents, profile)))
+    steps = tuple(every_step(resolve_when(schedule.steps, extents, profile)))
     fixed = {s.axis for s in steps if isinstance(s, Unfuse)}
     fused = {s.name: s.axes for s in steps if isinstance(s, Fuse)}
     ahead = _ahead(steps)
@@ -213,15 +213,15 @@ def _shorter(size: int, inner: tuple[int, int, bool] | None, rounds: int, larges
 
 def _ahead(steps: tuple[Step, ...]) -> int:
     """The most rounds that a stage looks ahead."""
-    return max((s.ahead for s in _every(steps) if isinstance(s, Place)), default=0)
+    return max((s.ahead for s in every_step(steps) if isinstance(s, Place)), default=0)
 
 
-def _every(steps: tuple[Step, ...]) -> Iterator[Step]:
+def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
     """Steps, and those in their braces."""
     for s in steps:
         yield s
         if isinstance(s, Place) and s.steps is not None:
-            yield from _every(s.steps)
+            yield from every_step(s.steps)
 
 
 def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from tilelang.check import axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import ComputationError, Refusal, brief, meant, whole_number
-from tilelang.resize import resize, resize_schedule
+from tilelang.resize import every_step, resize, resize_schedule
 from tilelang.schedule import Schedule
-from tilelang.steps import Place, Split, Step, Tile, Vectorize, has_holes
+from tilelang.steps import Split, Tile, Vectorize, has_holes
 from tilelang.targets import Target
 from tilelang.testing.accepted import is_accepted
 from tilelang.testing.choice import Source
@@ -101,7 +101,7 @@ def _pieces(what: Computation | Schedule) -> dict[str, list[int]]:
     if not isinstance(what, Schedule):
         return {}
     found: dict[str, set[int]] = {}
-    for step in _every(resolve_when(what.steps, _extents(what))):
+    for step in every_step(resolve_when(what.steps, _extents(what))):
         sizes = (
             step.sizes if isinstance(step, (Tile, Split)) else ((step.axis, step.lanes),) if isinstance(step, Vectorize) else ()
         )
@@ -109,13 +109,6 @@ def _pieces(what: Computation | Schedule) -> dict[str, list[int]]:
             if isinstance(n, int):
                 found.setdefault(axis, set()).update((n - 1, n, n + 1, 2 * n, 2 * n + 1))
     return {axis: sorted(sizes) for axis, sizes in found.items()}
-
-
-def _every(steps: tuple[Step, ...]) -> Iterator[Step]:
-    for s in steps:
-        yield s
-        if isinstance(s, Place) and s.steps is not None:
-            yield from _every(s.steps)
 
 
 def points(computation: Computation) -> int:
