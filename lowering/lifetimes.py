@@ -75,15 +75,9 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
                 # One statement may stand in several places, so an occurrence is told by when it was entered.
                 common = sum(1 for a, b in zip(known, loops, strict=False) if a[0] == b[0])
                 around[buffer.name] = known[:common]
-        if isinstance(stmt, ir.If) and stmt.otherwise is not None:
-            carrying = [depth for depth, (_, loop) in enumerate(loops) if loop.var in free(stmt.condition)]
-            for name in _touched(stmt.then) & _touched(stmt.otherwise) if carrying else ():
-                around[name] = around.get(name, loops)[: carrying[0]]
         if isinstance(stmt, ir.If):
-            conditions = frozenset(conjuncts(stmt.condition))
-            later = [depth for depth, (_, loop) in enumerate(loops) if (index(0) < loop.var) in conditions]
-            for name in _touched(stmt.then) if later else ():
-                around[name] = around.get(name, loops)[: later[0]]
+            for name, depth in _carried(stmt, loops):
+                around[name] = around.get(name, loops)[:depth]
         if isinstance(stmt, ir.For):
             entered += 1
             loops = (*loops, (entered, stmt))
@@ -92,6 +86,17 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
 
     visit(body, ())
     return _by_loop((name, loops[-1][1]) for name, loops in around.items() if loops)
+
+
+def _carried(branch: ir.If, loops: Loops) -> Iterator[tuple[str, int]]:
+    """The buffers that one iteration hands on to another, as a condition on a loop's variable tells, with the depth of the loop."""
+    deciding = [depth for depth, (_, loop) in enumerate(loops) if loop.var in free(branch.condition)]
+    if deciding and branch.otherwise is not None:
+        yield from ((name, deciding[0]) for name in _touched(branch.then) & _touched(branch.otherwise))
+    conditions = frozenset(conjuncts(branch.condition))
+    later = [depth for depth in deciding if (index(0) < loops[depth][1].var) in conditions]
+    if later:
+        yield from ((name, later[0]) for name in _touched(branch.then))
 
 
 def turned_rings(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
