@@ -229,10 +229,8 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
         return substitute(expr, mapping) if mapping else expr
 
     def add_state(definition: Definition, indices: tuple[Expr, ...]) -> None:
-        if (
-            places.setdefault(definition, indices) != indices
-        ):  # one state is one element: C[i, j] beside C[j, i] is read from memory
-            raise Unplaced(definition.tensors[0])
+        if places.setdefault(definition, indices) != indices:
+            raise Unplaced(definition.tensors[0])  # one state is one element: C[i, j] beside C[j, i] is read from memory
         if definition in states:
             return
         reduction = definition.reduction
