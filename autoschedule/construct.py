@@ -168,7 +168,7 @@ class _Search:
         return counted
 
     def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
-        """The work of steps, of which the first ones fuse what is fused in the nest already."""
+        """The work of steps; the first `fusions` of them fuse axes that are fused in the nest already."""
         if written not in self.found:
             self.left -= 1
             self.device.pruning.keeps()

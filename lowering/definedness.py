@@ -1,4 +1,4 @@
-"""Values some elements of which are undefined: what operations make of them, and where undefined data came from.
+"""Values with undefined elements: what operations make of them, and where undefined data came from.
 
 Almost all values in a simulation are defined, and those are plain NumPy arrays. A value that was read from memory before anything was
 written there is a `Partly`. It carries a mark for each element: 0 where the element is defined, else a number that tells which access
@@ -26,7 +26,7 @@ ELEMENT_BITS = 32
 
 
 class Partly:
-    """A value some elements of which are undefined. `marks` has as many dimensions as `value`, and broadcasts with it."""
+    """A value with undefined elements. `marks` has as many dimensions as `value`, and broadcasts with it."""
 
     __slots__ = ("marks", "value")
 

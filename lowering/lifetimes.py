@@ -152,7 +152,7 @@ def _slots_read(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Expr]]:
 
 
 def _steps(slot: Expr) -> frozenset[Var]:
-    """The variables each value of which may choose another slot: not those that are divided first."""
+    """The variables that may choose another slot whenever they change; a variable that is divided first does not."""
     if isinstance(slot, Var):
         return frozenset((slot,))
     if isinstance(slot, Binary) and slot.op == "//":

@@ -29,8 +29,8 @@ def resized(what: Schedule | Computation, sizes: Mapping[str, int]) -> Schedule 
 def resized(what: Any, sizes: Mapping[str, int]) -> Any:
     """The same computation, or the schedule with the same steps, at other extents of its axes, by name.
 
-    Raises ComputationError for an axis that is not there, an extent that is none, and where there is no such computation; Refusal
-    where a step cannot be at these extents.
+    Raises ComputationError for an unknown axis, an invalid extent, and extents at which the computation does not exist; Refusal where a
+    step cannot be at these extents.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)

@@ -33,8 +33,9 @@ def check_kernel(
 ) -> list[str]:
     """All that is wrong with a kernel on given inputs, as text; empty where everything is right.
 
-    What is no kernel yet is compiled for the target. It is simulated with its threads as threads, where that takes no more than this
-    number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor, where that can be.
+    A schedule or a computation is compiled for the target first. The kernel is simulated with its threads as threads, where that takes
+    no more than this number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor,
+    where that can be.
     Results must be the reference's, within its bound, or to the bit where `exactly`. arrays: by name (default: random numbers).
 
     Raises Refusal as `tl.compile` does, and ComputationError where an array is missing or does not fit, or `too-much-to-simulate` where
