@@ -131,11 +131,9 @@ def _with_environment(options: Options | None) -> Options:
 def _check_dialect(dialect: str | None) -> None:
     if dialect is None or (isinstance(dialect, str) and dialect in DIALECTS):
         return
-    mend = (
-        f'tl.target(profile="{dialect}")'
-        if isinstance(dialect, str) and dialect in shipped_profiles()
-        else "one of " + ", ".join(sorted(DIALECTS))
-    )
+    if isinstance(dialect, str) and dialect in shipped_profiles():
+        raise DeviceError("unknown-dialect", f"`{dialect}` is a profile, not a target", mend=f'tl.target(profile="{dialect}")')
+    mend = "one of " + ", ".join(sorted(DIALECTS))
     raise DeviceError("unknown-dialect", f"`{dialect}` is not lowered to yet", mend=mend)
 
 

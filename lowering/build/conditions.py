@@ -72,8 +72,13 @@ def _inside(pad: Pad) -> list[Expr]:
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
-    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine."""
+    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine.
+
+    A condition on data is not: a length that a tensor holds is tested at each point.
+    """
     if not isinstance(condition, Binary) or condition.op not in COMPARISONS or condition.left.dtype is not INDEX:
+        return []
+    if any(True for _ in reads(condition)):
         return []
     points = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
     d = simplify(substitute(condition.left - condition.right, frame.coordinates(points)))

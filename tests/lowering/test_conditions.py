@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -17,6 +18,7 @@ from tilelang.schedule import Schedule
 from tilelang.simplify import simplify
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
+from tilelang.testing.kernel_checks import check_kernel
 
 SIMULATED, POCL = tl.load_profile("simulated"), tl.load_profile("sapphire_rapids")
 CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -142,6 +144,38 @@ def test_on_the_device(schedule: str) -> None:
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_on_other_sizes(condition: str, size: tuple[int, int]) -> None:
     check(outer(product(CONDITIONS[condition], *size)), SIMULATED)
+
+
+def lengths(condition: Callable[[Any, Any, Any], Any], m: int = 13, n: int = 19) -> tl.Tensor:
+    """A product whose points a tensor of integers restricts."""
+    i, j, d = tl.axes(i=m, j=m, d=n)
+    P, V = tl.input("P", tl.float32, i, j), tl.input("V", tl.float32, j, d)
+    L = tl.input("L", tl.int32, i)
+    return tl.define("O", tl.sum(P[i, j] * V[j, d], over=j, where=condition(j, L[i], i)), i, d)
+
+
+LENGTHS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "shorter": lambda j, length, i: j < length,
+    "reversed": lambda j, length, i: length > j,
+    "halved": lambda j, length, i: 2 * j <= length // 2 + 3,
+    "equal": lambda j, length, i: tl.equal(j, tl.cast(length, tl.int64)),
+    "with another": lambda j, length, i: (j < length) & (j <= i),
+}
+
+
+@pytest.mark.parametrize("condition", LENGTHS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_lengths_that_a_tensor_holds_are_tested_at_each_point(schedule: str, condition: str) -> None:
+    o = lengths(LENGTHS[condition])
+    given = arrays(tl.computation("lengths", o)) | {"L": np.arange(-3, 23, 2, dtype=np.int32)}
+    assert check_schedule(SCHEDULES[schedule](o), given, profile=SIMULATED) == []
+
+
+@pytest.mark.parametrize("condition", LENGTHS)
+def test_lengths_that_a_tensor_holds_without_a_schedule(condition: str) -> None:
+    kernel = tl.compile(lengths(LENGTHS[condition]))
+    given = arrays(kernel.computation) | {"L": np.arange(-3, 23, 2, dtype=np.int32)}
+    assert check_kernel(kernel, given) == []
 
 
 # ---------------------------------------------------------------- what is walked
