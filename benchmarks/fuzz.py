@@ -48,7 +48,7 @@ class Failure:
     def signature(self) -> tuple[str, str]:
         """What two failures of one cause share, as far as their texts tell."""
         kind = re.search(
-            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+|division-by-zero"
+            r"data-race|out-of-bounds|uninitialised-read|unwritten-output|divergent-\w+"
             r"|WRONG|refused|differ|died|fail: \w+",
             self.text,
         )

@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 KINDS = (
     "out-of-bounds", "uninitialised-read", "data-race", "divergent-barrier", "divergent-instruction", "instruction-operand",
-    "read-before-wait", "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output", "division-by-zero",
+    "read-before-wait", "write-before-wait", "source-overwritten", "copy-never-awaited", "unwritten-output",
     "deadlock", "missing-fence", "block-has-ended", "wrong-value",
 )  # fmt: skip
 

@@ -78,8 +78,6 @@ class Threads:
         if expr.op in ("and", "or"):
             return self._logical(expr, left, mask)
         right = self.evaluate(expr.right, mask)
-        if expr.op in ("//", "%") and expr.dtype.is_integer and not isinstance(expr.right, Const):
-            self._check_divisor(expr, right, mask)
         return definedness.binary(expr.op, left, right)
 
     def _logical(self, expr: Binary, left: Known, mask: Mask) -> Known:
@@ -90,12 +88,6 @@ class Threads:
             return left
         both = definedness.binary(expr.op, left, self.evaluate(expr.right, needed))
         return both if type(both) is not Partly else definedness.select(open_, both, left)
-
-    def _check_divisor(self, expr: Binary, right: Known, mask: Mask) -> None:
-        guilty = mask.narrow((definedness.plain(right) == 0) & (definedness.marks(right) == 0))
-        if guilty.threads.size:
-            site = self._site(expr, "", "compute")
-            self.memory.report_threads("division-by-zero", guilty.threads, site, f"`{expr.right}` is 0")
 
     def _unary(self, expr: Unary, mask: Mask) -> Known:
         return definedness.unary(expr.op, self.evaluate(expr.operand, mask))
@@ -325,7 +317,7 @@ _GEOMETRY_ALONE: dict[Expr, bool] = {}
 
 
 def _depends_on_geometry_alone(expr: Expr) -> bool:
-    """Whether a value is fixed by the numbers of thread and block, and evaluating it cannot go wrong."""
+    """Whether a value is fixed by the numbers of thread and block."""
     found = _GEOMETRY_ALONE.get(expr)
     if found is None:
         found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in expr.walk())
@@ -333,13 +325,7 @@ def _depends_on_geometry_alone(expr: Expr) -> bool:
 
 
 def _is_geometry(expr: Any) -> bool:
-    match expr:
-        case Var(name=name):
-            return name in _GEOMETRY
-        case Binary(op, _, right) if op in ("//", "%"):
-            return isinstance(right, Const)
-        case _:
-            return not isinstance(expr, ir.Load)
+    return expr.name in _GEOMETRY if isinstance(expr, Var) else not isinstance(expr, ir.Load)
 
 
 EVALUATE: dict[type, Callable[[Threads, Any, Mask], Known]] = {
