@@ -203,59 +203,72 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     """
     first = roots[0].definition
     assert first is not None
-    axes = first.axes
-    names = {a.name for a in axes}
-    states: dict[Definition, State] = {}
-    places: dict[Definition, tuple[Expr, ...]] = {}  # at which indices a state holds its definition
+    inlined = _Inlined(first.axes, keep)
+    values = tuple(inlined.value_of(root) for root in roots)
+    return Task(roots[0].name, roots, first.axes, values, tuple(inlined.states.values()))
 
-    def resolve(expr: Expr, inside: bool) -> Expr:
+
+class _Inlined:
+    """Definitions written into the values of one task, and the reductions that became its states.
+
+    keep(tensor): it is placed or stands in global memory, so it is read.
+    """
+
+    def __init__(self, axes: tuple[Axis, ...], keep: Callable[[Tensor], bool]) -> None:
+        self.axes, self._keep = axes, keep
+        self.states: dict[Definition, State] = {}
+        self._held_at: dict[Definition, tuple[Expr, ...]] = {}  # the indices at which a state holds its definition
+
+    def value_of(self, root: Tensor) -> Expr:
+        """The value of a tensor that the task makes. Raises Unplaced where it reads what is neither kept nor can be inlined."""
+        definition = root.definition
+        assert definition is not None
+        own = dict(zip(definition.axes, by_name(definition.axes, self.axes), strict=True))
+        if definition.reduction is not None:
+            self._add_state(definition, tuple(own.values()))
+            return Read(root, self.axes)
+        return self._resolve(substitute(definition.values[root.member], own), inside=False)
+
+    def _resolve(self, expr: Expr, inside: bool) -> Expr:
+        """An expression whose reads are of what is kept and of states alone. inside: it stands in a reduction."""
         mapping: dict[Expr, Expr] = {}
         for whole in reads(expr):
             read = whole.read if isinstance(whole, Pad) else whole
             definition = read.tensor.definition
-            if definition is None or keep(read.tensor):
+            if definition is None or self._keep(read.tensor):
                 continue
-            indices = tuple(resolve(i, inside) for i in read.indices)
+            indices = tuple(self._resolve(i, inside) for i in read.indices)
             if definition.reduction is None:
                 value = definition.values[read.tensor.member]
                 named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
-                value = _rounded(resolve(named, inside), read.tensor)
+                value = _rounded(self._resolve(named, inside), read.tensor)
                 mapping[whole] = _padded(value, whole.value, indices, read.tensor) if isinstance(whole, Pad) else value
-            elif not inside and whole is read and joins(indices, axes) and _within(indices, read.tensor):
-                mapping[read] = Read(read.tensor, axes)
-                add_state(definition, indices)
+            elif not inside and whole is read and joins(indices, self.axes) and _within(indices, read.tensor):
+                mapping[read] = Read(read.tensor, self.axes)
+                self._add_state(definition, indices)
             else:
                 raise Unplaced(read.tensor)
         return substitute(expr, mapping) if mapping else expr
 
-    def add_state(definition: Definition, indices: tuple[Expr, ...]) -> None:
-        if places.setdefault(definition, indices) != indices:
+    def _add_state(self, definition: Definition, indices: tuple[Expr, ...]) -> None:
+        if self._held_at.setdefault(definition, indices) != indices:
             raise Unplaced(definition.tensors[0])  # one state is one element: C[i, j] beside C[j, i] is read from memory
-        if definition in states:
+        if definition in self.states:
             return
         reduction = definition.reduction
         assert reduction is not None
-        if any(s.reduce.axes != reduction.axes for s in states.values()) or names & {a.name for a in reduction.axes}:
+        shared_names = {a.name for a in self.axes} & {a.name for a in reduction.axes}
+        if shared_names or any(s.reduce.axes != reduction.axes for s in self.states.values()):
             raise Unplaced(definition.tensors[0])  # steps go by names: an axis of the task must not have that of a reduction's
         renamed = substitute(reduction, dict(zip(definition.axes, indices, strict=True)))
-        values = tuple(resolve(v, True) for v in renamed.values)
-        condition = None if renamed.condition is None else resolve(renamed.condition, True)
-        states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
-
-    values: list[Expr] = []
-    for root in roots:
-        definition = root.definition
-        assert definition is not None
-        own = dict(zip(definition.axes, by_name(definition.axes, axes), strict=True))
-        if definition.reduction is not None:
-            add_state(definition, tuple(own.values()))
-            values.append(Read(root, axes))
-        else:
-            values.append(resolve(substitute(definition.values[root.member], own), False))
-    return Task(roots[0].name, roots, axes, tuple(values), tuple(states.values()))
+        values = tuple(self._resolve(v, inside=True) for v in renamed.values)
+        condition = None if renamed.condition is None else self._resolve(renamed.condition, inside=True)
+        self.states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
 
 
 class Unplaced(Exception):
+    """A definition that must be computed in memory, as its reader can neither inline it nor keep it as a state."""
+
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
@@ -277,7 +290,7 @@ def _within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
 
 
 def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """The refusal of a step, at its place.
+    """A definition's own axes, each replaced by the one of its name among `axes`, where there is one.
 
     >>> from tilelang import axes
     >>> i, other = axes(i=2), axes(i=2)
