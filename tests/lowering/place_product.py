@@ -16,6 +16,8 @@ from tilelang import reference
 
 TARGET = tl.target("cuda", profile="ampere")
 TILE = 4
+READERS = ("pointwise", "reduction", "restricted", "stage", "epilogue")
+READS = ("plain", "pad", "where", "length", "window", "clamp", "gather", "shifted gather", "quotient", "wrapped", "reversed")
 EXTENTS = {"whole": (8, 4), "partial": (7, 5), "one tile": (3, 4), "empty": (0, 5)}
 
 
@@ -35,7 +37,7 @@ def cases() -> Iterator[Case]:
     """The whole product, but for outputs that are none."""
     every = itertools.product(
         ("pointwise", "reduction"), ("inline", "register", "shared", "global", "output"),
-        ("pointwise", "reduction", "stage", "epilogue"), ("plain", "pad", "where", "window", "clamp", "gather"), EXTENTS,
+        READERS, READS, EXTENTS,
         ("reader", "reader, place", "place, reader"), ("ij ij", "ji ij", "ij ji"),
     )  # fmt: skip
     return (c for c in map(Case._make, every) if c.place != "output" or c.outputs != "reader")
@@ -61,17 +63,22 @@ def computation(case: Case) -> tl.Computation:
         "plain": lambda: at(i),
         "pad": lambda: tl.pad(at(i - 1), 1),
         "where": lambda: tl.where(i > 0, at(i - 1), 3.0),
+        "length": lambda: tl.where(j < J[i], at(i), 3.0),
         "window": lambda: tl.pad(at(i - 1), 0) + at(i) + tl.pad(at(i + 1), 2),
         "clamp": lambda: at(tl.minimum(i + 1, n - 1)),
         "gather": lambda: at(J[i]),
+        "shifted gather": lambda: tl.pad(at(J[i] - 1), 1),
+        "quotient": lambda: at(i // 2),
+        "wrapped": lambda: at((i + 1) % max(n, 1)),
+        "reversed": lambda: at(n - 1 - i),
     }
     value = reads[case.read]()
     if case.reader == "pointwise":
         Y = tl.define("Y", value * 3 - 1, *outer)
-    elif case.reader == "reduction":
+    elif case.reader in ("reduction", "restricted"):
         outer = [k if a is j else a for a in outer]
         U = tl.input("U", tl.float32, u=m, v=m)
-        Y = tl.define("Y", tl.sum(value * U[k, j], over=j), *outer)
+        Y = tl.define("Y", tl.sum(value * U[k, j], over=j, where=j < J[i] if case.reader == "restricted" else None), *outer)
     elif case.reader == "stage":
         T = tl.define("T", value + 1, *own)
         left = T[tuple(a - 1 if a is j else a for a in own)]
