@@ -4,7 +4,8 @@
     python benchmarks/ship_profile.py measured.toml zen4 "AMD EPYC (Zen 4)" znver4 "2 cores of an AMD EPYC 9004 under KVM" > zen4.toml
 
 What was measured or queried is of that machine. What the file has from the profile that was shipped before is of another one: documents
-on the instruction set hold, and rates, which were fitted or looked up for the other processor, are assumed.
+on the instruction set hold, and rates, which were fitted or looked up for the other processor, are assumed. Where that profile has the
+same name (`--before zen4`), the processor was measured again, and what was not measured stays as it was.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def shipped(measured: Profile, name: str, description: str, architecture: str, m
         if how.startswith("measured"):
             return f"{how}; {machine}"
         own = how.removeprefix(SHIPPED)
-        if not path.startswith(("rates.", "curves.")) or own.startswith("assumed"):
+        if before == name or not path.startswith(("rates.", "curves.")) or own.startswith("assumed"):
             return own
         return f"assumed: as of another processor, {before}.toml: {own}"
 

@@ -23,3 +23,13 @@ def test_each_number_says_which_machine_it_is_of() -> None:
     assert made.source("vector_bytes") == given.source("vector_bytes"), "what documents say of the instruction set holds"
     again = parse_profile(text_of(made, MACHINE))
     assert again == made and again.sources == made.sources and MACHINE in text_of(made, MACHINE).splitlines()[0]
+
+
+def test_what_was_not_measured_again_stays_as_it_was() -> None:
+    given = load_profile("zen4")
+    sources = tuple((path, "measured: a chain" if path == "rates.cycle_ns" else SHIPPED + how) for path, how in given.sources)
+    measured = dataclasses.replace(given, sources=sources)
+    made = shipped(measured, "zen4", given.description, given.architecture or "", "Vendor 1 2", MACHINE, "zen4")
+    assert made.source("rates.cycle_ns") == f"measured: a chain; {MACHINE}"
+    assert made.source("rates.exp_cycles") == given.source("rates.exp_cycles")
+    assert made.source("rates.piece_cycles") == given.source("rates.piece_cycles")
