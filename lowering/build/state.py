@@ -238,6 +238,9 @@ class States(Pieces, Meetings):
         assert isinstance(stop, Place)
         if stop.memory != "shared":
             raise refuse(stop, "via-memory", f"`{stop}`: results stop in shared on the way from their owners", "via shared")
+        if stop.steps:
+            raise refuse(stop, "via-steps", f"`{stop}`: the owners of a register state store it to the stop",
+                         "write the steps after the stop: they move the values on")  # fmt: skip
         if finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
                          " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
@@ -369,9 +372,23 @@ class States(Pieces, Meetings):
             self.residence_of(finished, whole)  # refuses a stage that stands below
 
         def back(target: Target) -> ir.Stmt:
-            return self._pointwise(frame, task, target, tuple(boxes), step.steps)
+            return self._back_from_shared(frame, task, target, tuple(boxes), step)
 
         return ir.seq(*start, body, self._by_round(frame, frame.target.stored_as(step), step, back))
+
+    def _back_from_shared(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place) -> ir.Stmt:
+        """The finished values of states in shared memory: to the target, or to a stop and on from there, each by its own steps."""
+        steps, via = step.steps or (), _stop(step)
+        if via is None or getattr(steps[via], "memory", "") != "shared":
+            return self._pointwise(frame, task, target, boxes, step.steps)
+        stop = steps[via]
+        assert isinstance(stop, Place)
+        if stop.steps and via:
+            raise refuse(stop, "via-steps", f"`{step}` says twice how its values move to the stop, before `{stop}` and in it",
+                         "keep one of them")  # fmt: skip
+        there = self.boxes_for(frame, stop)
+        put = self._pointwise(frame, task, Target(there), boxes, steps[:via] or stop.steps)
+        return ir.seq(put, self._store_task(frame, target, there, steps[via + 1 :]))
 
     def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
         """The identity into a shared state, by all units."""

@@ -5,7 +5,9 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang import testing
-from tilelang.lowering import ir
+from tilelang.errors import Refusal
+from tilelang.lowering import ir, printer
+from tilelang.testing.tracing import traced
 
 
 def product(m: int = 9, n: int = 11, k: int = 14) -> tl.Schedule:
@@ -84,3 +86,35 @@ def test_within_a_stage() -> None:
     made = tl.schedule(tl.define("Y", tl.relu(S[i, j]) + V[j], i, j)).tile(i=4).to("block")
     inner = tl.move().split(k=2).load("W", "shared", steps=tl.move().via("register")).tile(i=1, j=2).to("thread")
     assert not faults(made.compute("S", "shared", steps=inner).tile(i=1, j=2).to("thread"))
+
+
+def way_back(memory: str, braces: tl.Move) -> tl.Schedule:
+    i, j, k = tl.axes(i=16, j=4, k=8)
+    A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
+    made = tl.schedule(tl.define("C", tl.sum(A[i, k] * B[k, j], over=k), i, j)).tile(i=16).to("block")
+    return made.accumulate(memory, steps=braces).tile(i=4, j=2).to("thread")
+
+
+@pytest.mark.parametrize("memory", ["register", "shared"])
+def test_steps_after_a_stop_of_results_move_them_on(memory: str) -> None:
+    """States in shared memory went to the stop by them, and from there on by the default steps."""
+    made = way_back(memory, tl.move().via("shared").tile(i=2, j=2).to("thread"))
+    given = testing.arrays(made.computation)
+    code, _ = traced(testing.lowered(made), given).touched("C", "global", "C", True)
+    thread = {int(e): int(t) for e, _, t in code.T}  # 8 x 2 tiles for 8 threads, in rounds
+    assert [thread[e] for e in (0, 1, 2, 4, 8, 32)] == [0, 0, 1, 0, 2, 0] and not faults(made)
+
+
+def test_steps_before_a_stop_or_its_own_move_states_in_shared_memory_there() -> None:
+    by_rows, on = tl.move().tile(i=2, j=4).to("thread"), tl.move().tile(i=2, j=2).to("thread")
+    before = way_back("shared", by_rows.via("shared").tile(i=2, j=2).to("thread"))
+    inside = way_back("shared", tl.move().via("shared", steps=by_rows).tile(i=2, j=2).to("thread"))
+    plain = way_back("shared", tl.move().via("shared").tile(i=2, j=2).to("thread"))
+    one, other, default = (printer.to_text(testing.lowered(made)) for made in (before, inside, plain))
+    assert one == other != default and not faults(before)
+    with pytest.raises(Refusal, match="says twice") as refused:
+        testing.lowered(way_back("shared", by_rows.via("shared", steps=on)))
+    assert refused.value.code == "via-steps"
+    with pytest.raises(Refusal, match="the owners of a register state") as refused:
+        testing.lowered(way_back("register", tl.move().via("shared", steps=on)))
+    assert refused.value.code == "via-steps"
