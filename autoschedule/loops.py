@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
@@ -20,7 +20,7 @@ from tilelang.schedule import Schedule
 from tilelang.simplify import interval, simplify
 from tilelang.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.steps import Tile as Spread
-from tilelang.task import Task, placed_names, plan, task_of, tasks_of
+from tilelang.task import Task, placed_names, prefix_of, task_of, tasks_of
 from tilelang.tensor import Layout
 
 WALK = "walk"
@@ -201,28 +201,44 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     """
     computation = schedule.computation
     steps = resolve_when(schedule.steps, axis_extents(computation), profile)
-    placed = placed_names(computation, steps)
     tasks = tasks_of(computation, steps)
     caches = {m.name for m in profile.memories if m.cache} if profile is not None else {l1.name, l2.name}
+    prefix = prefix_of(steps)
+    own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
+    placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
+    made = {t for task in tasks[:-1] for t in task.outputs}
+    kernels = {t.name: task for task in tasks[:-1] for t in task.outputs if t.name in own}
+
+    def stage(step: Place) -> Task:
+        """What makes a placed definition: a kernel of its own, or what its readers' kernel lacks."""
+        if step in prefix:
+            return kernels[step.tensor_name]
+        return task_of(computation.tensor(step.tensor_name), lambda t: t.name in placed or t in made)
+
     return tuple(
-        _Reading(task, computation, placed, caches).read(steps if task is tasks[-1] else ())
+        _Reading(task, computation, stage, caches).read(steps if task is tasks[-1] else ())
         for task in tasks
-        if task is tasks[-1] or task.name not in placed
+        if task is tasks[-1] or task.name not in own
     )
 
 
 def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
     """The loops of steps that only cut and place, for a nest whose axes are fused already."""
-    return _Reading(nest.task, None, set(), set(), nest).read(steps)
+    return _Reading(nest.task, None, None, set(), nest).read(steps)
 
 
 class _Reading:
-    """Walks over the steps of one task, noting every cut and every place."""
+    """Walks over the steps of one task, noting every cut and every place. stage: the task that a `compute` step makes."""
 
     def __init__(
-        self, task: Task, computation: Computation | None, placed: set[str], caches: set[str], nest: Nest | None = None
+        self,
+        task: Task,
+        computation: Computation | None,
+        stage: Callable[[Place], Task] | None,
+        caches: set[str],
+        nest: Nest | None = None,
     ) -> None:
-        self.task, self.computation, self.placed, self.caches = task, computation, placed, caches
+        self.task, self.computation, self.stage_task, self.caches = task, computation, stage, caches
         self.kinds: Mapping[str, str] = tensor_kinds(computation) if computation is not None else {}
         self.nest = nest if nest is not None else nest_of(task)
         self.spec = self.nest.spec
@@ -256,7 +272,7 @@ class _Reading:
                 self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
             case Split(sizes=sizes, unroll=unroll, peel=peel):
                 self.cut(sizes, WALK, unroll, None, peel=peel)
-            case Vectorize(axis, lanes) if isinstance(lanes, int):
+            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.whole:
                 self.vector = (axis, lanes)
             case Do(instruction):
                 self.instruction = instruction
@@ -272,7 +288,9 @@ class _Reading:
     ) -> None:
         tile, rounds = dict(self.tiles[-1]), []
         for axis, size in sizes:
-            if isinstance(size, int):
+            if (
+                isinstance(size, int) and axis in tile
+            ):  # a stage may lack it: who reads it tells the lowering, which makes or refuses it
                 rounds.append((axis, -(-tile[axis] // size)))
                 tile[axis] = min(size, tile[axis])
                 self.whole[axis] = size
@@ -314,8 +332,5 @@ class _Reading:
 
     def stage(self, step: Place) -> Loops:
         """The loops of what makes a placed definition."""
-        assert self.computation is not None
-        tensor = self.computation.tensor(step.tensor_name)
-        made = {t for task in plan(self.computation, self.placed)[:-1] for t in task.outputs}
-        task = task_of(tensor, lambda t: t.name in self.placed or t in made)
-        return _Reading(task, self.computation, self.placed, self.caches).read(step.steps or ())
+        assert self.stage_task is not None
+        return _Reading(self.stage_task(step), self.computation, self.stage_task, self.caches).read(step.steps or ())

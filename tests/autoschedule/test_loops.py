@@ -113,3 +113,37 @@ def test_axes_that_change_below_other_cuts(below: str, profile: str) -> None:
     """)
     kernel = tl.compile(document.schedule("s"), tl.target("hip" if profile == "cdna3" else "cpu", profile=profile))
     assert 0 < kernel.estimate.bound <= kernel.estimate.seconds
+
+
+# `F_sum` is one number, which `G` needs whole: a kernel of its own makes it, and `F` has no axis `j` then.
+APART = """
+computation drawn {
+  input A: float32[j: 8, n: 16]
+  E[n] = A[0, n]
+  output Z[n] = min[j] A[j, n]
+  F[n] = cast(n, float32) + (sum[j] E[j])
+  output G[j] = sum[n] (E[15 - j] + F[n])
+}
+schedule s for drawn {
+  PREFIX
+  tile j=4 -> block
+  split n=8
+  compute F in shared { split j=2 n=2; vectorize j=2 }
+  split n=?
+}
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "compute F in global"])
+def test_a_stage_may_lack_an_axis_that_another_kernel_reduces(prefix: str) -> None:
+    """A stage that nobody reads is not made, whatever its steps cut; holes elsewhere are filled all the same."""
+    schedule = tl.parse(APART.replace("PREFIX", prefix)).schedule()
+    assert tl.compile(schedule, tl.target("cuda", profile="ampere")).schedule.steps
+
+
+def test_a_kernel_that_the_schedule_refines_is_the_task_that_it_makes() -> None:
+    text = APART.split("schedule")[0].replace("sum[j] E[j]", "sum[j] A[j, n]")
+    text += "schedule s for drawn { compute F in global { split j=2 n=4 }\n tile n=4 -> block }"
+    loops = loops_of(tl.parse(text).schedule())[-1]
+    (stage,) = [p.stage for p in loops.places if p.stage is not None]
+    assert [str(x) for x in stage.loops] == ["walk j:4 n:4"]
