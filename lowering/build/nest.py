@@ -22,6 +22,7 @@ from tilelang.lowering.build.leaf import written_at
 from tilelang.lowering.build.lookahead import ahead_in
 from tilelang.lowering.build.rings import Rings
 from tilelang.lowering.build.spreads import numbers, plan_spread, tile_numbered, units_numbered, whole_number
+from tilelang.lowering.passes.unroll import MOST_STATEMENTS
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
@@ -254,15 +255,19 @@ class Nest(Rings):
             outside = outside.but(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
         if ahead:
             return ir.seq(*begins[loops[0]], self.ring(frame, i, step, sizes, walks[0], ahead))
-        inner = self.walked(frame, sizes, indices, walks)
-        body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
         if (
             step.peel
             and len(loops) == 1
             and not self.on_roles(frame.steps[i + 1 :])
             and (peeled := self._peel(frame, i, step, sizes, walks[0]))
         ):
+            written = sum(not isinstance(s, ir.Seq) for s in ir.statements(peeled))
+            if written > MOST_STATEMENTS:
+                raise refuse(step, "unrolled-too-long", f"`{step}` writes what stands below it twice, as walks there do: {written:,}"
+                             f" statements, the limit is {MOST_STATEMENTS:,}", "leave `peel` out of some of the walks")  # fmt: skip
             return ir.seq(*begins[loops[0]], peeled)
+        inner = self.walked(frame, sizes, indices, walks)
+        body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
         for w in reversed(walks):
             kind = "unroll" if step.unroll and w.trim is None else "serial"
             body = ir.seq(*begins[w.axis], w.loop(body, kind, step.span))

@@ -4,6 +4,7 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.test_shares import faults
+from tilelang import testing
 
 
 def doubled(rows: int, columns: int) -> tl.Schedule:
@@ -40,7 +41,7 @@ def test_the_whole_pieces_of_a_peeled_walk_read_without_conditions() -> None:
     made = made.load("B", "register", steps=tl.move().vectorize(n=16)).split(m=1, unroll=True).vectorize(n=16)
     assert not faults(made)
     source = tl.compile(made, tl.target("opencl", profile="sapphire_rapids")).source
-    whole, partial = source.split("< 2; ++k_", 1)[1].split("float16 B_register_2", 1)
+    whole, partial = source.split("< 2; ++k_", 1)[1].split("float16 B_register_1", 1)
     assert "float16 B_register" in whole and "?" not in whole and "?" in partial
 
 
@@ -58,6 +59,21 @@ def test_a_walk_is_not_written_out_as_thousands_of_statements() -> None:
         tl.compile(made(True), tl.target("cpu"))
     assert refused.value.code == "unrolled-too-long" and "leave `unroll` out" in str(refused.value)
     assert len(tl.compile(made(False), tl.target("cpu")).source) < 100_000
+
+
+@pytest.mark.parametrize("walks", [2, 5, 20])
+def test_walks_that_are_all_peeled_are_not_written_out_thousands_of_times(walks: int) -> None:
+    """Each of them doubles what stands below; what is refused is so before all of it is made."""
+    i, j = tl.axes(i=50, j=50)
+    made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2.0, i, j)).tile(i=45).to(tl.block)
+    for n in range(walks):
+        made = made.split(i=39 - n, peel=True).split(j=39 - n, peel=True)
+    if walks < 5:
+        assert not faults(made.split(i=1))
+        return
+    with pytest.raises(tl.Refusal, match="writes what stands below it twice") as refused:
+        testing.lowered(made)
+    assert refused.value.code == "unrolled-too-long" and "leave `peel` out" in str(refused.value)
 
 
 def test_loops_over_registers_stay_loops_where_those_inside_do() -> None:
