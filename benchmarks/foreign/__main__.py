@@ -7,19 +7,23 @@ every fault with the program's text; the exit status is 1 where there are faults
 import argparse
 import collections
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
+from benchmarks.foreign import counts
+from benchmarks.foreign.corpus import DEVICES
 from tilelang.testing.processes import kill
 
 Reports = Generator[dict[str, Any], None, int | None]
 
-KINDS = ("cpu", "simulated", "constructed")
+KINDS = ("cpu", "simulated", "constructed", "steered")
 WORKER = "benchmarks.foreign.worker"
 
 
@@ -29,7 +33,7 @@ def reports(kind: str, first: int, count: int, seconds: float, case_seconds: flo
     while seed < first + count and (left := end - time.monotonic()) > 0:
         command = [sys.executable, "-m", WORKER, kind, str(seed), str(first + count - seed), str(left)]
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=None if os.name == "nt" else 0
         ) as child:
             ended = yield from _of_child(child, kind, seed, case_seconds)
         if ended is None:
@@ -48,19 +52,27 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
         lines.put("")
 
     threading.Thread(target=read, daemon=True).start()
-    running = True
+    running, began = True, _processor_seconds(child.pid)
     while True:
         try:
             line = lines.get(timeout=case_seconds)
+            began = _processor_seconds(child.pid)
         except queue.Empty:
+            if child.poll() is None and _processor_seconds(child.pid) - began < case_seconds / 2:
+                continue  # it was stopped meanwhile, or others had the processor
             kill(child)
-            yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"]}
+            yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"], "text": counts.running(kind)}
             return seed
         if not line:
             status = child.wait()
             if status == 0 and not running:
                 return None
-            yield {"seed": seed, "kind": kind, "faults": [f"the process ended with status {status}"]}
+            yield {
+                "seed": seed,
+                "kind": kind,
+                "faults": [f"the process ended with status {status}"],
+                "text": counts.running(kind),
+            }
             return seed
         report = json.loads(line)
         running = "begin" in report
@@ -68,6 +80,15 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
             seed = report["begin"]
         else:
             yield report
+
+
+def _processor_seconds(pid: int) -> float:
+    """What a process has computed; where the system does not tell, how long this one has been running."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return time.monotonic()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def summary(found: list[dict[str, Any]]) -> str:
@@ -92,14 +113,24 @@ def main() -> int:
     parser.add_argument(
         "--kind", choices=KINDS, default="cpu", help="drawn schedules on this processor or simulated, or none given"
     )
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument(
+        "--first", type=int, help="the first seed (default: 0; of steered cases the one after the last that was run)"
+    )
+    parser.add_argument("--profile", choices=[d[1] for d in DEVICES], help="steered cases for this one only (default: all)")
     parser.add_argument("--count", type=int, default=100, help="how many seeds")
     parser.add_argument("--seconds", type=float, default=100, help="no case begins after that long")
     parser.add_argument("--case-seconds", type=float, default=60, help="a case that takes longer is a fault")
     parser.add_argument("--shrink", type=float, default=0, metavar="SECONDS", help="make each fault's program smaller, so long")
     chosen = parser.parse_args()
-    found = list(reports(chosen.kind, chosen.first, chosen.count, chosen.seconds, chosen.case_seconds))
-    print(summary(found))
+    steered = chosen.kind == "steered"
+    first = chosen.first if chosen.first is not None else counts.following() if steered else 0
+    kind = f"steered {chosen.profile or ''}".strip() if steered else chosen.kind
+    found = []
+    for report in reports(kind, first, chosen.count, chosen.seconds, chosen.case_seconds):
+        found.append(report)
+        if steered:
+            counts.note(report)
+    print(counts.summary(found) if steered else summary(found))
     faulty = [r for r in found if r["faults"]]
     for report in faulty:
         print(
@@ -108,7 +139,7 @@ def main() -> int:
             report.get("text", ""),
             sep="\n",
         )
-        if chosen.shrink and not report["faults"][0].startswith(("no end", "the process")):
+        if chosen.shrink and not steered and not report["faults"][0].startswith(("no end", "the process")):
             command = ["shrink", report["kind"], str(report["seed"]), str(chosen.shrink)]
             done = subprocess.run([sys.executable, "-m", WORKER, *command], capture_output=True, text=True, check=False)
             print(f"made smaller:\n{done.stdout}{done.stderr[-2000:]}")

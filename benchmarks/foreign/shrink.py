@@ -40,33 +40,35 @@ def simpler(case: Case) -> Iterator[Case]:
         if half > 1:
             yield program, steps[:half]
             yield program, steps[half:]
-        for less in _fewer(steps):
+        for less in fewer(steps):
             yield program, less
-    for other in _programs(program):
-        yield other, steps
+    for changed in _programs(program):
+        yield changed, steps
     if steps:
-        for plainer in _plainer(steps):
-            yield program, plainer
+        for other in plainer(steps):
+            yield program, other
 
 
-def _fewer(steps: list[Any]) -> Iterator[list[Any]]:
+def fewer(steps: list[Any]) -> Iterator[list[Any]]:
+    """The steps without one of them, or without what stands in its braces."""
     for n in reversed(range(len(steps))):
         yield [*steps[:n], *steps[n + 1 :]]
     for n, step in enumerate(steps):
         if not isinstance(step, str):
             yield [*steps[:n], step[0], *steps[n + 1 :]]
-            for inner in _fewer(step[1]):
+            for inner in fewer(step[1]):
                 if inner:
                     yield [*steps[:n], [step[0], inner], *steps[n + 1 :]]
 
 
-def _plainer(steps: list[Any]) -> Iterator[list[Any]]:
+def plainer(steps: list[Any]) -> Iterator[list[Any]]:
+    """The steps with one that has a modifier or a size less, or a smaller number."""
     for n, step in enumerate(steps):
         text, inner = (step, None) if isinstance(step, str) else step
         for other in _plainer_texts(text):
             yield [*steps[:n], other if inner is None else [other, inner], *steps[n + 1 :]]
         if inner is not None:
-            for less in _plainer(inner):
+            for less in plainer(inner):
                 yield [*steps[:n], [text, less], *steps[n + 1 :]]
 
 

@@ -1,12 +1,14 @@
 """Runs cases in this process and prints a line of JSON before and after each; `python -m benchmarks.foreign` reads them."""
 
 import collections
+import functools
 import json
 import random
 import re
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -242,14 +244,23 @@ def main() -> None:
         print(shrink(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
         return
     kind, first, count, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
-    end = time.monotonic() + seconds
+    end, seed = time.monotonic() + seconds, first
+
+    def beat() -> None:
+        print(json.dumps({"begin": seed}), flush=True)
+
+    run: Callable[[int], dict[str, Any]] = functools.partial(case, kind)
+    if kind.startswith("steered"):
+        from benchmarks.foreign import steer
+
+        run = steer.campaign(kind.partition(" ")[2], beat).case
     for seed in range(first, first + count):
         if time.monotonic() > end:
             break
-        print(json.dumps({"begin": seed}), flush=True)
+        beat()
         began = time.monotonic()
         try:
-            report = case(kind, seed)
+            report = run(seed)
         except Exception:
             report = {"seed": seed, "kind": kind, "faults": ["case: " + traceback.format_exc()[-2000:]]}
         report["took"] = round(time.monotonic() - began, 2)

@@ -1,0 +1,139 @@
+"""Which branches of the compiler a call takes, and which of them can only end in a refusal.
+
+A branch is an arc from a line that has several successors, as coverage.py counts them. It *refuses* where whatever follows it in its
+function raises: it can be taken by no program that is accepted.
+"""
+
+import ast
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coverage import Coverage
+from coverage.parser import PythonParser
+
+import tilelang
+
+ROOT = Path(os.path.realpath(str(tilelang.__file__))).parent.parent
+FOLDERS = ("lowering/build", "lowering/passes")
+MEASURED = (*FOLDERS, "tilelang/check.py", "lowering/guards.py", "lowering/sets.py")
+
+
+class Branch(NamedTuple):
+    """From a line of a file to another one, or, negative, out of the function that begins there."""
+
+    file: str
+    line: int
+    to: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} -> {self.to if self.to > 0 else 'exit'}"
+
+
+class Meter:
+    """Measures calls: `run` gives what a call gave, and which branches it took."""
+
+    def __init__(self) -> None:
+        patterns = [str(ROOT / m) + ("" if m.endswith(".py") else "/*") for m in MEASURED]
+        self.coverage = Coverage(data_file=None, branch=True, include=patterns, config_file=False)
+        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
+
+    def run(self, call: Callable[[], Any]) -> tuple[Any, set[Branch]]:
+        """The call's result, or the exception that it raised, and its branches."""
+        self.coverage.start()
+        try:
+            result: Any = call()
+        except Exception as error:
+            result = error
+        finally:
+            self.coverage.stop()
+        measured = self.coverage.get_data()
+        found: set[Branch] = set()
+        for path in measured.measured_files():
+            name = os.path.relpath(path, ROOT)
+            known = source(name)
+            found |= known.branches & {Branch(name, *arc) for arc in known.translated(tuple(measured.arcs(path) or ()))}
+        self.coverage.erase()
+        return result, found
+
+
+class Source:
+    """The branches of a file. refusing: those after which nothing but a refusal comes."""
+
+    def __init__(self, name: str):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        self.parser = PythonParser(text=text, filename=name)
+        self.parser.parse_source()
+        exits = self.parser.exit_counts()
+        self.branches = {Branch(name, a, b) for a, b in self.parser.arcs() if a > 0 and exits.get(a, 0) > 1}
+        tree = ast.parse(text)
+        self._after = {line: (rest, function) for line, rest, function in _suites(tree)}
+        self.refusing = {b for b in self.branches if self._refuses(b)}
+
+    def translated(self, arcs: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
+        return set(self.parser.translate_arcs(arcs))
+
+    def _refuses(self, branch: Branch) -> bool:
+        rest, function = self._after.get(branch.to, ([], None))
+        own = self._after.get(branch.line)
+        return _ends(rest) or _makes_refusal(function) or own is not None and _makes_refusal(own[1])
+
+
+@functools.cache
+def source(name: str) -> Source:
+    return Source(name)
+
+
+def every_source() -> Iterator[Source]:
+    for name in MEASURED:
+        path = ROOT / name
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            yield source(str(file.relative_to(ROOT)))
+
+
+def _suites(tree: ast.AST, function: ast.AST | None = None) -> Iterator[tuple[int, list[ast.stmt], ast.AST | None]]:
+    """For each statement: its line, the statements of its suite from it on, and the function that it is in."""
+    inside = tree if isinstance(tree, ast.FunctionDef) else function
+    for field in ("body", "orelse", "finalbody"):
+        suite = getattr(tree, field, None)
+        if isinstance(suite, list):
+            for n, statement in enumerate(suite):
+                yield statement.lineno, suite[n:], inside
+                yield from _suites(statement, inside)
+    for part in (*getattr(tree, "handlers", ()), *getattr(tree, "cases", ())):
+        yield from _suites(part, inside)
+
+
+def _ends(suite: list[ast.stmt]) -> bool:
+    """Whether a suite always raises, or hands on to what does: a plain look, that no condition is followed in."""
+    for statement in suite:
+        match statement:
+            case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))) if name[0].isupper():
+                return name in (
+                    "Refusal",
+                    "Findings",
+                    "AssertionError",
+                    "InternalError",
+                )  # others are caught by the lowering itself
+            case ast.Raise():
+                return True
+            case ast.Expr(value=ast.Call(func=ast.Name(id="later"))):
+                return True
+            case ast.Return(value=ast.Call(func=ast.Name(id=name))) if name in ("refuse", "refuse_step", "Refusal"):
+                return True
+            case ast.Return() | ast.Continue() | ast.Break():
+                return False
+            case ast.If(body=body, orelse=orelse) if orelse and _ends(body) and _ends(orelse):
+                return True
+            case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try() | ast.Match():
+                if any(isinstance(x, ast.Return | ast.Continue | ast.Break) for x in ast.walk(statement)):
+                    return False
+    return False
+
+
+def _makes_refusal(function: ast.AST | None) -> bool:
+    """Whether a function gives a refusal, or nothing: it is called where one is raised."""
+    returns = getattr(function, "returns", None)
+    return isinstance(returns, ast.Name) and returns.id in ("Refusal", "NoReturn")

@@ -1,0 +1,115 @@
+"""What steered campaigns ran so far, and what of the compiler nothing reached: `python -m benchmarks.foreign.counts`.
+
+Every case is a line of `cases.jsonl` in the campaign's log folder; the corpus gives the branches.
+"""
+
+import argparse
+import collections
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.foreign import corpus
+from benchmarks.foreign.branches import FOLDERS, Branch, Meter, every_source
+from benchmarks.foreign.corpus import wanted
+from benchmarks.foreign.log import LOG
+
+CASES = "cases.jsonl"
+
+
+def note(report: dict[str, Any], log: Path = LOG) -> None:
+    """Adds a case to the log."""
+    log.mkdir(parents=True, exist_ok=True)
+    with (log / CASES).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(report, default=str) + "\n")
+
+
+def noted(log: Path = LOG) -> Iterator[dict[str, Any]]:
+    """The cases so far."""
+    if (log / CASES).exists():
+        with (log / CASES).open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+
+def following(log: Path = LOG) -> int:
+    """The seed after the last one."""
+    return max((r["seed"] for r in noted(log)), default=-1) + 1
+
+
+def running(kind: str, log: Path = LOG) -> str:
+    """The text that a steered case tried last."""
+    path = log / "running.tile"
+    return path.read_text(encoding="utf-8") if kind.startswith("steered") and path.exists() else ""
+
+
+def summary(found: Iterable[dict[str, Any]]) -> str:
+    """How many texts were tried, accepted and distinct, by profile; what the accepted ones used."""
+    total: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    distinct: dict[str, set[str]] = collections.defaultdict(set)
+    used: collections.Counter[str] = collections.Counter()
+    for r in found:
+        profile = r["device"][1] if "device" in r else "?"
+        own = total[profile]
+        own.update({k: r.get(k, 0) for k in ("tried", "too_long", "native", "new", "took")})
+        own.update(cases=1, simulated=len(r.get("digests", ())), faults=bool(r["faults"]))
+        distinct[profile] |= set(r.get("digests", ()))
+        used.update(r.get("verbs", {}))
+    lines = []
+    for profile, n in sorted(total.items()):
+        accepted = n["simulated"] + n["too_long"]
+        share = 100 * accepted / max(1, n["tried"])
+        lines.append(
+            f"{profile}: {n['cases']} cases, {n['tried']} texts tried, {accepted} accepted ({share:.0f} %),"
+            f" {n['simulated']} simulated, {len(distinct[profile])} of them distinct, {n['too_long']} too long to simulate,"
+            f" {n['native']} on this processor, {n['new']} branches new, {n['faults']} cases with faults,"
+            f" {n['took'] / max(1, n['tried']):.2f} s a text"
+        )
+    return "\n".join([*lines, "used: " + ", ".join(f"{name} {n}" for name, n in sorted(used.items()))])
+
+
+def reached() -> tuple[set[Branch], set[Branch]]:
+    """The branches that accepted entries of the corpus take, and those that refused ones do."""
+    meter = Meter()
+    found: dict[bool, set[Branch]] = {False: set(), True: set()}
+    for entry in corpus.entries():
+        _, branches = meter.run(lambda entry=entry: corpus.lowered(entry))  # type: ignore[misc]
+        found[bool(entry.refused)] |= branches if not entry.refused else wanted(entry, branches)
+    return found[False], found[True]
+
+
+def missed(verbose: bool) -> str:
+    """Of each measured file: branches that no accepted entry takes, apart from those that refuse."""
+    accepted, refused = reached()
+    lines, sums = [], collections.Counter[str]()
+    for source in every_source():
+        may = source.branches - source.refusing
+        left, unrefused = may - accepted, source.refusing - refused
+        name = next(iter(source.branches)).file if source.branches else ""
+        if name.startswith(FOLDERS):
+            sums.update(may=len(may), left=len(left), refusing=len(source.refusing), unrefused=len(unrefused))
+        lines.append(
+            f"{name}: {len(may) - len(left)} of {len(may)} taken; of {len(source.refusing)} that refuse {len(unrefused)} not"
+        )
+        if verbose:
+            lines += [f"  {b}" for b in sorted(left)] + [f"  {b} (refuses)" for b in sorted(unrefused)]
+    share = 100 * (sums["may"] - sums["left"]) / max(1, sums["may"])
+    lines.append(
+        f"{' and '.join(FOLDERS)}: {sums['may'] - sums['left']} of {sums['may']} branches taken by accepted cases ({share:.1f} %);"
+        f" of {sums['refusing']} that refuse {sums['refusing'] - sums['unrefused']}"
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m benchmarks.foreign.counts", description=__doc__)
+    parser.add_argument("--branches", action="store_true", help="list every branch that is not taken")
+    chosen = parser.parse_args()
+    print(summary(noted()))
+    print(missed(chosen.branches))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

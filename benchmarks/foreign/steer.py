@@ -1,0 +1,364 @@
+"""Cases steered by branch coverage: what reaches a new branch of the compiler is made small, kept, and changed further.
+
+A case begins with a text: mostly one that was kept, else a program drawn anew, one of the package's own generators, or a computation
+with the schedule that is constructed for it. It is changed step by step; every text that is accepted is simulated, held against the
+reference and against the naive reading of its steps.
+"""
+
+import collections
+import hashlib
+import json
+import random
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tilelang as tl
+from benchmarks.foreign import corpus
+from benchmarks.foreign.branches import MEASURED, ROOT, Branch, Meter
+from benchmarks.foreign.corpus import DEVICES, Device, Entry, wanted
+from benchmarks.foreign.draw import Drawer
+from benchmarks.foreign.log import LOG
+from benchmarks.foreign.mutate import GROUPS, VERBS, Mutator, joined, parts
+from benchmarks.foreign.plans import Planner
+from benchmarks.foreign.program import program_text
+from benchmarks.foreign.smaller import simpler
+from benchmarks.foreign.steps import StepDrawer
+from tilelang import testing
+from tilelang.testing.roles import draw_boxes
+from tilelang.testing.shrinking import smallest
+
+CHANGES = 10  # of one text
+SHRINK_SECONDS = 8.0
+POINTS = 500
+NATIVE = 16  # programs that are compiled together
+
+
+class Campaign:
+    """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted."""
+
+    def __init__(
+        self,
+        devices: tuple[Device, ...] = DEVICES,
+        folder: Path = corpus.FOLDER,
+        log: Path = LOG,
+        beat: Callable[[], None] = lambda: None,
+    ):
+        self.devices, self.folder, self.log, self.beat = devices, folder, log, beat
+        self.meter = Meter()
+        self.shrink_seconds = SHRINK_SECONDS
+        self.kept: dict[Entry, set[Branch]] = {}
+        self.reached: dict[bool, set[Branch]] = {False: set(), True: set()}  # by accepted cases, and by refused ones
+        self.program: tuple[Any, Any] = (None, None)
+        self.native: list[tuple[str, Any]] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        log.mkdir(parents=True, exist_ok=True)
+        self.load()
+
+    # ------------------------------------------------------------ the corpus
+
+    def load(self) -> None:
+        """Measures what stands in the folder; a file of the log remembers it for these sources."""
+        memory = self.log / "branches.json"
+        known = json.loads(memory.read_text()) if memory.exists() else {}
+        digest = _digest_of_sources()
+        if known.get("sources") != digest:
+            known = {"sources": digest}
+        for entry in corpus.entries(self.folder):
+            if entry.name not in known:
+                self.beat()
+                found, branches = self.measured(entry.device, entry.text)
+                known[entry.name] = sorted(wanted(found, branches)) if found.refused == entry.refused else None
+                memory.write_text(json.dumps(known))
+            if known[entry.name] is not None:
+                self.keep(entry, {Branch(*b) for b in known[entry.name]}, store=False)
+
+    def keep(self, entry: Entry, branches: set[Branch], store: bool = True) -> None:
+        """Adds an entry. store: writes it, and takes out what it makes superfluous."""
+        self.kept[entry] = branches
+        self.reached[bool(entry.refused)] |= branches
+        if not store:
+            return
+        (self.folder / entry.name).write_text(entry.whole, encoding="utf-8")
+        for other in [e for e in self.kept if bool(e.refused) == bool(entry.refused) and self.kept[e] <= branches and e != entry]:
+            self.drop(other)
+
+    def drop(self, entry: Entry) -> None:
+        del self.kept[entry]
+        (self.folder / entry.name).unlink(missing_ok=True)
+
+    def minimise(self) -> int:
+        """Leaves a set cover in the folder; gives how many entries went."""
+        chosen = set(corpus.cover(self.kept))
+        gone = [e for e in self.kept if e not in chosen]
+        for entry in gone:
+            self.drop(entry)
+        return len(gone)
+
+    # ------------------------------------------------------------ one text
+
+    def measured(self, device: Device, text: str) -> tuple[Entry, set[Branch]]:
+        """The entry that a text is, and the branches it takes. Raises what is no error of a user."""
+        text = text.strip()
+        result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text)))
+        if isinstance(result, tl.TileLangError):
+            return Entry(device, text, corpus.code_of(result)), branches
+        if isinstance(result, Exception):
+            raise result
+        self.program = result
+        return Entry(device, text), branches
+
+    def attempt(self, device: Device, text: str, report: dict[str, Any]) -> bool:
+        """Tries a text; whether it is accepted. What is wrong, and what it was, goes into the report."""
+        self.beat()
+        (self.log / "running.tile").write_text(Entry(device, text).whole, encoding="utf-8")
+        report["tried"] += 1
+        try:
+            entry, branches = self.measured(device, text)
+        except Exception:
+            report["faults"].append("lowering: " + traceback.format_exc()[-2000:])
+            report["text"] = Entry(device, text).whole
+            return False
+        reached = wanted(entry, branches)
+        new = reached - self.reached[bool(entry.refused)]
+        if not entry.refused and not self.simulated(entry, report):
+            return False
+        if entry.refused:
+            report["refused"][entry.refused] += 1
+        if new and len(text) < 4000:
+            entry, reached = self.small(entry, new)
+            self.keep(entry, reached)
+            report["new"] += len(new)
+        return not entry.refused
+
+    def simulated(self, entry: Entry, report: dict[str, Any]) -> bool:
+        """Whether an accepted text could be simulated, and nothing was wrong."""
+        schedule, program = self.program
+        digest = canonical(entry)
+        try:
+            found = corpus.faults(schedule, program, entry.device, report["seed"])
+        except tl.TileLangError as error:
+            found = [f"simulator: {error}"]
+        except Exception:
+            found = ["simulator: " + traceback.format_exc()[-2000:]]
+        if found is None:
+            report["too_long"] += 1
+            return False
+        report["digests"].append(digest)
+        report["verbs"].update(used(entry.text))
+        if found:
+            report["faults"] += found
+            report.setdefault("text", entry.whole)
+        if entry.device[0] == "cpu" and not found:
+            self.on_processor(entry, schedule, report)
+        return not found
+
+    def on_processor(self, entry: Entry, schedule: Any, report: dict[str, Any]) -> None:
+        """Runs accepted texts on this processor, many together."""
+        self.native.append((entry.whole, schedule))
+        if len(self.native) < NATIVE:
+            return
+        items, texts = [], []
+        for text, made in self.native:
+            try:
+                program = testing.lowered_here(made)
+            except tl.TileLangError:
+                continue
+            items.append((program, testing.Expected(made.computation, testing.arrays(made.computation), False, made.error_ulps)))
+            texts.append(text)
+        self.native.clear()
+        self.beat()
+        for text, found in zip(texts, testing.check_device(items), strict=True):
+            report["native"] += 1
+            if found:
+                report["faults"] += found
+                report["text"] = text
+
+    def small(self, entry: Entry, new: set[Branch]) -> tuple[Entry, set[Branch]]:
+        """The smallest text that takes the same new branches and is right."""
+        end = time.monotonic() + self.shrink_seconds
+
+        def same(text: str) -> bool:
+            self.beat()
+            try:
+                found, branches = self.measured(entry.device, text)
+                if found.refused != entry.refused or not new <= wanted(found, branches):
+                    return False
+                return bool(found.refused) or not corpus.faults(*self.program, entry.device)
+            except Exception:
+                return False  # a fault of its own, which a case may find
+
+        text = smallest(entry.text, simpler, same, lambda: time.monotonic() <= end)
+        found, branches = self.measured(entry.device, text)
+        return found, wanted(found, branches)
+
+    # ------------------------------------------------------------ cases
+
+    def case(self, seed: int) -> dict[str, Any]:
+        """A text, changed again and again."""
+        r = random.Random(seed)
+        device = r.choice(self.devices)
+        report: dict[str, Any] = {
+            "seed": seed, "kind": "steered", "device": device, "faults": [], "digests": [],
+            "tried": 0, "new": 0, "too_long": 0, "native": 0,
+            "refused": collections.Counter(), "verbs": collections.Counter(),
+        }  # fmt: skip
+        mutator = Mutator(r, [e.text for e in self.kept if not e.refused])
+        text = ""
+        for begun in self.begun(r, device):
+            if self.attempt(device, begun, report):
+                text = begun
+        for _ in range(CHANGES if text else 0):
+            changed = text
+            for _ in range(r.choice((1, 1, 1, 2, 3))):
+                changed = mutator.changed(changed)
+            if changed != text and self.attempt(device, changed, report):
+                text = changed
+        return report
+
+    def begun(self, r: random.Random, device: Device) -> Iterator[str]:
+        """The texts with which a case begins; each counts where it is accepted."""
+        kept = [e.text for e in self.kept if not e.refused]
+        chance = r.random()
+        try:
+            if kept and chance < 0.55:
+                yield r.choice(kept)
+            elif chance < 0.8:
+                yield from self.drawn(r, device)
+            elif chance < 0.9:
+                yield text_of(draw_boxes(testing.Seeded(r.getrandbits(32))) if device[1] == "hopper" else self.planned(r))
+            else:
+                program = program_text(Drawer(r.getrandbits(32), POINTS).program())
+                computation = tl.parse(program).computation()
+                yield text_of(tl.compile(computation, tl.target(device[0], profile=device[1])).schedule)
+        except tl.TileLangError:
+            return
+
+    def planned(self, r: random.Random) -> Any:
+        """A schedule of the package's own generator, with roles at times."""
+        source = testing.Seeded(r.getrandbits(32))
+        made = testing.draw_case(source).schedule
+        return testing.draw_roles(source, made) if r.random() < 0.3 else made
+
+    def drawn(self, r: random.Random, device: Device) -> Iterator[str]:
+        """A program drawn anew: growing prefixes of a plan, each with those steps that were accepted."""
+        program = Drawer(r.getrandbits(32), POINTS).program()
+        computation = program_text(program)
+        steps: list[Any] = []
+        yield joined(computation, steps)
+        for step in Planner(StepDrawer(program, r, "roles"), r, device[1]).steps():
+            text = joined(computation, [*steps, step])
+            try:
+                corpus.schedule_of(Entry(device, text)).check(tl.target(device[0], profile=device[1]).profile)
+            except Exception:
+                continue  # where that is no refusal, `attempt` finds it in what follows
+            steps.append(step)
+        yield joined(computation, steps)
+
+
+def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
+    """The campaign of the shipped corpus for one profile, or for all."""
+    return Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
+
+
+def text_of(schedule: Any) -> str:
+    return f"{schedule.computation.text}\n{schedule.text}\n"
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    for name in MEASURED:
+        for path in sorted((ROOT / name).glob("*.py")) if (ROOT / name).is_dir() else [ROOT / name]:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+WORDS = {w for group in GROUPS for w in group} | set(VERBS)
+WORDS |= {
+    "computation",
+    "schedule",
+    "input",
+    "output",
+    "axis",
+    "for",
+    "in",
+    "of",
+    "on",
+    "as",
+    "layout",
+    "pad",
+    "order",
+    "ahead",
+    "where",
+}
+
+
+def canonical(entry: Entry) -> str:
+    """A digest that does not depend on what axes and tensors are called."""
+    names: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        word = found[0]
+        return word if word in WORDS else names.setdefault(word, f"n{len(names)}")
+
+    text = re.sub(r"[A-Za-z_]\w*", renamed, entry.text)
+    return hashlib.sha256(f"{entry.device}{text}".encode()).hexdigest()[:16]
+
+
+def used(text: str) -> dict[str, int]:
+    """What a program uses: verbs, places, modifiers, types, forms of indices, readers."""
+    computation, steps = parts(text)
+    found: collections.Counter[str] = collections.Counter()
+
+    def look(step: Any, inside: str) -> None:
+        own, inner = (step, []) if isinstance(step, str) else step
+        words = own.split()
+        found["verb " + words[0] + inside] += 1
+        found.update(f"{words[0]} {p} {words[words.index(p) + 1]}" for p in ("in", "->") if p in words)
+        found.update(
+            f"with {m}"
+            for m in ("layout", "ahead", "pad", "unroll", "peel", "order", "stream", "behind", "once", "on", "swizzle", "of")
+            if m in words
+        )
+        for s in inner:
+            look(s, " in braces")
+
+    for step in steps:
+        look(step, "")
+    found.update(f"type {t}" for t in re.findall(r"input \w+: (\w+)\[", computation))
+    found.update(
+        f"reduce {k}" for k in re.findall(r"\b(sum|prod|max|min|any|all|argmax|argmin|reduce)\b(?=\s*\w*\[)", computation)
+    )
+    found.update(f"index {form_of(i)}" for i in _indices(computation))
+    found.update(w for w in ("pad", "where", "cast") if f"{w}(" in computation)
+    return dict(found)
+
+
+def _indices(computation: str) -> Iterator[str]:
+    for line in computation.splitlines():
+        if " = " in line:
+            for inner in re.findall(
+                r"\b(?!(?:sum|prod|max|min|any|all|argmax|argmin)\[)[A-Za-z]\w*\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]",
+                line.split(" = ", 1)[1],
+            ):
+                yield from inner.split(", ")
+
+
+def form_of(index: str) -> str:
+    """Of an index: an axis, a number, shifted, strided, a window, divided, a remainder, gathered."""
+    if re.fullmatch(r"\w+", index):
+        return "number" if index.isdigit() else "axis"
+    for mark, name in (
+        ("[", "gathered"),
+        ("%", "remainder"),
+        ("//", "divided"),
+        ("*", "strided or window"),
+        ("-", "shifted down"),
+        ("+", "shifted up"),
+    ):
+        if mark in index:
+            return name
+    return "other"

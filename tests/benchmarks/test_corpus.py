@@ -1,0 +1,132 @@
+"""The corpus does what its entries say, and what makes and keeps it."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+import tilelang as tl
+from benchmarks.foreign import corpus, counts, smaller, steer
+from benchmarks.foreign.branches import Branch
+from benchmarks.foreign.corpus import Entry
+from benchmarks.foreign.mutate import Mutator, joined, parts
+
+PARTS = 24
+PRODUCT = """computation C {
+  input A: float32[m: 6, k: 4]
+  input B: float32[k: 4, n: 5]
+  output C[m, n] = sum[k] A[m, k] * pad(B[k, n + 1], 0.0)
+}
+"""
+STEPS = [
+    "tile m=3 n=4 -> block",
+    ["accumulate in register", ["via shared pad 1", "tile n=2 -> thread"]],
+    ["load A in shared ahead 1", [["compute C in global", ["split m=2"]], "vectorize k=2"]],
+    "when m <= 8 { split k=2 unroll } else { split k=1 }",
+]
+ENTRY = Entry(("cuda", "ampere"), PRODUCT + "schedule for C {\n  tile m=3 -> block\n}\n")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_corpus_does_what_it_says(part: int) -> None:
+    """Accepted texts are simulated and held against the reference and their steps; refused ones have their code."""
+    assert [f for entry in corpus.entries()[part::PARTS] for f in corpus.replayed(entry)] == []
+
+
+def test_the_corpus_is_small_and_named_by_what_it_holds() -> None:
+    files = sorted(corpus.FOLDER.glob("*.tile"))
+    assert len(files) > 50 and sum(f.stat().st_size for f in files) < 5_000_000
+    assert [f.name for f in files] == [corpus.read(f.read_text(encoding="utf-8")).name for f in files]
+
+
+def test_an_entry_says_what_becomes_of_it() -> None:
+    assert corpus.read(ENTRY.whole) == Entry(ENTRY.device, ENTRY.text.strip())
+    wrong = Entry(ENTRY.device, ENTRY.text, "axis-twice")
+    assert corpus.read(wrong.whole).refused == "axis-twice"
+    assert corpus.replayed(ENTRY) == [] and "accepted, not refused" in corpus.replayed(wrong)[0]
+    twice = Entry(ENTRY.device, ENTRY.text.replace("m=3", "m=3 m=3"))
+    assert "refused, axis-twice" in corpus.replayed(twice)[0]
+
+
+def test_steps_are_read_from_text_as_they_are_written() -> None:
+    computation, steps = parts(joined(PRODUCT, STEPS))
+    assert computation == PRODUCT
+    assert steps[:3] == STEPS[:3] and joined(PRODUCT, steps) == joined(*parts(joined(PRODUCT, steps)))
+    assert parts(PRODUCT) == (PRODUCT, [])
+
+
+def test_changes_are_often_accepted() -> None:
+    mutator, accepted = Mutator(random.Random(3), [ENTRY.text, joined(PRODUCT, STEPS[:1])]), 0
+    for _ in range(100):
+        try:
+            accepted += bool(tl.parse(mutator.changed(ENTRY.text)).schedule())
+        except tl.TileLangError:
+            pass
+    assert accepted > 30
+
+
+def test_a_campaign_keeps_what_reaches_new_branches_and_goes_on(tmp_path: Path) -> None:
+    def campaign() -> steer.Campaign:
+        return steer.Campaign((("hip", "cdna3"),), tmp_path / "corpus", tmp_path)
+
+    first = campaign()
+    first.shrink_seconds = 0.1
+    report = first.case(1)
+    assert report["faults"] == [] and report["new"] > 100 and report["digests"]
+    known = dict(first.kept)
+    assert set(corpus.entries(tmp_path / "corpus")) == set(known)
+    again = campaign()
+    assert again.kept.keys() == known.keys()
+    for refused in (False, True):
+        assert again.reached[refused] >= {b for e, found in known.items() if bool(e.refused) == refused for b in found}
+    again.minimise()
+    assert {b for e in again.kept for b in again.kept[e]} == {b for e in known for b in known[e]}
+
+
+def test_a_set_cover_leaves_out_what_adds_nothing() -> None:
+    a, b, c = (Entry(ENTRY.device, text) for text in ("a", "bb", "ccc"))
+    one, two, three = (Branch("x", n, n + 1) for n in (1, 2, 3))
+    assert corpus.cover({a: {one}, b: {two}, c: {one, two, three}}) == [c]
+    assert corpus.cover({a: {one, two}, b: {two}, c: {three}}) == [a, c]
+
+
+def test_names_do_not_make_a_case_another_one() -> None:
+    other = Entry(ENTRY.device, re.sub(r"\bm\b", "q", ENTRY.text).replace("A[", "Left[").replace("A:", "Left:"))
+    assert steer.canonical(other) != ENTRY.text and steer.canonical(other) == steer.canonical(ENTRY)
+    assert steer.canonical(ENTRY) != steer.canonical(Entry(ENTRY.device, ENTRY.text.replace("m=3", "m=2")))
+
+
+def test_a_fault_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smaller, "faults", lambda e: ["wrong"] if "tile m=" in e.text and "sum[k]" in e.text else [])
+    found = smaller.faulty(Entry(ENTRY.device, joined(PRODUCT, STEPS)), 5)
+    assert parts(found.text)[1] == ["tile m=1 -> block"] and "pad" not in found.text
+
+
+def test_what_ran_is_counted(tmp_path: Path) -> None:
+    report = {
+        "seed": 4,
+        "device": ("cuda", "hopper"),
+        "faults": [],
+        "digests": ["x", "x", "y"],
+        "tried": 6,
+        "verbs": {"verb tile": 2},
+    }
+    counts.note(report, tmp_path)
+    counts.note(report | {"seed": 9}, tmp_path)
+    assert counts.following(tmp_path) == 10
+    text = counts.summary(counts.noted(tmp_path))
+    assert "hopper: 2 cases, 12 texts tried, 6 accepted (50 %), 6 simulated, 2 of them distinct" in text and "verb tile 4" in text
+
+
+def test_what_is_used_is_named() -> None:
+    found = steer.used(joined(PRODUCT, STEPS))
+    assert (
+        found["verb tile"] == 1
+        and found["verb tile in braces"] == 1
+        and found["load in shared"] == 1
+        and found["with ahead"] == 1
+    )
+    assert found["index axis"] == 3 and found["index shifted up"] == 1 and found["type float32"] == 2 and found["pad"] == 1
