@@ -233,7 +233,7 @@ class Campaign:
             else:
                 program = program_text(Drawer(r.getrandbits(32), POINTS).program())
                 computation = tl.parse(program).computation()
-                yield text_of(tl.compile(computation, tl.target(device[0], profile=device[1])).schedule)
+                yield text_of(tl.compile(computation, corpus.target_of(device)).schedule)
         except tl.TileLangError:
             return
 
@@ -252,7 +252,7 @@ class Campaign:
         for step in Planner(StepDrawer(program, r, "roles"), r, device[1]).steps():
             text = joined(computation, [*steps, step])
             try:
-                corpus.schedule_of(Entry(device, text)).check(tl.target(device[0], profile=device[1]).profile)
+                corpus.schedule_of(Entry(device, text)).check(corpus.target_of(device).profile)
             except Exception:
                 continue  # where that is no refusal, `attempt` finds it in what follows
             steps.append(step)
