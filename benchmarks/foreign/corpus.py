@@ -23,7 +23,7 @@ from tilelang.testing.checking import Expected, check_simulated
 from tilelang.testing.tracing import reading
 
 FOLDER = ROOT / "tests" / "corpus"
-MOST_STATEMENTS = 60_000  # of a simulation: some seconds
+MOST_STATEMENTS = 20_000  # of a simulation: some seconds
 WIDE = "is read without need"
 Device = tuple[str, str]  # a dialect and a profile
 DEVICES: tuple[Device, ...] = (("cpu", "zen5"), ("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"))

@@ -28,6 +28,7 @@ from benchmarks.foreign.program import program_text
 from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
 from tilelang import testing
+from tilelang.check import axis_extents
 from tilelang.testing.roles import draw_boxes
 from tilelang.testing.shrinking import smallest
 
@@ -226,15 +227,17 @@ class Campaign:
         try:
             if kept and chance < 0.55:
                 yield r.choice(kept)
-            elif chance < 0.8:
+            elif chance < 0.75:
                 yield from self.drawn(r, device)
+            elif chance < 0.82:
+                yield example(r)
             elif chance < 0.9:
                 yield text_of(draw_boxes(testing.Seeded(r.getrandbits(32))) if device[1] == "hopper" else self.planned(r))
             else:
                 program = program_text(Drawer(r.getrandbits(32), POINTS).program())
                 computation = tl.parse(program).computation()
                 yield text_of(tl.compile(computation, corpus.target_of(device)).schedule)
-        except tl.TileLangError:
+        except (tl.TileLangError, IndexError):  # refused, or an example without a schedule
             return
 
     def planned(self, r: random.Random) -> Any:
@@ -262,6 +265,15 @@ class Campaign:
 def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
     """The campaign of the shipped corpus for one profile, or for all."""
     return Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
+
+
+def example(r: random.Random) -> str:
+    """A schedule of the examples at smaller sizes."""
+    path = r.choice(sorted((ROOT / "examples").glob("*.tile")))
+    document = tl.parse(path.read_text(encoding="utf-8"), path.name)
+    schedule = document.schedule(r.choice([entry.name for entry in document.schedules]))
+    most = r.choice((9, 17, 33, 64, 128))
+    return text_of(testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()}))
 
 
 def text_of(schedule: Any) -> str:
