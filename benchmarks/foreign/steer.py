@@ -5,11 +5,13 @@ with the schedule that is constructed for it. It is changed step by step; every 
 reference and against the naive reading of its steps.
 """
 
+import argparse
 import collections
 import hashlib
 import json
 import random
 import re
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -112,8 +114,11 @@ class Campaign:
         self.program = result
         return Entry(device, text), branches
 
-    def attempt(self, device: Device, text: str, report: dict[str, Any]) -> bool:
-        """Tries a text; whether it is accepted. What is wrong, and what it was, goes into the report."""
+    def attempt(self, device: Device, text: str, report: dict[str, Any], only_new: bool = False) -> bool:
+        """Tries a text; whether it is accepted. What is wrong, and what it was, goes into the report.
+
+        only_new: what reaches no new branch is not simulated.
+        """
         self.beat()
         (self.log / "running.tile").write_text(Entry(device, text).whole, encoding="utf-8")
         report["tried"] += 1
@@ -125,6 +130,8 @@ class Campaign:
             return False
         reached = wanted(entry, branches)
         new = reached - self.reached[bool(entry.refused)]
+        if only_new and not new:
+            return not entry.refused
         if not entry.refused and not self.simulated(entry, report):
             return False
         if entry.refused:
@@ -198,15 +205,29 @@ class Campaign:
 
     # ------------------------------------------------------------ cases
 
-    def case(self, seed: int) -> dict[str, Any]:
-        """A text, changed again and again."""
-        r = random.Random(seed)
-        device = r.choice(self.devices)
-        report: dict[str, Any] = {
+    def taken_over(self, texts: Iterator[str], seconds: float) -> dict[str, Any]:
+        """Tries given texts for each device, also at smaller sizes, and keeps what reaches new branches."""
+        report, end = self.report(0, None), time.monotonic() + seconds
+        for text in texts:
+            for whole in (*sized(text, (17, 64)), text):
+                for device in self.devices if time.monotonic() < end else ():
+                    self.attempt(device, whole, report, only_new=True)
+        return report
+
+    @staticmethod
+    def report(seed: int, device: Device | None) -> dict[str, Any]:
+        """What a case starts with."""
+        return {
             "seed": seed, "kind": "steered", "device": device, "faults": [], "digests": [],
             "tried": 0, "new": 0, "too_long": 0, "native": 0,
             "refused": collections.Counter(), "verbs": collections.Counter(),
         }  # fmt: skip
+
+    def case(self, seed: int) -> dict[str, Any]:
+        """A text, changed again and again."""
+        r = random.Random(seed)
+        device = r.choice(self.devices)
+        report = self.report(seed, device)
         mutator = Mutator(r, [e.text for e in self.kept if not e.refused])
         text = ""
         for begun in self.begun(r, device):
@@ -274,6 +295,16 @@ def example(r: random.Random) -> str:
     schedule = document.schedule(r.choice([entry.name for entry in document.schedules]))
     most = r.choice((9, 17, 33, 64, 128))
     return text_of(testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()}))
+
+
+def sized(text: str, extents: tuple[int, ...]) -> Iterator[str]:
+    """A text with no axis longer than each of these."""
+    for most in extents:
+        try:
+            schedule = corpus.schedule_of(Entry(DEVICES[0], text))
+            yield text_of(testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()}))
+        except tl.TileLangError:
+            continue
 
 
 def text_of(schedule: Any) -> str:
@@ -374,3 +405,21 @@ def form_of(index: str) -> str:
         if mark in index:
             return name
     return "other"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m benchmarks.foreign.steer", description="Takes texts over into the corpus.")
+    parser.add_argument("files", nargs="*", type=Path, help="of a computation and one schedule")
+    parser.add_argument("--seconds", type=float, default=100, help="no text is tried after that long")
+    parser.add_argument("--minimise", action="store_true", help="leave a set cover only")
+    chosen = parser.parse_args()
+    made = Campaign()
+    report = made.taken_over((f.read_text(encoding="utf-8") for f in chosen.files), chosen.seconds)
+    print(f"{report['tried']} tried, {report['new']} branches new, {len(made.kept)} entries", *report["faults"], sep="\n")
+    if chosen.minimise:
+        print(f"{made.minimise()} entries taken out")
+    return 1 if report["faults"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
