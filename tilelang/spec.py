@@ -125,7 +125,8 @@ class Spec(Node):
                 axes.append(a)
                 continue
             step = simplify(indices[a.name] * t)
-            bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
+            tested = t <= a.extent  # else the new bound is what a tested one holds within
+            bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds if tested or not b.known]
             bounds.append(Bound(a.cut_key, step, a.extent))
             if t == 1:
                 bounds = [b.replace(known=True) if b.key in kept else b for b in bounds]

@@ -59,6 +59,16 @@ def test_a_tile_that_is_wider_than_the_one_around_it() -> None:
     assert not faults(made.compute("S", "shared"))
 
 
+def test_a_tile_wider_than_a_piece_that_was_tested_is_tested_again() -> None:
+    rows, columns = tl.axes(i=1, j=2)
+    x = tl.input("X", tl.float32, rows, columns)
+    s = tl.define("S", tl.sum(x[rows, columns], over=columns), rows)
+    above = tl.pad(x[rows - 1, columns], 0)
+    made = tl.schedule(tl.define("Y", tl.sum(s[rows] + above, over=columns), rows)).tile(i=16).to("block").split(i=1)
+    made = made.load("X", "shared").tile(i=2).to("thread").compute("S", "register")
+    assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))
+
+
 @pytest.mark.parametrize("memory", ["shared", "register"])
 def test_a_stage_that_neighbours_read_is_loaded_where_it_was_made(memory: str) -> None:
     for sizes in ({"m": 8}, {"m": 2}, {"m": 8, "n": 9}):
