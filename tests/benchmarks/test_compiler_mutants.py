@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
 import pytest
 
-from benchmarks import compiler_mutants
+from benchmarks import compiler_mutants, forked_tests
 from benchmarks.compiler_mutants import ROOT, Mutant
 
 SOURCE = (
     'def f(x: int | None) -> int:\n    """Text."""\n    y: int = 1\n    return sum(a for a, _ in zip([x], [y], strict=True))\n'
 )
+MODULE = """
+import functools
+
+@functools.cache
+def outer(n, *, more=1):
+    def inner(a):
+        return a + 1
+    if n > 5:
+        return 0
+    elif n > 3:
+        return [inner(x) for x in range(n)][-1]
+    return (lambda a: a * 2)(n) + (lambda a: a * 3)(n)
+
+class Box:
+    size = 2
+    def twice(self):
+        return 2 * self.size
+
+TABLE = [n + 1 for n in range(3)]
+"""
 
 
 @pytest.mark.parametrize(
@@ -35,14 +63,150 @@ def test_the_mutations_of_a_place_change_its_line() -> None:
     pytest.importorskip("cosmic_ray")
     file = "lowering/passes/groups.py"
     text = (ROOT / file).read_text(encoding="utf-8")
-    (_, line, _), mutations = next(iter(sorted(compiler_mutants._places(ROOT, file).items())))
-    operator, occurrence = mutations[0]
-    changed = Mutant(file, line, operator, compiler_mutants._mutated(ROOT, file, operator, occurrence))
-    differing = [n for n, (a, b) in enumerate(zip(text.splitlines(), changed.text.splitlines(), strict=False), 1) if a != b]
-    assert differing and differing[0] == line and changed.difference()
+    place, mutations = next(iter(sorted(compiler_mutants._places(ROOT, file).items())))
+    mutant = compiler_mutants._mutant(ROOT, place, *mutations[0])
+    differing = [n for n, (a, b) in enumerate(zip(text.splitlines(), mutant.text.splitlines(), strict=False), 1) if a != b]
+    assert differing and differing[0] == mutant.line and mutant.change[0] != mutant.change[1]
+
+
+# --- code that is replaced ---
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> types.ModuleType:
+    path = tmp_path / "module.py"
+    path.write_text(MODULE, encoding="utf-8")
+    made = types.ModuleType("module_of_a_mutant")
+    made.__file__ = str(path)
+    exec(compile(MODULE, str(path), "exec"), made.__dict__)
+    return made
+
+
+def _replace(module: types.ModuleType, text: str) -> bool:
+    file = str(module.__file__)
+    codes = forked_tests.changed(compile(MODULE, file, "exec"), compile(text, file, "exec"))
+    if codes is not None:
+        forked_tests.Live([file]).replace(file, codes)
+    return codes is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "given", "value"),
+    [
+        ("return 0", "return 9", 6, 9),
+        ("a + 1", "a + 5", 4, 8),
+        ("range(n)", "range(n - 1)", 4, 3),
+        ("a * 3", "a * 4", 2, 12),
+        ("n > 3", "n >= 3", 3, 3),
+    ],
+)
+def test_functions_get_the_code_of_a_mutant(module: types.ModuleType, before: str, after: str, given: int, value: int) -> None:
+    used = module.outer  # as another module imports it, behind its decorator
+    assert _replace(module, MODULE.replace(before, after))
+    assert used(given) == value
+
+
+def test_methods_get_it_too(module: types.ModuleType) -> None:
+    box = module.Box()
+    assert _replace(module, MODULE.replace("2 * self", "7 * self")) and box.twice() == 14
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("more=1", "more=2"), ("size = 2", "size = 3"), ("n + 1", "n + 2"), ("@functools.cache", "")]
+)
+def test_what_happens_on_import_cannot_be_replaced(module: types.ModuleType, before: str, after: str) -> None:
+    assert not _replace(module, MODULE.replace(before, after))
+
+
+def test_marks_tell_which_statements_run(module: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    met: set[int] = set()
+    monkeypatch.setattr("builtins.__met__", met.add, raising=False)
+    at = ["a + 1", "n > 5", "return 0", "n > 3", "a * 3", "* self", "size = 2"]
+    places = {
+        number: (MODULE[: MODULE.index(text)].count("\n") + 1, next(x for x in MODULE.splitlines() if text in x).index(text))
+        for number, text in enumerate(at)
+    }
+    file = str(module.__file__)
+    codes = forked_tests.changed(compile(MODULE, file, "exec"), forked_tests.marked(MODULE, places, file))
+    assert codes is not None
+    forked_tests.Live([file]).replace(file, codes)
+    for given, expected in ((6, {1, 2}), (4, {0, 1, 3}), (2, {1, 3, 4})):
+        met.clear()
+        module.outer(given)
+        assert met == expected
+    met.clear()
+    assert module.Box().twice() == 4 and met == {5}
 
 
 def test_a_command_that_fails_or_hangs_is_noticed() -> None:
-    assert compiler_mutants._fails(ROOT, ["false"], 10)
-    assert compiler_mutants._fails(ROOT, ["sleep", "30"], 0.1)
-    assert not compiler_mutants._fails(ROOT, ["true"], 10)
+    assert forked_tests.fails(["false"], 10)
+    assert forked_tests.fails(["sleep", "30"], 0.1)
+    assert not forked_tests.fails(["true"], 10)
+
+
+# --- the job and the report ---
+
+
+TESTED = """
+from lowering_of_a_mutant import twice
+
+def test_small():
+    assert twice(0) == 0
+
+def test_large():
+    assert twice(4) == 8
+
+def test_other():
+    assert True
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests of mutants run in forks")
+def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
+    source = "def twice(n):\n    return n * 2\n"
+    (tmp_path / "lowering_of_a_mutant.py").write_text(source, encoding="utf-8")
+    (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
+    mutants = [
+        {
+            "file": "lowering_of_a_mutant.py",
+            "line": 2,
+            "column": 11,
+            "operator": "",
+            "text": source.replace(*change),
+            "name": name,
+        }
+        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n")}.items()
+    ]
+    job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
+    (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    for command in ("map", "run", "run"):
+        program = [sys.executable, "-P", str(ROOT / "benchmarks" / "forked_tests.py"), command, "job.json"]
+        settings = os.environ | {"PYTHONPATH": str(ROOT)}
+        subprocess.run(program, cwd=tmp_path, env=settings, check=True, stdout=subprocess.DEVNULL)
+    verdicts = forked_tests.read(tmp_path / "verdicts.jsonl")
+    assert [(one["found"], one["tests"]) for one in verdicts] == [("test_it.py::test_large", 2), (None, 2)]
+
+
+def test_the_report_leaves_out_what_is_equivalent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mutant(line: int) -> Mutant:
+        return Mutant("a.py", line, 0, "Op", "", f"@@ -1 +1 @@\n-x = {line}\n+x = {line + 1}")
+
+    verdicts = [
+        {"mutant": mutant(1).name, "found": "case 7", "passed": [], "tests": 1, "seconds": 1},
+        {"mutant": mutant(2).name, "found": None, "passed": ["t"], "tests": 1, "seconds": 1},
+        {"mutant": mutant(3).name, "found": None, "passed": [], "tests": 1, "seconds": 1},
+    ]
+    (tmp_path / "verdicts.jsonl").write_text("\n".join(map(json.dumps, verdicts)), encoding="utf-8")
+    (tmp_path / "equivalent.json").write_text(
+        json.dumps([{"file": "a.py", "before": "x = 2", "after": "x = 3", "why": "x is not read"}]), encoding="utf-8"
+    )
+    monkeypatch.setattr(compiler_mutants, "EQUIVALENT", tmp_path / "equivalent.json")
+    monkeypatch.setattr(compiler_mutants, "_sample", lambda root, chosen: [mutant(n) for n in (1, 2, 3, 4)])
+    assert compiler_mutants.report(argparse.Namespace(folder=tmp_path, count=4)) == 0
+    text = capsys.readouterr().out
+    assert "3 of 4 mutants judged: 1 found, 1 of them by random programs only" in text
+    assert "1 survived (1 of them without running all their tests), 1 are equivalent" in text
+    assert "equivalent: 50.0%" in text and "x is not read" in text
