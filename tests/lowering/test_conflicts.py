@@ -1,0 +1,51 @@
+"""Proofs that accesses do not meet: what can be enumerated, and what cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
+from tilelang.lowering import ir
+from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_opaque
+
+T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
+LOADED = ir.Load(ir.Buffer("T", dt.int32, (4,), "global", "input"), (T,))
+SMALL = Binary("<", T, index(2))
+
+KNOWN = {
+    "a sum": (T + 1, [1, 2, 3, 4]),
+    "a negative": (Unary("-", T), [0, -1, -2, -3]),
+    "a negation": (Unary("not", SMALL), [False, False, True, True]),
+    "a cast to integers": (Cast(T + 1, dt.int64), [1, 2, 3, 4]),
+    "a choice": (Select(SMALL, T, index(7)), [0, 1, 7, 7]),
+}
+UNKNOWN = {
+    "an element": LOADED,
+    "an element behind a cast": Cast(LOADED, INDEX),
+    "a cast to floats": Cast(T, dt.float32),
+    "a float": Const(1.5, dt.float32),
+    "a quotient of floats": Binary("/", T, T),
+    "a function": call("exp", X),
+    "the right of a sum": T + Cast(LOADED, INDEX),
+    "the left of a sum": Cast(LOADED, INDEX) + T,
+    "a condition": Select(Binary("<", LOADED, index(2)), T, T),
+    "a choice": Select(SMALL, Cast(LOADED, INDEX), T),
+    "the other choice": Select(SMALL, T, Cast(LOADED, INDEX)),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_can_be_enumerated_is_not_opaque(name: str) -> None:
+    e, values = KNOWN[name]
+    assert not is_opaque(e)
+    assert np.asarray(evaluate(e, {T: np.arange(4)})).tolist() == values
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_cannot_is(name: str) -> None:
+    e: Expr = UNKNOWN[name]
+    assert is_opaque(e)
+    with pytest.raises(Opaque):
+        evaluate(e, {T: np.arange(4)})
