@@ -201,6 +201,26 @@ def test_tails_skip_the_access_not_the_barrier() -> None:
     assert inserted(kernel(inside)) == "<w>|<r>"
 
 
+@pytest.mark.parametrize("span", [Span("s.py", 7), None])
+def test_a_condition_that_the_parts_may_change_is_read_once(span: Span | None) -> None:
+    body = ir.Seq((put(S, T), get(S, 63 - T)))
+    done = insert_barriers(kernel(ir.If(ir.Load(S, (T,)) < 0.5, body, span=span)))
+    assert shape(done.body) == "<w>|<r>" and not missing_barrier(done)
+    (flag,) = (s for s in ir.statements(done.body) if isinstance(s, ir.Let))
+    assert flag.var.name.isidentifier() and str(flag.value) == "S[thread] < 0.5"
+    assert all(s.condition is flag.var for s in ir.statements(done.body) if isinstance(s, ir.If))
+
+
+def test_a_name_that_a_branch_gives_to_a_number_stays_before_its_parts() -> None:
+    other = Var("other", INDEX, 0, 63)
+    assert inserted(kernel(ir.If(T < 40, ir.Seq((ir.Let(other, 39 - T), put(S, T), get(S, other)))))) == "<w>|<r>"
+    loaded = Var("loaded", dt.float32, None, None)
+    kept = ir.Seq((ir.Let(loaded, ir.Load(S, (T,))), put(S, T), put(S, 39 - T, value=loaded)))
+    with pytest.raises(Refusal, match="a branch that keeps `loaded` across it") as caught:
+        insert_barriers(kernel(ir.If(T < 40, kept)))
+    assert caught.value.code == "barrier-in-divergent-control"
+
+
 def test_divergent_loops_are_made_uniform() -> None:
     i = Var("i", INDEX)
     body = ir.For(i, T % 3 + 1, ir.Seq((put(S, T), get(S, 63 - T))))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Var, index, substitute
+from tilelang.expr import INDEX, Binary, Var, index, substitute
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.build.conditions import extreme
 from tilelang.lowering.pipeline import lower
@@ -286,3 +286,5 @@ def test_what_differs_is_taken_at_its_worst() -> None:
     assert str(extreme(e, False)) == "block_x * 16" and str(extreme(e, True)) == "block_x * 16 + 15"
     assert str(extreme((block * 3 + thread) // 4, True)) == "(block_x * 3 + 3) // 4 + 7"
     assert extreme(block + Var("?n", INDEX, 0, None), True) is None
+    for either in (Binary("min", thread, Var("?n", INDEX, 0, None)), Binary("max", Var("?n", INDEX, 0, None), thread)):
+        assert extreme(either, True) is None and extreme(either, False) is index(0)
