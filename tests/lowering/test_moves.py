@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
+from tests.lowering.small_kernels import array, program, shared
+from tilelang.expr import INDEX, Expr, Select, Var, const, index
 from tilelang.lowering import ir
+from tilelang.lowering.passes.moves import move_in_vectors
 from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulate import run
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 
@@ -179,3 +183,37 @@ def test_a_range_over_a_loop_that_is_taken_apart_stays(layout: Any) -> None:
     plan = tl.schedule(tl.define("Y", S[i, j] + 1, i, j)).tile(i=8, j=8).to(tl.block)
     x = np.arange(64, dtype=np.int32).reshape(8, 8)
     right(plan.compute("S", tl.shared, layout=tl.layout(layout)).split(i=1, j=1), x, np.tril(x) + 1)
+
+
+BLOCK, I, J = Var("block_x", INDEX, 0, 2), Var("i", INDEX, 0, 15), Var("j", INDEX, 0, 15)
+IN, OUT, HELD = array("X", 40), array("Y", 48, role="output"), shared("held", 16)
+
+
+def copied(v: Var, at: Expr, rounds: int, tested: bool) -> ir.Stmt:
+    """Elements of the input in shared memory; tested: with 0 for what does not exist."""
+    load = ir.Load(IN, (at,))
+    value = Select(BLOCK * 16 + v < 40, load, const(0.0, load.dtype)) if tested else load
+    return ir.For(v, index(rounds), ir.Store(HELD, (v,), value))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        copied(I, BLOCK * 16 + I, 16, False),
+        copied(I, BLOCK * 16 + 15 - I, 16, False),
+        copied(I, BLOCK * 16 + I, 8, False),
+        copied(I, BLOCK * 16 + I, 16, True),
+    ],
+    ids=["the same", "other elements", "fewer elements", "tested"],
+)
+def test_both_sides_of_a_condition_are_one_move_only_where_they_are_the_same(whole: ir.Stmt) -> None:
+    before = ir.For(J, index(16), ir.Store(HELD, (J,), const(7.0, HELD.dtype)))
+    after = ir.For(J, index(16), ir.Store(OUT, (BLOCK * 16 + J,), ir.Load(HELD, (J,))))
+    either = ir.If(BLOCK < 2, whole, copied(J, BLOCK * 16 + J, 16, True))
+    built = program(ir.Seq((before, either, after)), IN, OUT, HELD, threads=1, grid=(3, 1, 1))
+    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    assert moved.kernels[0].body is not built.kernels[0].body
+    x = np.arange(40, dtype=np.float32)
+    expected, found = (run(each, {"X": x}) for each in (built, moved))
+    assert not found.findings
+    np.testing.assert_array_equal(found.outputs["Y"], expected.outputs["Y"])
