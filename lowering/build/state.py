@@ -78,8 +78,7 @@ class States(Pieces, Meetings):
             if len(stored) < len(state.tensors):
                 missing = ", ".join(t.name for t in state.tensors if t not in stored)
                 why = f"the state has {len(state.tensors)} members, and {missing} is no output"
-                output = stored[0] if stored else frame.task.outputs[0]
-                raise _not_held(frame, step, output, why, f"one of {len(state.tensors)} members of its state{{}}")
+                raise _not_held(frame, step, stored[0], why, f"one of {len(state.tensors)} members of its state{{}}")
 
     # ------------------------------------------------------------ registers
 
