@@ -39,7 +39,8 @@ from tilelang.lowering.passes.pending import (
 from tilelang.simplify import interval, simplify
 
 Path = tuple[int, ...]
-ROUNDS = 12  # of the fixpoint over one loop; each round adds a barrier or lets one access age by a round
+ROUNDS = 12  # of the fixpoint over one loop, besides those in which copies age until a wait ends them; each may add a barrier
+MOST_TOLD = 32  # rounds in which copies are told apart by their round; after these, they are of any round before
 
 
 class Unsafe(Exception):
@@ -270,8 +271,8 @@ class Walk:
         incoming = State({}, before.inflight)
         if var.upper == 0:  # one round: no back-edge
             return self.stmt(loop.body, (*path, 0), inside, incoming)
-        waits = _waits(loop)
-        for attempt in range(ROUNDS):
+        waits, told = _waits(loop), ROUNDS // 2 + min(self.oldest, MOST_TOLD)
+        for attempt in range(told + ROUNDS // 2 + self.oldest):
             after = self.stmt(loop.body, (*path, 0), inside, incoming)
             earlier: dict[Access, None] = {}
             alive = (survivor(a, var, crossing(var)) for a in after.pending)
@@ -280,14 +281,14 @@ class Walk:
                 earlier[moved] = None
             inflight = dict(before.inflight)
             for a, age in after.inflight.items() if waits else ():
-                back = one_round_back if attempt < ROUNDS // 2 else any_round_back
+                back = one_round_back if attempt < told else any_round_back
                 moved = a if a in before.inflight or a.round == 2 else back(a, var, loop)
                 inflight[moved] = min(age, inflight.get(moved, age))
             following = State(earlier, inflight)
             if following == incoming:
                 return after
             incoming = following
-        raise AssertionError(f"the accesses of the loop over `{loop.var.name}` do not settle in {ROUNDS} rounds")
+        raise AssertionError(f"the accesses of the loop over `{loop.var.name}` do not settle")
 
     def _probe(self, stmt: ir.Stmt, path: Path, scope: Scope, state: State) -> tuple[State, list[tuple[Access, Access]]]:
         """What of the pending accesses is left after a statement whose barriers are known, and the pairs that meet inside."""

@@ -317,6 +317,21 @@ def test_asynchronous_copies_complete_at_their_wait() -> None:
     assert inserted(kernel(*body, buffers=(A, C, RING3))) == "cc[.|rc]"
 
 
+@pytest.mark.parametrize("pending", [3, 7, 13, 40])
+def test_copies_may_be_in_flight_for_any_number_of_rounds(pending: int) -> None:
+    k = var("k", 50)
+    ring = ir.Buffer("R", dt.float32, (50, 64), "shared", ring=50)
+    copied = ir.Seq((ir.Copy(ring, (k, T), A, (T + k * 64,), 1), ir.Commit(), ir.Wait(pending)))
+    body = ir.For(k, index(50), copied), ir.Wait(0), get(ring, 0, 63 - T)
+    assert inserted(kernel(*body, buffers=(A, C, ring))) == "[c.].|r"
+
+
+def test_all_rounds_copies_are_in_flight_where_the_loop_does_not_wait() -> None:
+    k = var("k", 2)
+    copies = ir.For(k, index(2), ir.Seq((ir.Copy(RING3, (k, T), A, (T + k * 64,), 1), ir.Commit())))
+    assert inserted(kernel(copies, ir.Wait(0), get(RING3, 0, 63 - T), buffers=(A, C, RING3))) == "[c].|r"
+
+
 def test_prologue_and_epilogue() -> None:
     k = var("k", 10)
     round_ = ir.Seq((get(RING2, k % 2, 63 - T), put(RING2, (k + 1) % 2, T)))

@@ -90,6 +90,12 @@ def test_a_ring_that_goes_on_is_right_on_the_device() -> None:
     check(nested(matmul(17, 19, 29), 2), POCL, opencl=True)
 
 
+@pytest.mark.parametrize("ahead", [7, 12, 40])
+def test_copies_of_many_rounds_are_in_flight(ahead: int) -> None:
+    plan = blocked(matmul(16, 16, 170)).accumulate(tl.register).split(k=4).load("A", tl.shared, ahead=ahead)
+    check(plan.tile(m=4, n=4).to(tl.thread), tl.load_profile("ampere"))
+
+
 def test_it_is_filled_once_and_its_slots_follow_all_rounds() -> None:
     found = kernel(nested(matmul(16, 16, 32), 2))
     assert fills(found, "A_shared") == [0, 0, 2]
