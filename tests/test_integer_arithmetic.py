@@ -180,3 +180,15 @@ def test_kernels_and_the_simulator_do_too(seed: int) -> None:
     for kernel in (tl.compile(s, tl.target("cpu")) for s in schedules):
         assert numbers(kernel(*arrays.values())) == wanted, computation.text
         assert numbers(tl.simulate(kernel, **arrays).outputs["Y"]) == wanted, computation.text
+
+
+@pytest.mark.parametrize("op", [operator.floordiv, operator.mod])
+def test_zero_as_a_divisor_is_refused_where_it_is_written(op: Callable[[Any, Any], Any]) -> None:
+    """A divisor that is data may be zero, and gives zero; one that is written is a mistake."""
+    i = tl.axes(i=4)
+    X, D = tl.input("X", tl.int32, i), tl.input("D", tl.int32, i)
+    for dividend in (X[i], i):
+        with pytest.raises(tl.ComputationError, match="division-by-zero"):
+            op(dividend, 0)
+    both = tl.compile(tl.define("Y", op(X[i], D[i]), i))
+    assert both(np.array([7, -7, 0, 9], np.int32), np.array([0, 0, 0, 2], np.int32)).tolist()[:3] == [0, 0, 0]
