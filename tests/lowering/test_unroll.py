@@ -1,0 +1,31 @@
+"""Loops that are written out: how many statements one may become."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lowering.small_kernels import array, program
+from tilelang.errors import Refusal, Span
+from tilelang.expr import INDEX, Var, const, index
+from tilelang.lowering import ir
+from tilelang.lowering.passes import unroll
+
+I, J, OUT = Var("i", INDEX, 0, 63), Var("j", INDEX, 0, 15), array("out", 64, role="output")
+
+
+def stores(extent: int, kind: str = "unroll") -> list[ir.Store]:
+    """What is left of a loop of so many rounds, after another one."""
+    zero = const(0.0, OUT.dtype)
+    first = ir.For(J, index(16), ir.Store(OUT, (J,), zero), "unroll", Span("s.py", 1))
+    loop = ir.For(I, index(extent), ir.Seq((ir.Store(OUT, (I,), zero), ir.Store(OUT, (63 - I,), zero))), kind, Span("s.py", 2))
+    written = unroll.unroll(program(ir.Seq((first, loop)), OUT).kernels[0], 1 << 20)
+    return [s for s in ir.statements(written.body) if isinstance(s, ir.Store)]
+
+
+def test_a_loop_becomes_as_many_statements_as_a_compiler_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unroll, "MOST_STATEMENTS", 20)
+    assert len(stores(10)) == 16 + 2 * 10
+    with pytest.raises(Refusal, match="20 statements") as caught:
+        stores(11)
+    assert caught.value.span is not None and caught.value.span.line == 2
+    assert len(stores(11, "serial")) == 16 + 2
