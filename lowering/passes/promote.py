@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from tilelang.expr import Const, Expr
 from tilelang.lowering import ir
 from tilelang.lowering.passes.arena import with_buffers
-from tilelang.simplify import simplify
 from tilelang.template import in_arrays
 
 
@@ -43,16 +42,14 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _operands(stmt: ir.Instruction) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...], int]]:
-    """What an instruction touches of each operand in registers, as one access where a vector has that many lanes."""
+    """What an instruction touches of each operand in registers: all of it where a vector has that many lanes, else the first lane, for
+    all have places if it has one."""
     for name, buffer, indices in stmt.operands:
         if buffer.memory != "register":
             continue
         held = stmt.semantics.fragment(name)
-        slots = held.slots if held is not None else buffer.shape[-1]
-        if slots in (1, 2, 4, 8, 16):
-            yield buffer, indices, slots
-        else:
-            yield from ((buffer, (*indices[:-1], simplify(indices[-1] + slot)), 1) for slot in range(slots))
+        assert held is not None, "registers are always held by a map"
+        yield buffer, indices, held.slots if held.slots in (1, 2, 4, 8, 16) else 1
 
 
 def _within(last: Expr, lanes: int, width: int) -> bool:

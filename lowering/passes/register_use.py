@@ -141,7 +141,8 @@ class _Walk:
         places = []
         for name, buffer, indices in touched:
             held = stmt.semantics.fragment(name)
-            places.append((name, _Access(buffer, indices, held.slots if held is not None else buffer.shape[-1])))
+            assert held is not None, "registers are always held by a map"
+            places.append((name, _Access(buffer, indices, held.slots)))
             self.uses.setdefault(buffer, Use()).pinned = True
         for name, access in places:
             if name in stmt.semantics.reads:

@@ -8,7 +8,7 @@ import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import dtype as dt
 from tilelang.expr import Var, const, index
-from tilelang.instruction import ONE_LANE, Instruction, fragment, instruction, moves, operand, queue
+from tilelang.instruction import ONE_LANE, Instruction, fragment, instruction, moves, operand, queue, use
 from tilelang.lowering import ir
 from tilelang.lowering.passes.fences import publish_shared
 from tilelang.lowering.printer import to_text
@@ -77,3 +77,16 @@ def test_an_instruction_that_stores_at_once_counts() -> None:
     held = ir.Buffer("held", dt.float32, (1,), "register")
     store = ir.Instruction(store_of_lanes(), (("D", SOURCE, (index(0),)), ("S", held, (index(0),))), 32)
     assert fences(ir.seq(store, BARRIER, sent())) == ["d", "f", "b"]
+
+
+def test_stores_to_registers_and_to_what_an_instruction_writes_count_for_nothing() -> None:
+    product, zero = use("wgmma_m64n104k16"), index(0)
+    a, b = (shared(name, 64, 16, type=dt.float16) for name in "AB")
+    held = ir.Buffer("C", dt.float32, (4,), "register")
+    call = ir.Instruction(product, (("A", a, (zero, zero)), ("B", b, (zero, zero)), ("C", held, (zero,))), 128)
+    first = ir.Store(held, (zero,), const(0.0, dt.float32))
+    assert fences(ir.seq(first, BARRIER, call)) == ["b"]
+    assert fences(ir.seq(first, ir.Store(a, (THREAD, zero), const(0.0, dt.float16)), BARRIER, call)) == ["f", "b"]
+    brought, whole = use("tma_load_2d"), array("X", 64, 16, type=dt.float16)
+    load = ir.Instruction(brought, (("D", a, (zero, zero)), ("S", whole, (zero, zero))))
+    assert fences(ir.seq(ir.Store(a, (THREAD, zero), const(0.0, dt.float16)), BARRIER, load)) == ["b"]
