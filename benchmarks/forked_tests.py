@@ -17,6 +17,7 @@ import builtins
 import collections
 import contextlib
 import dataclasses
+import functools
 import gc
 import inspect
 import json
@@ -252,41 +253,49 @@ class Server:
             if test in self.items or test.startswith("case "):
                 for number in results[test].marks:
                     met[number].append(test)
+        unjudged_first = sorted(enumerate(self.job.mutants), key=lambda one: one[1]["name"] in verdicts)
         with path.open("a", encoding="utf-8") as record:
-            unjudged_first = sorted(enumerate(self.job.mutants), key=lambda one: one[1]["name"] in verdicts)
             for number, mutant in unjudged_first:
                 before = verdicts.get(mutant["name"], {"found": None, "passed": [], "seconds": 0.0})
-                tests = [test for test in met[number] if test not in set(before["passed"])]
-                if before["found"] or before.get("imported") or not tests and "mutant" in before:
+                if before["found"]:
                     continue
                 if time.monotonic() > end:
                     break
-                verdict = self.judge(mutant, tests, before, seconds) | {"mutant": mutant["name"], "tests": len(met[number])}
+                codes = changed(self.codes[mutant["file"]], compile(mutant["text"], mutant["file"], "exec"))
+                meeting = met[number] if codes is not None else self.of_file(mutant["file"], met, seconds)
+                tests = [test for test in meeting if test not in set(before["passed"])]
+                if not tests and "mutant" in before:
+                    continue
+                verdict = self.judge(mutant, codes, tests, before, seconds) | {"mutant": mutant["name"], "tests": len(meeting)}
                 print(json.dumps(verdict), file=record, flush=True)
                 log(
                     f"{number + 1} of {len(self.job.mutants)}: {mutant['name']}: {verdict['found'] or 'survived'}, "
-                    f"{len(verdict['passed'])} of {len(met[number])} passed, {verdict['seconds']} s"
+                    f"{len(verdict['passed'])} of {len(meeting)} passed, {verdict['seconds']} s"
                 )
 
+    def of_file(self, file: str, met: dict[int, list[str]], seconds: dict[str, float]) -> list[str]:
+        """The tests that meet any mutant of a file, the quickest first."""
+        numbers = [number for number, mutant in enumerate(self.job.mutants) if mutant["file"] == file]
+        tests = dict.fromkeys(test for number in numbers for test in met[number])
+        return sorted(tests, key=lambda test: (test.startswith("case "), seconds[test]))
+
     def judge(
-        self, mutant: dict[str, Any], tests: list[str], before: dict[str, Any], seconds: dict[str, float]
+        self, mutant: dict[str, Any], codes: Codes | None, tests: list[str], before: dict[str, Any], seconds: dict[str, float]
     ) -> dict[str, Any]:
         """found: the test that fails, or None; passed: those that do not."""
-        begun, passed = time.monotonic(), list(before["passed"])
-        codes = changed(self.codes[mutant["file"]], compile(mutant["text"], mutant["file"], "exec"))
-        imported = codes is None
-        found: str | None = None
+        begun, passed, found = time.monotonic(), list(before["passed"]), None
+        some = list(self.within(tests, seconds))
         if codes is None:
-            found = self.ordinary(mutant, seconds)
-        elif tests:
-            tests = list(self.within(tests, seconds))
-            for result in self.attempt(tests, lambda: self.live.replace(mutant["file"], codes), seconds, stop=True):
-                if result.passed:
-                    passed.append(result.test)
-                else:
-                    found = result.test
+            results = self.ordinary(mutant, some)
+        else:
+            results = self.attempt(some, functools.partial(self.live.replace, mutant["file"], codes), seconds, stop=True)
+        for result in results if some else ():
+            if not result.passed:
+                found = result.test
+                break
+            passed.append(result.test)
         took = round(before["seconds"] + time.monotonic() - begun, 1)
-        return {"found": found, "passed": passed, "seconds": took, "imported": imported}
+        return {"found": found, "passed": passed, "seconds": took}
 
     def within(self, tests: list[str], seconds: dict[str, float]) -> Iterator[str]:
         """The first tests that take no longer together than is allowed, and half as much of random cases."""
@@ -297,20 +306,19 @@ class Server:
             if left[case] >= 0:
                 yield test
 
-    def ordinary(self, mutant: dict[str, Any], seconds: dict[str, float]) -> str | None:
-        """What finds a mutant that changes what happens on import: the quickest tests of all, in processes of their own."""
+    def ordinary(self, mutant: dict[str, Any], tests: list[str]) -> Iterator[Result]:
+        """The results of tests in processes of their own, for what a module does while it is imported. One stands for some at once."""
         path = Path(mutant["file"])
-        tests = [test for test in sorted(seconds, key=lambda test: seconds[test]) if test in self.items]
-        near = [test for test in tests if "/lowering/" in test or "/gate/" in test or seconds[test] < 0.1]
-        near = list(self.within(near, {test: max(seconds[test], 0.05) for test in near}))
-        cases = ["-m", "benchmarks.foreign", "--kind", "simulated", "--first", "0", "--seconds", "1000"]
+        groups = [[test for test in tests[n : n + AT_ONCE] if test in self.items] for n in range(0, len(tests), AT_ONCE)]
+        cases = [test for test in tests if test not in self.items]
         try:
             path.write_text(mutant["text"], encoding="utf-8")
-            for first in range(0, len(near), AT_ONCE):
-                some = near[first : first + AT_ONCE]
-                if fails([sys.executable, "-m", "pytest", "-x", *TESTS, *some], 60 + 10 * len(some)):
-                    return f"one of {len(some)} tests from {some[0]}"
-            return "a case" if fails([sys.executable, *cases, "--count", str(self.job.cases)], 1200) else None
+            for some in groups:
+                passed = not some or not fails([sys.executable, "-m", "pytest", "-x", *TESTS, *some], 60 + 10 * len(some))
+                yield from (Result(test, passed, 0.0, []) for test in some)
+            program = [sys.executable, "-m", "benchmarks.foreign", "--kind", "simulated", "--first"]
+            for case in cases:
+                yield Result(case, not fails([*program, case.removeprefix("case "), "--count", "1"], LONGEST), 0.0, [])
         finally:
             path.write_text(self.sources[mutant["file"]], encoding="utf-8")
 

@@ -163,7 +163,7 @@ def test_other():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests of mutants run in forks")
 def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
-    source = "def twice(n):\n    return n * 2\n"
+    source = "def twice(n):\n    return n * 2 * ONE\n\nONE = 1\n"
     (tmp_path / "lowering_of_a_mutant.py").write_text(source, encoding="utf-8")
     (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
@@ -176,7 +176,7 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
             "text": source.replace(*change),
             "name": name,
         }
-        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n")}.items()
+        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "imported": ("= 1", "= 2")}.items()
     ]
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
     (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")
@@ -185,7 +185,9 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
         settings = os.environ | {"PYTHONPATH": str(ROOT)}
         subprocess.run(program, cwd=tmp_path, env=settings, check=True, stdout=subprocess.DEVNULL)
     verdicts = forked_tests.read(tmp_path / "verdicts.jsonl")
-    assert [(one["found"], one["tests"]) for one in verdicts] == [("test_it.py::test_large", 2), (None, 2)]
+    assert [one["mutant"] for one in verdicts] == ["found", "same", "imported"]
+    assert [one["found"] for one in verdicts] == ["test_it.py::test_large", None, verdicts[2]["found"]] and verdicts[2]["found"]
+    assert [one["tests"] for one in verdicts] == [2, 2, 2]
 
 
 def test_the_report_leaves_out_what_is_equivalent(
