@@ -69,6 +69,10 @@ class Mutant:
         return f"{self.file}:{self.line}:{self.column} {self.operator}"
 
     @property
+    def module(self) -> str:
+        return "tilelang." + self.file.removesuffix(".py").replace("/", ".")
+
+    @property
     def change(self) -> tuple[str, str]:
         """What the file has and what the mutant has in its place: tells it apart when lines have moved."""
         lines = self.difference.splitlines()[1:]
@@ -187,7 +191,9 @@ def serve(chosen: argparse.Namespace) -> int:
     with _copy(chosen.of) as root:
         job = {
             "folder": str(chosen.folder),
-            "mutants": [dataclasses.asdict(mutant) | {"name": mutant.name} for mutant in _sample(root, chosen)],
+            "mutants": [
+                dataclasses.asdict(mutant) | {"name": mutant.name, "module": mutant.module} for mutant in _sample(root, chosen)
+            ],
             "tests": chosen.tests,
             "cases": chosen.cases,
             "seconds": chosen.seconds,

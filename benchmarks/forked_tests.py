@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import importlib
 import inspect
 import json
 import os
@@ -45,7 +46,7 @@ Codes = dict[Key, types.CodeType]
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to do. mutants: file, line, column, operator, text and name; cases, seconds, test_seconds: as the options are."""
+    """What to do. mutants: file, module, line, column, operator, text and name; cases, seconds, test_seconds: as the options are."""
 
     folder: str
     mutants: list[dict[str, Any]]
@@ -200,6 +201,8 @@ class Server:
         self.items = {item.nodeid: item for item in session.items}
         self.sources = {file: Path(file).read_text(encoding="utf-8") for file in sorted({m["file"] for m in self.job.mutants})}
         self.codes = {file: compile(text, file, "exec") for file, text in self.sources.items()}
+        for module in sorted({m["module"] for m in self.job.mutants}):
+            importlib.import_module(module)  # also what tests would import late: a fork cannot replace what is not there
         self.live = Live(list(self.sources))
         setattr(builtins, "__met__", self.met.add)
         gc.collect()

@@ -148,12 +148,12 @@ def test_a_command_that_fails_or_hangs_is_noticed() -> None:
 
 
 TESTED = """
-from lowering_of_a_mutant import twice
-
 def test_small():
+    from lowering_of_a_mutant import twice
     assert twice(0) == 0
 
 def test_large():
+    from lowering_of_a_mutant import twice
     assert twice(4) == 8
 
 def test_other():
@@ -164,18 +164,12 @@ def test_other():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the tests of mutants run in forks")
 def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     source = "def twice(n):\n    return n * 2 * ONE\n\nONE = 1\n"
-    (tmp_path / "lowering_of_a_mutant.py").write_text(source, encoding="utf-8")
+    module = "lowering_of_a_mutant"
+    (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
     (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     mutants = [
-        {
-            "file": "lowering_of_a_mutant.py",
-            "line": 2,
-            "column": 11,
-            "operator": "",
-            "text": source.replace(*change),
-            "name": name,
-        }
+        {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name}
         for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "imported": ("= 1", "= 2")}.items()
     ]
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
