@@ -59,6 +59,14 @@ def test_rounds_must_agree(second: ir.For, count: int) -> None:
     assert loops(WRITE, second) == count
 
 
+@pytest.mark.parametrize(
+    ("place", "count"), [(7 - J, 1), (8 - J, 1), (6 - J, 2), (J, 2), (ir.Load(array("N", 8, type=tl.int64), (J,)), 2)]
+)
+def test_loops_that_go_down_agree_too(place: Expr, count: int) -> None:
+    """Element 7 - i is written in round i; 8 - j was written the round before, 6 - j comes a round later."""
+    assert loops(loop(I, copy(S, 7 - I, X, I)), loop(J, copy(Y, J, S, place))) == count
+
+
 def test_what_stands_between_must_be_able_to_move() -> None:
     last = ir.Store(T, (index(0),), ir.Load(S, (index(3),)))
     assert loops(WRITE, last, loop(J, copy(Y, J, S, J))) == 2

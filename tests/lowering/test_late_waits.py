@@ -60,6 +60,13 @@ def test_a_store_to_shared_memory_waits_and_one_elsewhere_does_not() -> None:
     assert after_the_pass(ir.seq(stored(), store(OTHER))) == [*BEGUN, "wait 0 tensor_store", "T[0] = 1.0: float32"]
 
 
+@pytest.mark.parametrize("queue", ["a_queue", "z_queue"])
+def test_a_wait_for_something_else_stays(queue: str) -> None:
+    begun = ir.seq(ir.Instruction(tma_store_2d, (("S", SOURCE, ()),)), ir.Commit(None, QUEUE), ir.Wait(0, None, queue))
+    lines = after_the_pass(ir.For(K, index(4), ir.seq(BARRIER, ir.If(THREAD < 1, begun))))
+    assert lines == ["for k in 0..4:", "  barrier shared", *("  " + line for line in BEGUN), f"    wait 0 {queue}"]
+
+
 def test_what_another_role_fills_is_waited_for_at_once() -> None:
     """An arrival may give it back, and nothing here says which arrival does."""
     write = ir.Store(SOURCE, (index(0), index(0)), const(1.0, dt.float32))
