@@ -205,6 +205,15 @@ def test_a_walk_of_single_points_needs_no_test() -> None:
     assert loops(plan) == ["max(0, block_y - 5): min(20, block_y + 2) - max(0, block_y - 5)"] and conditions_of(plan) == []
 
 
+def test_a_walk_that_is_written_out_has_all_its_rounds() -> None:
+    plan = blocked(product(CONDITIONS["causal"], 16, 8)).accumulate(tl.register)
+    for unroll, walks in ((False, 1), (True, 0)):
+        found = plan.split(j=4, unroll=unroll).tile(i=2, d=2).to(tl.thread).split(j=1)
+        (kernel,) = lower(found.computation, found.steps, SIMULATED).kernels
+        assert sum(isinstance(s, ir.For) and s.var.name == "j" for s in ir.statements(kernel.body)) == walks
+        assert check_schedule(found, arrays(found.computation, "integers"), profile=SIMULATED, exactly=True) == []
+
+
 def test_conditions_that_never_hold_together_make_no_version() -> None:
     """A window narrower than a block's rows holds nowhere in full."""
     plan = threads(product(CONDITIONS["window"], 32, 8))
