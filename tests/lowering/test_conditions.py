@@ -214,6 +214,20 @@ def test_a_walk_that_is_written_out_has_all_its_rounds() -> None:
         assert check_schedule(found, arrays(found.computation, "integers"), profile=SIMULATED, exactly=True) == []
 
 
+def test_a_role_fills_its_ring_from_the_first_round_on() -> None:
+    def on_roles(condition: str) -> Schedule:
+        roles = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
+        plan = tl.schedule(product(CONDITIONS[condition], 16, 16)).units(block=roles).tile(i=16, d=16).to(tl.block)
+        walk = plan.accumulate(tl.register).split(j=4).load("V", tl.shared, on="producer", ahead=1)
+        return walk.tile(i=8).to("consumer")
+
+    causal = on_roles("causal")
+    assert check_schedule(causal, arrays(causal.computation, "integers"), profile=SIMULATED, exactly=True) == []
+    with pytest.raises(tl.Refusal, match="its walk over j has fewer rounds") as caught:
+        lower(on_roles("late").computation, on_roles("late").steps, SIMULATED)
+    assert caught.value.code == "not-lowered-yet"
+
+
 def test_conditions_that_never_hold_together_make_no_version() -> None:
     """A window narrower than a block's rows holds nowhere in full."""
     plan = threads(product(CONDITIONS["window"], 32, 8))
