@@ -332,6 +332,18 @@ def test_all_rounds_copies_are_in_flight_where_the_loop_does_not_wait() -> None:
     assert inserted(kernel(copies, ir.Wait(0), get(RING3, 0, 63 - T), buffers=(A, C, RING3))) == "[c].|r"
 
 
+def test_what_was_waited_for_needs_one_barrier() -> None:
+    other = ir.Buffer("other", dt.float32, (64,), "shared")
+    first, second = (ir.seq(ir.Copy(b, (T,), A, (T,), 1), ir.Commit(), ir.Wait(0)) for b in (S, other))
+    assert inserted(kernel(first, get(S, 63 - T), second, get(S, 62 - T), buffers=(A, C, S, other))) == "c.|rc.r"
+
+
+def test_a_loop_of_any_number_of_rounds() -> None:
+    body = ir.Seq((put(S, T), get(S, 63 - T)))
+    assert inserted(kernel(ir.For(Var("i", INDEX, 0, None), Var("n", INDEX, 0, None), body))) == "[|w|r]"
+    assert inserted(kernel(put(S, T), ir.For(var("i", 1), index(0), get(S, 63 - T)), put(S, T))) == "w[r]w"
+
+
 def test_prologue_and_epilogue() -> None:
     k = var("k", 10)
     round_ = ir.Seq((get(RING2, k % 2, 63 - T), put(RING2, (k + 1) % 2, T)))
