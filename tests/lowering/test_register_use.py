@@ -67,6 +67,15 @@ def test_a_read_under_the_condition_of_the_write_is_covered() -> None:
     assert (use(either, READ).whole, use(either, READ).exposed) == (True, False)
 
 
+def test_what_is_written_under_a_condition_that_is_read_is_known_below_it_alone() -> None:
+    some, other = ir.Load(OUT, (THREAD,)) < 0.5, ir.Store(OUT, (THREAD,), ONE)
+    own = ir.Store(OUT, (THREAD,), ir.Load(TILE, (THREAD % 3, index(0))))
+    below = ir.If(some, ir.seq(put(THREAD % 3, 0), ir.If(some, other), own))
+    assert not use(below).exposed
+    assert use(ir.If(some, put(THREAD % 3, 0)), ir.If(some, own)).exposed  # it may be another value by then
+    assert not use(put(THREAD % 3, 0), ir.If(some, other), own).exposed
+
+
 def add_two() -> Instruction:
     """acc[i] += x[i] of two elements, by one thread."""
     i = tl.axes(i=2)

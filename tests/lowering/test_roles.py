@@ -361,3 +361,20 @@ def test_rows_that_are_wider_than_their_swizzle_are_refused() -> None:
     with pytest.raises(Refusal) as caught:
         lowered(loaded.tile(m=64).to("consumer"), "hopper")
     assert caught.value.code == "instruction-mismatch" and "256 bytes wide" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("producer", "consumer", "refused"),
+    [(24, 240, None), (40, 232, None), (16, 240, "24 to 256"), (40, 264, "24 to 256"), (36, 232, "a multiple of 8"),
+     (256, 256, "a block has 65536 registers")],
+)  # fmt: skip
+def test_a_role_can_have_as_many_registers_as_the_device_gives(producer: int, consumer: int, refused: str | None) -> None:
+    roles = tl.warpgroups(1).as_role("producer", producer) + tl.warpgroups(2).as_role("consumer", consumer)
+    start = tl.schedule(matmul(64, 64, 32)).units(block=roles).tile(m=64, n=64).to(tl.block).accumulate(tl.register).split(k=8)
+    plan = start.load("A", tl.shared, on="producer", ahead=1).tile(m=32).to("consumer")
+    if refused is None:
+        assert lower(plan.computation, plan.steps, load_profile("hopper")).kernels
+    else:
+        with pytest.raises(Refusal, match=refused) as caught:
+            lower(plan.computation, plan.steps, load_profile("hopper"))
+        assert caught.value.code == "register-budget"
