@@ -203,3 +203,34 @@ def test_tiles_of_an_axis_that_unfuse_made_have_threads() -> None:
     made = made.tile(j=2).to(tl.block).tile(a=1).to(tl.thread)
     program = testing.lowered(made)
     assert program.kernels[0].threads == 4 and not faults(program, made)
+
+
+CORRECT = {  # schedules that were judged wrong, though they do what their steps say
+    "a sum read at [l, k] and at [k, l] is a kernel of its own": "input A: float32[p: 6, l: 5] input B: float32[k: 5, p: 6]"
+    " C[l, k] = sum[p] A[p, l] * B[k, p] output D[l, k] = min(C[l, k], C[k, l] + 1.0) | tile l=4 -> block",
+    "a sum without axes is read element for element": "input M: bool[i: 8] output G[] = not (any[i] M[i])"
+    " | accumulate in register",
+    "a stage that is an output, which another output reads": "input X: float32[i: 6, n: 8] output D[i, n] = X[i, n] * 2.0"
+    " output Y[i, n] = D[i, 7 - n] | tile i=4 -> block; split n=4; compute D in shared; tile i=1 -> thread",
+    "a stage of which only the second member is read": "input X: float32[m: 6, l: 4] combiner both(a: int64, p: float32;"
+    " b: int64, q: float32) { a + b, min(p, q) identity 0, inf } A[l], B[l] = reduce both[m] (1, X[m, l])"
+    " output Y[l] = B[l] + 1.0 | tile l=2 -> block; compute A in shared; tile l=1 -> thread",
+    "a stage that a later stage reads which has a kernel of its own": "input X: float32[m: 6, n: 8] C[m] = sum[n] X[m, n]"
+    " output E[m, n] = X[m, 0] + C[m] output G[n, m] = E[m, n] | compute E in global; tile m=1 -> thread 3;"
+    " compute C in register; compute E in register",
+    "a region of rows that only some blocks have": "input X: float32[i: 5, k: 7] input W: float32[k: 7, j: 6]"
+    " S[i, j] = sum[k] X[i, k] * W[k, j] output Y[i, j] = max(S[i, j], 0.0) | tile i=4 -> block;"
+    " compute S in shared { split k=2; load W in shared; tile i=1 j=2 -> thread }; tile i=1 j=2 -> thread",
+    "a stage that is made a part of its sum at a time": "input X: float32[i: 5, k: 7] S[i] = sum[k] X[i, k]"
+    " output Y[i] = S[i] * 2.0 | tile i=4 -> block; compute S in shared { split k=2; accumulate in shared }; tile i=1 -> thread",
+    "a load that runs ahead of another": "input X: float32[i: 8, k: 12] output Y[i] = sum[k] X[i, k] | tile i=8 -> block;"
+    " accumulate in register; split k=4; load X in shared { tile i=1 k=4 -> thread };"
+    " load X in shared ahead 1 { tile i=2 k=2 -> thread }; tile i=1 -> thread",
+}
+
+
+@pytest.mark.parametrize("what", CORRECT)
+def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
+    computation, steps = CORRECT[what].split(" | ")
+    made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
+    assert not faults(testing.lowered(made), made)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.computation import Computation, Definition, Tensor
-from tilelang.expr import Axis, Read, Var
+from tilelang.expr import Axis, Pad, Read, Var
 from tilelang.steps import Fuse, Place, Step, Tile, Unfuse, When
 from tilelang.testing.points import value
 from tilelang.testing.reach import NotRead
@@ -34,7 +34,8 @@ class Kernel:
 
     makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
     that, where the owner stores the same, or nothing: lanes of vectors that were moved. needs: what each unit must read, unless it has
-    no effect. parts: its blocks have parts of a reduction, which another kernel combines. unread: steps that are not read, and why.
+    no effect. partial: what is placed here a part of a reduction at a time. parts: its blocks have parts of a reduction, which another
+    kernel combines. unread: steps that are not read, and why.
     """
 
     makes: tuple[Tensor, ...]
@@ -44,6 +45,7 @@ class Kernel:
     reads: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
     needs: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
     unread: list[str] = dataclasses.field(default_factory=list)
+    partial: set[str] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,30 +58,48 @@ class World:
     made: frozenset[str]
 
 
-def made(computation: Computation, names: set[str], stages: Collection[str] = ()) -> frozenset[str]:
-    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is not looked into."""
+Places = dict[tuple[str, str], tuple[str, ...] | None]
+
+
+def made(computation: Computation, names: set[str], stages: Collection[str] = (), places: Places | None = None) -> frozenset[str]:
+    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is not looked into.
+
+    places: at which axes of a kernel each reduction is read, by any of its tensors.
+    """
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
+    places = {} if places is None else places
     waiting = sorted(found)
     while waiting:
         tensor = computation.tensor(waiting.pop())
         mine = {t.name for t in states_of((tensor,), {*found, *stages} - {tensor.name})}
-        inner: list[tuple[Tensor, bool]] = [(tensor, True)]
+        kernel = "" if tensor.name in names else tensor.name
+        inner: list[tuple[Tensor, tuple[str, ...] | None]] = [(tensor, tuple(a.name for a in definition_of(tensor).axes))]
         seen = set(inner)
         while inner:
-            reader, each = inner.pop()  # each: it is read element for element, outside of any reduction
+            reader, at = inner.pop()  # at: the kernel's axes, where it is read element for element, outside of any reduction
             definition = definition_of(reader)
-            each = each and definition.reduction is None
             for e in (e for v in definition.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None):
-                t, joins = e.tensor, each and set(e.indices) == set(definition.axes)
-                if t.name in {*found, *stages} or (t, joins) in seen:
+                t, to = e.tensor, None
+                if definition.reduction is None and at is not None and joins(e, definition):
+                    to = tuple(at[definition.axes.index(i)] for i in e.indices if isinstance(i, Axis))
+                if t.name in {*found, *stages} or (t, to) in seen:
                     continue
-                if definition_of(t).reduction is None or joins and t.name in mine:
-                    seen.add((t, joins))
-                    inner.append((t, joins))
+                first, each = definition_of(t).tensors[0].name, t.name in mine and to is not None
+                if definition_of(t).reduction is None or each and places.setdefault((kernel, first), to) == to:
+                    seen.add((t, to))
+                    inner.append((t, to))
                 else:
                     found |= {m.name for m in definition_of(t).tensors}
                     waiting.append(t.name)
     return frozenset(found)
+
+
+def joins(read: Read, definition: Definition) -> bool:
+    """Whether a definition reads a tensor element for element, and nowhere beyond its end."""
+    same = len(read.indices) == len(definition.axes) and set(read.indices) == set(definition.axes)
+    padded = any(isinstance(e, Pad) and e.read == read for v in definition.values for e in v.walk())
+    inside = all(isinstance(i, Axis) and i.extent <= n for i, n in zip(read.indices, read.tensor.shape, strict=True))
+    return same and inside and not padded
 
 
 def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -154,7 +174,7 @@ def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tenso
             found.update(dict.fromkeys(definition.tensors))
             continue
         for e in definition.values[tensor.member].walk():
-            if isinstance(e, Read) and e.tensor.name not in placed and set(e.indices) == set(definition.axes):
+            if isinstance(e, Read) and e.tensor.name not in placed and joins(e, definition):
                 found.update(dict.fromkeys(states_of((e.tensor,), placed)))
     over = [definition_of(t).reduction for t in found]
     return tuple(t for t, r in zip(found, over, strict=True) if r is not None and over[0] is not None and r.axes == over[0].axes)

@@ -21,6 +21,7 @@ from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.testing.kernels import (
     Claim,
     Kernel,
+    Places,
     World,
     definition_of,
     made,
@@ -54,9 +55,11 @@ def read(
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
     apart = over_blocks(states_of(main, here | early), steps)  # parts meet in a kernel without stages
-    for name in {t.name for t in main} | here:
+    places: Places = {}
+    for name in (*(t.name for t in main), *here):
         group = {t.name for t in together_with(computation.tensor(name))}
-        left |= made(computation, group, () if apart and name not in here else here | early) - group - here
+        kept = () if apart and name not in here else here | early
+        left |= made(computation, group, kept, None if name in here else places) - group - here
     world = World(computation, values, levels, made(computation, early | left))
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before = [_kernel(world, together_with(computation.tensor(name)), inner) for name, inner in own.items() if inner]
@@ -89,7 +92,7 @@ class Spec:
         self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
         homes: Mapping[str, tuple[str, ...]],
     ) -> None:  # fmt: skip
-        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, steps
+        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, _sooner(steps)
         self.over = tuple(a.name for a in over)
         self.homes = dict(homes)
         self.stored: tuple[Table, Array, Array, int] | None = None
@@ -144,16 +147,23 @@ class Spec:
 
     def needs(self) -> None:
         """What every block must read from other kernels and inputs."""
-        for tensor, rows in self._reach(self.table.block, self.world.made, (), must=True).items():
+        for tensor, rows in self._reach(self.table.block, self._made(), (), must=True).items():
             block, element = flat(rows, tensor.shape)
             self.kernel.needs.setdefault(("global", tensor.name), []).append(Claim(element, block, block * 0, 1 << 16))
 
     # ------------------------------------------------------------ reading
 
+    def _made(self) -> set[str]:
+        """What other kernels made."""
+        return set(self.world.made) - {t.name for t in self.tensors}
+
     def _placed(self, end: int) -> set[str]:
         """What is in memory for the steps from `end` on."""
-        before = {s.tensor_name for s in self.steps[:end] if isinstance(s, Place) and s.verb == "compute"}
-        return set(self.world.made) | before | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
+        return (
+            self._made()
+            | _computed(self.world, self.steps[:end])
+            | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
+        )
 
     def _units(self) -> tuple[Array, tuple[Array, Array, int]]:
         """A number for the unit that has each point, and block, first thread and width by that number."""
@@ -174,13 +184,14 @@ class Spec:
     ) -> dict[Tensor, Array]:  # fmt: skip
         """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
         t = self.table
-        stops = set(stops) - {x.name for x in self.tensors}
 
         def reached(points: Points) -> dict[Tensor, Array]:
             return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)
 
-        if must:
-            return reached(Points(t.at, unit).where(t.exists))
+        if must:  # a region may reach beyond the end of what a stage makes
+            ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
+            chosen = np.logical_and.reduce([t.exists, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
+            return reached(Points(t.at, unit).where(chosen))
         found = reached(Points(t.at, unit).where(within))
         for points in (Points(t.again(), unit).where(~t.exists), Points(t.onward(), unit).where(within)) if t.vectors else ():
             for tensor, rows in reached(points).items():
@@ -209,13 +220,16 @@ class Spec:
     def _region(self, k: int, step: Place, tensor: Tensor) -> Region | None:
         """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
         t = self.table
-        later = {s.tensor_name for s in self.steps[k + 1 :] if isinstance(s, Place) and s.verb == "compute"}
+        later, here = _computed(self.world, self.steps[k + 1 :]), self._placed(k + 1)
+        later -= _computed(self.world, self.steps[: k + 1])
         piece = np.unique(t.number, return_inverse=True)[1]
         only = step.what if isinstance(step.what, Read) else None
-        found = self._reach(piece.reshape(-1), self._placed(k + 1), later, within=t.within(), only=only)
-        if tensor not in found:
+        found = self._reach(piece.reshape(-1), here - later, later, within=t.within(), only=only)
+        members = (tensor,) if step.verb == "load" else together_with(tensor)
+        rows = [found[t] for t in members if t in found]
+        if not rows:
             return None
-        which, low, high = regions(found[tensor])
+        which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
         shape, wraps = shape + self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
@@ -233,13 +247,13 @@ class Spec:
         found, low, shape, sure, (block, first, width) = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
-        stop = next((s for s in step.steps or () if isinstance(s, Place)), None)
-        before, after = _around(step.steps or ())
-        if stop is not None and stop.memory == "register":
-            before, stop = (*before, *after), None
+        moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
+        stop = next((s for s in moves if isinstance(s, Place)), None)
+        before, after = _around(moves)
+        before = before or (stop.steps if stop is not None else None) or ()
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
-        if stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
+        if sure and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
             if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
                 self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
                 self._settle(tensor, step)
@@ -325,6 +339,9 @@ class Spec:
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""))
         homes = {n: m for n, m in self.homes.items() if n != tensor.name}
         done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
+        ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
+        if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
+            self.kernel.partial |= {t.name for t in definition.tensors}
         at = np.stack([np.arange(done.block.size), *(done.at[a.name] for a in definition.axes)])
         for t in definition.tensors:
             self.homes[t.name] = (step.memory,)
@@ -334,7 +351,7 @@ class Spec:
         """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
         before, after = _around(step.steps or ())
         stops = [s for s in step.steps or () if isinstance(s, Place)]
-        if len(stops) > 1 or any(s.steps for s in stops):
+        if len(stops) > 1:
             raise NotRead(f"{step}")
         if self.stored is not None or all(s.memory != "shared" for s in (step, *stops)):
             return
@@ -374,7 +391,7 @@ class Spec:
     def _epilogue(self, at: Mapping[str, Array], count: int, states: tuple[Tensor, ...], units: Any) -> None:
         """Who stores may be who reads what is beside the reduction's state."""
         points = Points({a: np.broadcast_to(c, (count,)) for a, c in at.items()}, np.arange(count))
-        stops = (self._placed(len(self.steps)) | {t.name for t in states}) - {t.name for t in self.tensors}
+        stops = self._placed(len(self.steps)) | {t.name for t in states}
         values = [v for t in self.tensors if definition_of(t).reduction is None for v in (definition_of(t).values[t.member],)]
         for tensor, rows in Reach(self.world.values, stops, (), (), False).run(values, points).items():
             self._claim(self.kernel.reads, tensor, rows, units, self.homes_of_store.get(tensor.name, ("global",)))
@@ -400,9 +417,31 @@ class Spec:
         )
 
 
+def _computed(world: World, steps: Sequence[Step]) -> set[str]:
+    """What steps compute here, with all members of a reduction."""
+    names = [s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory != "global"]
+    return {t.name for name in names for t in together_with(world.computation.tensor(name))}
+
+
 def table_reduces(table: Table, sizes: Any) -> bool:
     """Whether a cut is one of a reduction's axes."""
     return bool(table.reduced & {a for a, _ in sizes})
+
+
+def _sooner(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps with loads that run ahead before those of the same tensor that stand beside them and do not."""
+    found: list[Step] = []
+    for s in steps:
+        at = len(found)
+        while isinstance(s, Place) and s.ahead and at and isinstance(found[at - 1], Place):
+            at -= 1
+        beside = (k for k in range(at, len(found)) if isinstance(s, Place) and _is_plain_load(found[k], s.tensor_name))
+        found.insert(next(beside, len(found)), s)
+    return tuple(found)
+
+
+def _is_plain_load(step: Step, name: str) -> bool:
+    return isinstance(step, Place) and (step.verb, step.tensor_name, step.ahead) == ("load", name, 0)
 
 
 def _around(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:

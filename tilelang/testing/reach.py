@@ -127,13 +127,20 @@ class Reach:
             self._visit(i, points)
         at = [np.broadcast_to(self._value(i, points), points.unit.shape) for i in indices]
         definition = tensor.definition
-        if definition is not None and tensor.name not in self.stops and reduces(tensor, indices, self.over):
+        if definition is not None and tensor.name not in self.stops and self._carries(tensor, indices, points):
             inner = {name: points.at[name] for name in self.over} | {a.name: c for a, c in zip(definition.axes, at, strict=True)}
             self._visit(definition.values[tensor.member], Points(inner, points.unit))
             return
         if self.only is not None and tensor is self.only.tensor and indices != self.only.indices:
             return
         self.waiting.setdefault(tensor, []).append(np.stack([points.unit, *(c.astype(np.int64) for c in at)]))
+
+    def _carries(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> bool:
+        """Whether a read of points of a reduction is of that reduction, or of a value that may be computed from it."""
+        if not set(self.over) <= points.at.keys():
+            return False
+        pointwise = tensor.definition is not None and tensor.definition.reduction is None and tensor.name not in self.later
+        return reduces(tensor, indices, self.over) or pointwise and bool(self.over) and _each(indices)
 
     def _within(self, read: Read, points: Points) -> Array:
         """At which points a read lies in its tensor."""
@@ -172,8 +179,11 @@ class Reach:
 def reduces(tensor: Tensor, indices: tuple[Expr, ...], over: Collection[str]) -> bool:
     """Whether a read is of a reduction over these axes, element for element."""
     reduction = None if tensor.definition is None else tensor.definition.reduction
-    whole = all(isinstance(i, Axis) for i in indices) and len(set(indices)) == len(indices)
-    return reduction is not None and bool(over) and whole and {a.name for a in reduction.axes} == set(over)
+    return reduction is not None and bool(over) and _each(indices) and {a.name for a in reduction.axes} == set(over)
+
+
+def _each(indices: tuple[Expr, ...]) -> bool:
+    return all(isinstance(i, Axis) for i in indices) and len(set(indices)) == len(indices)
 
 
 def inside(rows: Array, shape: tuple[int, ...]) -> Array:

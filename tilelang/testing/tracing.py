@@ -224,7 +224,7 @@ class Reading:
         """Whether threads find in shared memory what is theirs to find there."""
         for kind, claims, writes in (("finds", known.reads, False), ("writes", known.writes, True)):
             for (memory, n), mine in claims.items():
-                if memory != "shared":
+                if memory != "shared" or n in known.partial:
                     continue
                 tensor = self.computation.tensor(n)
                 code, values = trace.touched(name, "shared", n, writes)
@@ -262,7 +262,7 @@ class Reading:
             mine, low, slack = mine[order], value[c.element][order], error[c.element][order]
             for u in np.unique(unit[has & ~ok]):
                 a, b = np.searchsorted(mine, [u, u + 1])
-                at = np.flatnonzero(has & (unit == u))
+                at = np.flatnonzero(has & ~ok & (unit == u))
                 if a == b:
                     continue
                 right = np.clip(np.searchsorted(low[a:b], found[at]), 0, b - a - 1)
