@@ -226,6 +226,19 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     "a load that runs ahead of another": "input X: float32[i: 8, k: 12] output Y[i] = sum[k] X[i, k] | tile i=8 -> block;"
     " accumulate in register; split k=4; load X in shared { tile i=1 k=4 -> thread };"
     " load X in shared ahead 1 { tile i=2 k=2 -> thread }; tile i=1 -> thread",
+    "two loads, the second running ahead, outside of any walk": "input X: float32[i: 8, k: 12] output Y[i] = sum[k] X[i, k]"
+    " | tile i=8 -> block; accumulate in register; load X in shared { tile i=1 k=4 -> thread };"
+    " load X in shared ahead 1 { tile i=2 k=2 -> thread }; tile i=1 -> thread",
+    "a load of what another kernel made before it is computed again": "input X: float32[k: 4, i: 6] S[k] = sum[i] X[k, i]"
+    " output Y[k] = S[k] * pad(S[k - 1], 0.0) output F[k, i] = S[k] + X[k, i] | tile k=4 -> block; load S in shared;"
+    " compute S in register",
+    "a stage that is read at remainders": "axis i: 8 input X: float32[n: 16] S[n] = X[n] * 2.0 output Y[n] = sum[i] S[(i + 5) % 16]"
+    " | tile n=8 -> block; compute S in shared; tile n=1 -> thread",
+    "registers for reads of several forms": "input X: float32[n: 48] output Y[n] = X[n * 4] + X[n + 16] axis n: 8"
+    " | tile n=8 -> block; load X in register; tile n=2 -> thread",
+    "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
+    " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
+    " | tile l=2 -> block; accumulate in register",
 }
 
 
@@ -234,3 +247,25 @@ def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
     computation, steps = CORRECT[what].split(" | ")
     made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
     assert not faults(testing.lowered(made), made)
+
+
+def test_what_only_other_data_shows_is_needed() -> None:
+    """A least sign of many hardly ever depends on one element; where all are ones it does."""
+    i, j = tl.axes(i=2, j=9)
+    least = tl.define("Y", tl.min(tl.where(tl.input("X", tl.int32, i, j)[i, j] > 0, 1, 0), over=j), i)
+    made = tl.schedule(least).tile(i=1).to(tl.block)
+    program = testing.lowered(made)
+    assert not faults(program, made)
+
+    def again(e: tl.expr.Expr) -> tl.expr.Expr:
+        """Element 0 in place of the last one."""
+        if not (isinstance(e, ir.Load) and e.buffer.name == "X"):
+            return e
+        return e.replace(indices=(e.indices[0], e.indices[1] % 8))
+
+    (only,) = program.kernels
+    wrong = program.replace(kernels=(only.replace(body=rewrite(only.body, again)),))
+    given = testing.arrays(made.computation)
+    given["X"][...] = -1
+    read = Reading(made, PROFILE, given)
+    assert any("are not read by the blocks that need them" in f for f in read.faults(traced(wrong, given)))

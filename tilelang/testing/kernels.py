@@ -164,7 +164,18 @@ def resolved(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...
 
 
 def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tensor, ...]:
-    """The reductions that tensors are, or that their values read element for element without a place of their own."""
+    """The reductions over the same axes that tensors are, or that they read element for element without a place of their own."""
+    found = _all_states(tensors, placed)
+    return tuple(t for t in found if _over(t) == _over(found[0]))
+
+
+def unlike(tensors: Sequence[Tensor], placed: Collection[str]) -> Tensor | None:
+    """The first of such reductions that is over other axes than those before it, so that it has a kernel of its own."""
+    found = _all_states(tensors, placed)
+    return next((t for t in found if _over(t) != _over(found[0])), None)
+
+
+def _all_states(tensors: Sequence[Tensor], placed: Collection[str]) -> list[Tensor]:
     found: dict[Tensor, None] = {}
     for tensor in tensors:
         definition = tensor.definition
@@ -175,6 +186,11 @@ def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tenso
             continue
         for e in definition.values[tensor.member].walk():
             if isinstance(e, Read) and e.tensor.name not in placed and joins(e, definition):
-                found.update(dict.fromkeys(states_of((e.tensor,), placed)))
-    over = [definition_of(t).reduction for t in found]
-    return tuple(t for t, r in zip(found, over, strict=True) if r is not None and over[0] is not None and r.axes == over[0].axes)
+                found.update(dict.fromkeys(_all_states((e.tensor,), placed)))
+    return list(found)
+
+
+def _over(tensor: Tensor) -> tuple[Axis, ...]:
+    reduction = definition_of(tensor).reduction
+    assert reduction is not None
+    return reduction.axes

@@ -31,6 +31,7 @@ from tilelang.testing.kernels import (
     states_of,
     together,
     together_with,
+    unlike,
 )
 from tilelang.testing.points import Pieces, Table, block_of
 from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, reduces, regions
@@ -51,6 +52,9 @@ def read(
     here, all_main = set(stages(steps)), together(computation)
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
+    while (other := unlike(main, here | early)) is not None:
+        early |= made(computation, {other.name})
+        main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
@@ -92,7 +96,7 @@ class Spec:
         self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
         homes: Mapping[str, tuple[str, ...]],
     ) -> None:  # fmt: skip
-        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, _sooner(steps)
+        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, steps
         self.over = tuple(a.name for a in over)
         self.homes = dict(homes)
         self.stored: tuple[Table, Array, Array, int] | None = None
@@ -221,7 +225,7 @@ class Spec:
         """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
         t = self.table
         later, here = _computed(self.world, self.steps[k + 1 :]), self._placed(k + 1)
-        later -= _computed(self.world, self.steps[: k + 1])
+        later -= {*_computed(self.world, self.steps[: k + 1]), tensor.name}
         piece = np.unique(t.number, return_inverse=True)[1]
         only = step.what if isinstance(step.what, Read) else None
         found = self._reach(piece.reshape(-1), here - later, later, within=t.within(), only=only)
@@ -233,9 +237,7 @@ class Spec:
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
         shape, wraps = shape + self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
-        least = low.min(axis=1, initial=1 << 60, keepdims=True)
-        shape = np.where(wraps, high.max(axis=1, initial=0) - least[:, 0] + 1, shape)
-        low = np.where(wraps[:, None], least, low)
+        shape, low = np.where(wraps, tensor.shape, shape), np.where(wraps[:, None], 0, low)
         sure = not self._quotients(tensor, ("//", "%")).any()
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
 
@@ -247,13 +249,16 @@ class Spec:
         found, low, shape, sure, (block, first, width) = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
+        if beside := self._beside(step):
+            self.homes[tensor.name] = tuple(dict.fromkeys((*self.homes.get(tensor.name, ("global",)), *beside)))
         moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
         stop = next((s for s in moves if isinstance(s, Place)), None)
         before, after = _around(moves)
         before = before or (stop.steps if stop is not None else None) or ()
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
-        if sure and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
+        alike = sure and len({e.indices for e in self._reads(tensor)}) == 1  # else nobody says what a thread's share is
+        if alike and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
             if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
                 self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
                 self._settle(tensor, step)
@@ -290,13 +295,16 @@ class Spec:
         """
         found: Array = np.zeros(len(tensor.shape), bool)
         fused = {a: "//" if k == 0 else "%" for s, _ in self.table.relabels if isinstance(s, Fuse) for k, a in enumerate(s.axes)}
-        for d in self.world.computation.definitions:
-            for e in (e for v in d.values for e in v.walk() if isinstance(e, Read) and e.tensor is tensor):
-                for k, i in enumerate(e.indices):
-                    nodes = list(i.walk())
-                    found[k] |= any(isinstance(n, Binary) and n.op in ops for n in nodes)
-                    found[k] |= any(isinstance(n, Axis) and fused.get(n.name) in ops for n in nodes)
+        for e in self._reads(tensor):
+            for k, i in enumerate(e.indices):
+                nodes = list(i.walk())
+                found[k] |= any(isinstance(n, Binary) and n.op in ops for n in nodes)
+                found[k] |= any(isinstance(n, Axis) and fused.get(n.name) in ops for n in nodes)
         return found
+
+    def _reads(self, tensor: Tensor) -> list[Read]:
+        definitions = self.world.computation.definitions
+        return [e for d in definitions for v in d.values for e in v.walk() if isinstance(e, Read) and e.tensor is tensor]
 
     def _anyone(self, step: Place) -> tuple[Array, Array, int]:
         """Block, first thread and width of those who take a step, by the pieces that the spec has there."""
@@ -309,8 +317,13 @@ class Spec:
 
     def _settle(self, tensor: Tensor, step: Place, memory: str = "") -> None:
         """Where a tensor is found from here on; what names one read of it leaves the others where they were."""
-        other = self.homes.get(tensor.name, ("global",)) if isinstance(step.what, Read) else ()
+        other = self.homes.get(tensor.name, ("global",)) if isinstance(step.what, Read) or self._beside(step) else ()
         self.homes[tensor.name] = tuple(dict.fromkeys((*other, memory or step.memory)))
+
+    def _beside(self, step: Place) -> tuple[str, ...]:
+        """Where else a tensor is loaded, if that runs ahead or this does: either may find it in the place of the other."""
+        loads = [s for s in self.steps if isinstance(s, Place) and (s.verb, s.tensor_name) == ("load", step.tensor_name)]
+        return tuple(s.memory for s in loads if s is not step and (s.ahead or step.ahead))
 
     def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
         """What is loaded in registers without steps: each unit gets the region that it reads below, in each round."""
@@ -426,22 +439,6 @@ def _computed(world: World, steps: Sequence[Step]) -> set[str]:
 def table_reduces(table: Table, sizes: Any) -> bool:
     """Whether a cut is one of a reduction's axes."""
     return bool(table.reduced & {a for a, _ in sizes})
-
-
-def _sooner(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps with loads that run ahead before those of the same tensor that stand beside them and do not."""
-    found: list[Step] = []
-    for s in steps:
-        at = len(found)
-        while isinstance(s, Place) and s.ahead and at and isinstance(found[at - 1], Place):
-            at -= 1
-        beside = (k for k in range(at, len(found)) if isinstance(s, Place) and _is_plain_load(found[k], s.tensor_name))
-        found.insert(next(beside, len(found)), s)
-    return tuple(found)
-
-
-def _is_plain_load(step: Step, name: str) -> bool:
-    return isinstance(step, Place) and (step.verb, step.tensor_name, step.ahead) == ("load", name, 0)
 
 
 def _around(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:

@@ -23,7 +23,7 @@ from tilelang.arguments import inputs
 from tilelang.computation import Tensor
 from tilelang.errors import TileLangError
 from tilelang.evaluator import Evaluator
-from tilelang.expr import Const
+from tilelang.expr import Const, Expr, Read, Reduce, Select
 from tilelang.lowering import simulate
 from tilelang.lowering.memory_model import Watched
 from tilelang.machine import Profile
@@ -203,22 +203,38 @@ class Reading:
                 yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
 
     def _with_effect(self, known: Kernel, tensor: Tensor, block: Array, element: Array) -> Array:
-        """Those elements whose values make a difference to what their block writes: another value, greater or less, is tried."""
+        """Those elements whose values make a difference to what their block writes: other values are tried, beside other data too."""
         found = [element[:0]]
         for b in np.unique(block):
-            mine, differs = element[block == b], False
-            for factor in (1, -1):
-                other = {n: np.array(a) for n, a in self.given.items()}
-                flat = other[tensor.name].reshape(-1)
-                flat[mine] = _another(tensor, flat[mine], factor)
-                evaluated = self._evaluate(other)
-                for t in known.makes:
-                    now, before = np.asarray(evaluated[t].value).reshape(-1), self.values[t].reshape(-1)
-                    changed = (now != before) & ((now == now) | (before == before))
-                    elements = [c.element[c.block == b] for c in known.writes.get(("global", t.name), [])]
-                    differs |= bool(changed[np.concatenate(elements)].any()) if elements else bool(changed.any())
-            found += [mine] if differs else []
+            mine = element[block == b]
+            found += [mine] if any(self._differs(known, tensor, mine, b, data) for data in self._data()) else []
         return np.concatenate(found)
+
+    def _differs(self, known: Kernel, tensor: Tensor, mine: Array, block: int, data: Mapping[str, Array]) -> bool:
+        """Whether other values of some elements, greater, less or zero, change what a block writes."""
+        before = self.evaluated if data is self.given else self._evaluate(data)
+        for sign in (1, -1, 0):
+            other = {n: np.array(a) for n, a in data.items()}
+            flat = other[tensor.name].reshape(-1)
+            flat[mine] = _another(tensor, flat[mine], sign)
+            now = self._evaluate(other)
+            for t in known.makes:
+                x, y = (np.asarray(values[t].value).reshape(-1) for values in (now, before))
+                changed = (x != y) & ((x == x) | (y == y))
+                elements = [c.element[c.block == block] for c in known.writes.get(("global", t.name), [])]
+                if changed[np.concatenate(elements)].any() if elements else changed.any():
+                    return True
+        return False
+
+    def _data(self) -> Iterator[Mapping[str, Array]]:
+        """The inputs, and ones in their place unless they decide what is read."""
+        yield self.given
+        every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+        decide = [e.condition for e in every if isinstance(e, Reduce) and e.condition is not None]
+        decide += [e.condition for e in every if isinstance(e, Select) and any(_reads(b) for b in (e.then, e.otherwise))]
+        decide += [i for e in every if isinstance(e, Read) for i in e.indices]
+        if not any(_reads(e) for e in decide):
+            yield {t.name: self.given[t.name] if t.range else np.ones_like(self.given[t.name]) for t in self.computation.inputs}
 
     def _contents(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
         """Whether threads find in shared memory what is theirs to find there."""
@@ -273,13 +289,19 @@ class Reading:
         return ok
 
 
+def _reads(e: Expr) -> bool:
+    return any(isinstance(n, Read) for n in e.walk())
+
+
 def _another(tensor: Tensor, old: Array, sign: int) -> Array:
+    """Other values than the old ones: greater, less, or zero."""
     if tensor.range is not None:
         low, high = tensor.range
         return low + (old - low + (1 if sign > 0 else high - low - 1)) % (high - low)
     if old.dtype.kind == "b":
-        return ~old
-    return (old + np.asarray(sign * (3 if old.dtype.kind in "iu" else 1000)).astype(old.dtype)).astype(old.dtype)
+        return ~old if sign else np.zeros_like(old)
+    more = np.asarray(sign * (3 if old.dtype.kind in "iu" else 1000)).astype(old.dtype)
+    return (old + more).astype(old.dtype) if sign else np.zeros_like(old)
 
 
 def unit_of(claim: Claim, code: Array) -> tuple[Array, Array]:
