@@ -84,9 +84,11 @@ def missed(verbose: bool) -> str:
     accepted, refused = reached()
     lines, sums = [], collections.Counter[str]()
     for source in every_source():
+        if not source.branches:
+            continue
         may = source.branches - source.refusing
         left, unrefused = may - accepted, source.refusing - refused
-        name = next(iter(source.branches)).file if source.branches else ""
+        name = next(iter(source.branches)).file
         if name.startswith(FOLDERS):
             sums.update(may=len(may), left=len(left), refusing=len(source.refusing), unrefused=len(unrefused))
         lines.append(

@@ -180,7 +180,8 @@ class Mutator:
             without = re.sub(
                 r" (ahead|pad|swizzle|behind) \d+| (stream|once|unroll|peel)\b| layout \(.*?\)| order \(.*?\)", "", text
             )
-            return without if without != text else text + r.choice((" unroll", " peel", " 2", ""))
+            more = (" unroll", " peel", " 2", f" of {r.choice(tensors_of(computation) or ['C'])}")
+            return without if without != text else text + r.choice(more)
         if chance < 0.4 and verb in ("tile", "split"):
             return re.sub(r"^(\w+)", rf"\1 {r.choice(axes_of(computation) or ['i'])}={r.choice(NUMBERS[1:])}", text)
         words = re.split(r"(\w+)", text)

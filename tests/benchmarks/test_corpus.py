@@ -86,6 +86,14 @@ def test_a_campaign_keeps_what_reaches_new_branches_and_goes_on(tmp_path: Path) 
     assert {b for e in again.kept for b in again.kept[e]} == {b for e in known for b in known[e]}
 
 
+def test_texts_of_others_are_taken_over_at_smaller_sizes_too(tmp_path: Path) -> None:
+    made = steer.Campaign((("hip", "cdna3"), ("cuda", "ampere")), tmp_path / "corpus", tmp_path)
+    made.shrink_seconds = 0
+    report = made.taken_over(iter([PRODUCT.replace("6", "30") + "schedule for C {\n  tile m=20 -> block\n}\n", "no text"]), 30)
+    assert report["tried"] == 8 and report["faults"] == []  # two texts, the first of them at a smaller size, for two devices
+    assert {e.refused for e in made.kept} == {"", "statement-outside"}
+
+
 def test_a_set_cover_leaves_out_what_adds_nothing() -> None:
     a, b, c = (Entry(ENTRY.device, text) for text in ("a", "bb", "ccc"))
     one, two, three = (Branch("x", n, n + 1) for n in (1, 2, 3))
