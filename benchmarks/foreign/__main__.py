@@ -111,7 +111,10 @@ def summary(found: list[dict[str, Any]]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.foreign", description=__doc__)
     parser.add_argument(
-        "--kind", choices=KINDS, default="cpu", help="drawn schedules on this processor or simulated, or none given"
+        "--kind",
+        choices=KINDS,
+        default="cpu",
+        help="drawn schedules on this processor or simulated, or none given; or cases steered by branches",
     )
     parser.add_argument(
         "--first", type=int, help="the first seed (default: 0; of steered cases the one after the last that was run)"
