@@ -28,6 +28,7 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
 
 
 MOST_STATEMENTS = 1 << 11  # that one written loop becomes; examples and benchmarks have up to 900, clang takes minutes for 4,000
+MOST_IN_KERNEL = 1 << 13  # all its loops together, those included that are written out because they address registers
 
 
 class _Unrolling:
@@ -44,11 +45,14 @@ class _Unrolling:
             None  # the outermost written loop around, and how many statements were before it
         )
         self.made = 0
+        self.around: ir.For | None = None  # the innermost loop around that is written out
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         self.made += not isinstance(stmt, ir.Seq)
         if self.written is not None and self.made - self.written[1] > MOST_STATEMENTS:
             raise _too_long(self.written[0])
+        if self.made > MOST_IN_KERNEL and self.around is not None:
+            raise _too_long_in_all(self.around)
         match stmt:
             case ir.For(var, extent, body, kind, span):
                 end = self.value(extent, values)
@@ -82,11 +86,12 @@ class _Unrolling:
 
     def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         """The body of a loop for each of its n rounds."""
-        outermost = self.written
+        outermost, around = self.written, self.around
         if outermost is None and loop.span is not None:
             self.written = loop, self.made
+        self.around = loop
         found = ir.joined(*[self.statement(loop.body, factor * n, {**values, loop.var: index(j)}) for j in range(n)])
-        self.written = outermost
+        self.written, self.around = outermost, around
         return found
 
     def rounds_inside(self, loop: ir.For) -> int:
@@ -161,6 +166,15 @@ def _too_long(loop: ir.For) -> Refusal:
         f" {MOST_STATEMENTS:,} statements",
         span=loop.span,
         mend="leave `unroll` out, or `peel` of the loops inside; or smaller pieces, so that fewer rounds are written out",
+    )
+
+
+def _too_long_in_all(loop: ir.For) -> Refusal:
+    return Refusal(
+        "unrolled-too-long",
+        f"the kernel's loops are written out as more than {MOST_IN_KERNEL:,} statements, last the walk over {loop.var.name}",
+        span=loop.span,
+        mend="keep less in registers, whose loops are always written out; or leave `unroll` or `peel` out",
     )
 
 

@@ -82,3 +82,17 @@ def test_loops_over_registers_stay_loops_where_those_inside_do() -> None:
     X = tl.input("X", tl.float32, n, p, q, c, f)
     made = tl.schedule(tl.define("Z", tl.sum(X[n, p, q, c, f], over=c), n, p, q, f)).split(c=1)
     assert len(tl.compile(made, tl.target("cpu")).source) < 30_000
+
+
+def test_a_kernel_that_keeps_much_in_registers_is_not_written_out_without_end() -> None:
+    """No loop of it is long, but there are many: what addresses registers is written out whether `unroll` is said or not."""
+    i, j = tl.axes(i=32, j=32)
+    inputs = [tl.input(f"X{n}", tl.float32, j, i) for n in range(9)]
+    made = tl.schedule(tl.define("Y", sum((x[j, i] for x in inputs[1:]), inputs[0][j, i]), i, j)).tile(i=32).to(tl.block)
+    for x in inputs:
+        made = made.load(x, tl.register)
+    profile = tl.target("cpu", profile="zen5").profile
+    with pytest.raises(tl.Refusal, match="more than 8,192 statements") as refused:
+        made.check(profile)
+    assert refused.value.code == "unrolled-too-long" and "keep less in registers" in str(refused.value)
+    made.prefix(4).check(profile)
