@@ -74,7 +74,7 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
                 known = around.get(buffer.name, loops)
                 # One statement may stand in several places, so an occurrence is told by when it was entered.
                 common = sum(1 for a, b in zip(known, loops, strict=False) if a[0] == b[0])
-                around[buffer.name] = known[:common]
+                around[buffer.name] = known[: min(common, _remade(stmt, buffer, loops))]
         if isinstance(stmt, ir.If):
             for name, depth in _carried(stmt, loops):
                 around[name] = around.get(name, loops)[:depth]
@@ -86,6 +86,14 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
 
     visit(body, ())
     return _by_loop((name, loops[-1][1]) for name, loops in around.items() if loops)
+
+
+def _remade(stmt: ir.Stmt, buffer: ir.Buffer, loops: Loops) -> int:
+    """How many of the loops around a statement write the same elements of a buffer in each iteration, outermost first."""
+    if not isinstance(stmt, ir.Store) or stmt.buffer is not buffer or buffer.memory != "shared":
+        return len(loops)
+    chosen = frozenset(v for i in stmt.indices for v in free(i))
+    return next((depth for depth, (_, loop) in enumerate(loops) if loop.var in chosen), len(loops))
 
 
 def _carried(branch: ir.If, loops: Loops) -> Iterator[tuple[str, int]]:

@@ -48,6 +48,15 @@ def test_the_innermost_loop_around_all_accesses_counts() -> None:
     assert local_buffers(ir.seq(inner, inner)) == {}  # one statement in two places
 
 
+def test_what_an_iteration_writes_for_later_ones_stays() -> None:
+    x, out = shared("x", 3), array("out", 3, role="output")
+    body = ir.seq(ir.Store(x, (K,), ONE), ir.Store(out, (K,), ir.Load(x, (binary("max", K - 1, index(0)),))))
+    loop = ir.For(K, index(3), body)
+    assert run(program(loop, x, out, threads=1), {}).counts == {}
+    ahead = ir.seq(ir.Store(x, (K,), ONE), ir.Store(out, (K,), ir.Load(x, (binary("min", K + 1, index(2)),))))
+    assert run(program(ir.For(K, index(3), ahead), x, out, threads=1), {}).counts == {"uninitialised-read": 2}
+
+
 def test_an_accumulator_that_the_first_iteration_initialises_stays() -> None:
     x, out = shared("x", 8), array("out", 3, 8, role="output")
     more = ir.Store(x, (THREAD,), ir.Load(x, (THREAD,)) + ONE)
