@@ -108,7 +108,6 @@ def measured(operator: operators_cases.Operator, target: tl.Target) -> defaultdi
     with watched(watch), watch.stage("other"):
         kernel = tl.compile(operator.computation(), target)
         begin, finish = launcher(kernel, arrays, (name,))
-        kernel._launches  # noqa: B018
         with watch.stage("run"):
             begin()
             finish()

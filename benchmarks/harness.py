@@ -146,17 +146,22 @@ class HostBench:
 def launcher(
     kernel: Kernel, arrays: Mapping[str, npt.NDArray[Any]], outputs: Collection[str]
 ) -> tuple[Callable[[], object], Callable[[], None]]:
-    """A compiled kernel over NumPy arrays by tensor name, on any target: what launches it, what waits for its results."""
+    """A compiled kernel over NumPy arrays by tensor name, on any target: what launches it, what waits for its results. Which arrays its
+    launches take is looked up once, as a peer's binding is made once."""
     connection = kernel._connection
     held = {name: connection.host_array(a, "output" if name in outputs else "input", None) for name, a in arrays.items()}
-    buffers = {name: h.buffer for name, h in held.items()}
+    launches = kernel._with({name: h.buffer for name, h in held.items()})
+
+    def begin() -> None:
+        for function, given in launches:
+            function(given)
 
     def finish() -> None:
         connection.finish()
         for name in outputs:
             held[name].land()
 
-    return (lambda: kernel.launch(buffers)), finish
+    return begin, finish
 
 
 def environment(device: str) -> dict[str, object]:
