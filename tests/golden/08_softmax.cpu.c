@@ -103,9 +103,11 @@ static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| 
     const float16 shifted = y * 1.44269504f + 786432.0f;
     const float16 n = shifted - 786432.0f;
     const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    const float16 q = (r * 1.66669795e-01f + 5.00016195e-01f) * (r * r) + r;
-    const float16 root = __builtin_ia32_permvarsf512((float16){1.00000000e+00f, 1.04427373e+00f, 1.09050775e+00f, 1.13878858e+00f, 1.18920708e+00f, 1.24185777e+00f, 1.29683959e+00f, 1.35425556e+00f, 1.41421354e+00f, 1.47682619e+00f, 1.54221082e+00f, 1.61049032e+00f, 1.68179286e+00f, 1.75625217e+00f, 1.83400810e+00f, 1.91520655e+00f}, as_int16(shifted));
-    const float16 p = root * (q + __builtin_ia32_permvarsf512((float16){0.00000000e+00f, 4.62854715e-08f, -1.19921575e-08f, 4.72978243e-08f, 3.19341815e-08f, 3.62105723e-08f, -3.09907193e-08f, -7.47521334e-09f, 1.71142709e-08f, -3.04768335e-08f, 5.23333421e-09f, 6.10759177e-09f, -1.47196051e-08f, -5.25879518e-09f, -6.12825968e-09f, 5.14060927e-09f}, as_int16(shifted))) + root;
+    float16 q = r * 1.68532133e-01f + 5.05788088e-01f;
+    q = q * r + 1.01153457e+00f;
+    q = q * r + 1.15345465e-02f;
+    const float16 root = __builtin_ia32_permvarsf512((float16){9.88596976e-01f, 1.03236592e+00f, 1.07807267e+00f, 1.12580299e+00f, 1.17564654e+00f, 1.22769690e+00f, 1.28205168e+00f, 1.33881295e+00f, 1.39808726e+00f, 1.45998585e+00f, 1.52462494e+00f, 1.59212589e+00f, 1.66261530e+00f, 1.73622561e+00f, 1.81309485e+00f, 1.89336741e+00f}, as_int16(shifted));
+    const float16 p = root * q + root;
     return as_float16(__builtin_ia32_scalefps512_mask(p, n, p, (ushort)0xffff, 4));  // by 2^n, n rounded down
 #else
     const float16 shifted = y * 1.44269504f + 12583166.0f;
