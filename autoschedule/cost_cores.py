@@ -154,7 +154,8 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
     yield "operations", leaf_cycles(loops, device) * device.scale("operations")
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
-        yield f"compute {_stage_name(stage)}", stage_share(p, loops) * sum(c for _, c in work(stage, device))
+        computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
+        yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _folding_cycles(stage, device)
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
@@ -313,6 +314,14 @@ def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> fl
     bodies = max(1.0, body.rounds / pieces)
     window = device.rates.get("window_operations")
     return pieces * chain / max(1.0, window / (count * bodies) if window else 1.0)
+
+
+def _folding_cycles(stage: Loops, device: Cores) -> float:
+    """Cycles that pass, once a stage has come to its end, until the lanes of a vector are one result, which all that follows waits for:
+    half of them are moved and combined with the others, time after time. Results beside each other do not wait for each other."""
+    if stage.vector is None or stage.vector[0] not in {a.name for a in stage.nest.reduced}:
+        return 0.0
+    return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
 
 
 def result_cycles(loops: Loops, device: Cores) -> float:

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from tilelang.autoschedule.cores import Cores
@@ -25,6 +26,9 @@ from tilelang.task import Task, plan, task_of
 Steps: TypeAlias = tuple[Step, ...]
 
 ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
+LEAST_ROUNDS = (
+    8  # of rows in a block, where a core is given more blocks than the fewest: nothing has fetched a block's first rows
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,31 +60,41 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
     )
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return []
-    lanes = 8 * device.lanes
     inputs = {t.name for t in computation.inputs} if device.fetches else set()
-    fetched = _last_reader(last, [stages[t.name] for t in order], inputs, rows)
-    if fetched is not None and 2 * fetched.row_bytes + width > device.caches[0].bytes:
-        fetched = dataclasses.replace(fetched, memory="l2", rows=2)
-    kept: list[Step] = []
-    for t in order:
-        stage = stages[t.name]
-        made = _row_steps(stage, rows, lanes, fetched)
-        kept.append(Place("compute", t.name, _memory(stage, rows), steps=made))
-    body = _last_steps(last, rows, lanes, fetched)
+    fetched = _last_reader(last, [stages[t.name] for t in order], inputs)
+    found = []
+    for together in (2, 1):  # rows: while the lanes of one become a sum, the other goes on
+        near = 0 if fetched is None else together * width + _read_bytes(fetched.nest, rows, 2 * together)
+        far = fetched is not None and near > device.caches[0].bytes
+        if together > 1 and (far or not near):
+            continue
+        fetch = fetched and dataclasses.replace(fetched, memory="l2" if far else "l1", rows=2 if far else together)
+        lanes = 8 * device.lanes // together
+        steps = [_row_steps(stages[t.name], rows, lanes, fetch) for t in order]
+        kept = tuple(Place("compute", t.name, _memory(stages[t.name], rows), steps=s) for t, s in zip(order, steps, strict=True))
+        for head in _heads(last, rows, device, kept, together):
+            device.pruning.keeps()
+            found.append((*head, *kept, *_last_steps(last, rows, lanes, fetch)))
+    return found
+
+
+def _heads(last: Nest, rows: list[str], device: Cores, kept: Steps, together: int) -> Iterator[Steps]:
+    """What comes before the stages of rows: the rows of a block, of which so many are computed together, and how results are stored."""
     # A row that is stored while the next one is computed is read from what was kept of it, else its inputs must stay near.
     delayed = any(isinstance(step, Place) and step.memory == "shared" for step in kept)
-    found = []
     for share, stream in itertools.product(ROWS_FOR_A_CORE, (True, False) if not last.reduced else (False,)):
         sizes = _rows_of_a_block(last, rows, device.cores * share)
         several = any(n > 1 for _, n in sizes)
+        axis, most = sizes[-1]
+        short = most < LEAST_ROUNDS * together and share > ROWS_FOR_A_CORE[0]
+        if short or most % together or last.extents[axis] % together:
+            continue
         head: list[Step] = [Tile(sizes, "block")]
         if several:
-            head.append(Split(tuple((a, 1) for a, _ in sizes)))
+            head.append(Split((*((a, 1) for a, _ in sizes[:-1]), (axis, together))))
         if stream:
             head.append(Place("via", None, "register", stream=True, behind=int(several and delayed)))
-        device.pruning.keeps()
-        found.append((*head, *kept, *body))
-    return found
+        yield tuple(head)
 
 
 def on_chip(computation: Computation) -> list[Tensor]:
@@ -134,24 +148,28 @@ def _memory(stage: Nest, rows: list[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetched:
-    """Rows of an input that are brought near before they are read. nest: the loops that do it; row_bytes: what one row of them reads of
-    all tensors; memory: where the rows go; rows: how many rows before."""
+    """Rows of an input that are brought near before they are read. nest: the loops that do it; memory: where the rows go; rows: how
+    many rows before."""
 
     nest: Nest
     name: str
-    row_bytes: int
     memory: str = "l1"
     rows: int = 1
 
 
-def _last_reader(last: Nest, stages: list[Nest], inputs: set[str], rows: list[str]) -> Fetched | None:
+def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | None:
     """The last of the stages, or what follows them, that reads an input over all its axes: the next row of it is fetched there."""
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
             if access.name in inputs and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
-                row = {**nest.extents, **dict.fromkeys(rows, 1)}
-                return Fetched(nest, access.name, sum(a.footprint_bytes(row) for a in nest.reads))
+                return Fetched(nest, access.name)
     return None
+
+
+def _read_bytes(nest: Nest, rows: list[str], count: int) -> int:
+    """What so many rows of a nest read of all tensors."""
+    extents = {**nest.extents, **dict.fromkeys(rows, 1), rows[-1]: min(count, nest.extents[rows[-1]])}
+    return sum(a.footprint_bytes(extents) for a in nest.reads)
 
 
 def _row_steps(stage: Nest, rows: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...] | None:

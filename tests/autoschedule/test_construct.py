@@ -126,6 +126,19 @@ def test_reductions_of_rows_share_a_kernel_with_what_reads_them() -> None:
         assert tl.compile(schedule).check()
 
 
+@pytest.mark.parametrize(("rows", "columns", "together"), [(512, 1024, 2), (511, 1024, 1), (512, 16384, 1)])
+def test_rows_are_computed_in_pairs_where_they_stay_near(rows: int, columns: int, together: int) -> None:
+    """While the lanes of one row become its sum, the other row goes on."""
+    first = construct(tl.parse(SOFTMAX).computation(M=rows, N=columns), tl.load_profile("zen5"))[0].schedule
+    assert f"split i={together}\n" in str(first)
+
+
+def test_rows_in_pairs_are_right() -> None:
+    candidates = construct(tl.parse(SOFTMAX).computation(M=64, N=70), POCL)
+    pairs = [c.schedule for c in candidates if "split i=2" in str(c.schedule)]
+    assert len(pairs) == 2 and all(tl.compile(schedule).check() for schedule in pairs)
+
+
 @dataclasses.dataclass
 class Guess:
     """What looks like `Counted`: a lower bound, and an estimate that notes being asked for."""
