@@ -74,6 +74,11 @@ def test_pointwise_functions(name: str) -> None:
     np.testing.assert_array_max_ulp(found.astype(np.float32), np.asarray(expected).astype(np.float32), 1)
 
 
+def test_gelu_ends_in_what_can_be_one_fused_multiply_add() -> None:
+    i, x = vector()
+    assert str(tl.gelu(x[i])) == f"X[i] * 0.5 * erf(X[i] * {math.sqrt(0.5)}) + X[i] * 0.5"
+
+
 def test_operators() -> None:
     i, x = vector(6)
     y, n = tl.input("Y", dt.float32, i), tl.input("N", dt.int32, i)

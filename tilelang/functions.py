@@ -308,9 +308,11 @@ def relu(x: Any) -> Expr:
 
 
 def gelu(x: Any) -> Expr:
-    """x times the normal distribution function of x, by erf."""
+    """x times the normal distribution function of x, by erf; written as x/2 erf(x/sqrt(2)) + x/2, of which the last two operations
+    are one where products are fused."""
     value = as_expr(x)
-    return value * 0.5 * (erf(value * math.sqrt(0.5)) + 1.0)
+    half = value * 0.5
+    return half * erf(value * math.sqrt(0.5)) + half
 
 
 def gelu_tanh(x: Any) -> Expr:
