@@ -152,6 +152,7 @@ PRODUCT = recipe("product", m=16, n=17, k=17, dtype="float32", form="nn", bias=F
 NOTHING = recipe("several_outputs", rows=4, columns=0, dtype="float32", kinds=("sum", "sum"))
 STENCIL = recipe("stencil", rows=11, columns=13, dtype="float8_e5m2", steps=(), fill=0)
 BAG = recipe("gather", rows=16, bag=1, width=11, table=5, dtype="uint8", kind="max")
+EMPTY_BAG = recipe("gather", rows=4, bag=0, width=4, table=5, dtype="float32", kind="sum")
 TWO = recipe("several_outputs", rows=7, columns=16, dtype="int32", kinds=("min", "prod"))
 NO_WARPS = ("kernel", "block", "thread")
 
@@ -161,6 +162,7 @@ NO_WARPS = ("kernel", "block", "thread")
     [
         (ROWS, device("hopper")),  # nothing to compute, on lanes
         (NOTHING, device("avx2")),  # nothing to add up, and no time of a launch
+        (EMPTY_BAG, device("neon")),  # results alone, which no model prices
         (SOFTMAX, device("blackwell_rtx", levels=NO_WARPS)),  # cores of which no cache is known
         (SOFTMAX, device("sapphire_rapids", vector_bytes=(1, 2))),  # no vector of a float
         (SOFTMAX, device("sapphire_rapids", registers_per_thread=16)),  # one vector register
