@@ -131,7 +131,10 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
         table[needed] = numbers
         which = _of_lanes(table, needed, walks, thread, warp) if whole and len(steps) <= MOST_SOURCES else None
     rounds = needed.any(axis=-1)
-    places = [np.unravel_index(np.where(rounds, first[..., 0], 0) + step, source.buffer.shape) for step in steps]
+    begins = np.where(rounds, first[..., 0], 0)
+    if begins.max() + steps.max() >= math.prod(source.buffer.shape):
+        return None  # a register that is chosen in some rounds lies outside the buffer in others
+    places = [np.unravel_index(begins + step, source.buffer.shape) for step in steps]
     sources = [[_sum(x, rounds, walks) for x in place] for place in places]
     if which is None or any(e is None for indices in sources for e in indices):
         return None

@@ -108,6 +108,30 @@ def test_more_registers_to_choose_among_go_through_memory(sizes: tuple[int, int]
 
 
 @pytest.mark.parametrize("again", ["above the walk", "in the walk"])
+CHAIN = """
+computation chain {
+  input X: float32[i: 2, j: 8]
+  d0[i] = sum[j] X[min(i + 1, 1), j // 4] + pad(X[i, j + 2], 2.0)
+  d1[i, j] = where(i % 2 == 0, d0[i], pad(X[i, j - 2], 0.0)) * 2.0 + 1.0
+  output d2[i, j] = where(i % 2 == 0, d1[i, j], d0[i]) + 0.0
+}
+schedule for chain {
+  fuse ij=(i, j)
+  tile ij=16 -> block
+  compute d0 in register
+  compute d1 in register ahead 1
+  split ij=3
+  tile ij=1 -> thread
+  load d1 in register
+  vectorize ij=4
+}
+"""
+
+
+def test_registers_that_lie_outside_the_buffer_in_other_rounds_go_through_memory() -> None:
+    check(tl.parse(CHAIN).schedule(), tl.load_profile("ampere"))
+
+
 @pytest.mark.parametrize("sizes", [(32, 32, 32), (30, 29, 31)], ids=str)
 def test_owned_becomes_replicated(sizes: tuple[int, int, int], again: str) -> None:
     """Each of 32 threads brings one element of A, and reads all of them in the rounds of k."""
