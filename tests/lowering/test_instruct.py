@@ -445,6 +445,19 @@ def test_two_reductions_are_no_instruction() -> None:
     assert error.code == "instruction-mismatch" and "2 reductions that walk together" in str(error.counterexample)
 
 
+def test_a_reduction_under_a_condition_is_no_instruction() -> None:
+    i, j, d = tl.axes(i=32, j=32, d=16)
+    P, V = tl.input("P", tl.float32, i, j), tl.input("V", tl.float32, j, d)
+
+    def by_instruction(where: Any) -> Schedule:
+        c = tl.define("C", tl.sum(P[i, j] * V[j, d], over=j, where=where), i, d)
+        walk = tl.schedule(c).tile(i=32, d=16).to(tl.block).accumulate(tl.register).split(j=8).tile(i=16, d=8).to(tl.warp)
+        return walk.load("P", tl.register).load("V", tl.register).do(MMA, m="i", n="d", k="j")
+
+    assert len(issued(by_instruction(None), SIMULATED)) == 1
+    assert refused(lambda: by_instruction(j <= i)).code == "instruction-mismatch"
+
+
 def test_a_pointwise_leaf_is_no_reduction() -> None:
     i = tl.axes(i=16)
     c = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
