@@ -175,7 +175,7 @@ class States(Pieces, Meetings):
             width //= 2
             following = []
             for state, members in zip(frame.task.states, current, strict=True):
-                shape = (*members[0].shape[:-1], width) if width > 1 else (members[0].shape[:-1] or (1,))
+                shape = (*members[0].shape[:-1], width) if width > 1 else members[0].shape[:-1]
                 halves = tuple(self.build.buffer(f"{t.name}_fold", b.dtype, shape, "register")
                                for t, b in zip(state.tensors, members, strict=True))  # fmt: skip
                 out.append(self._halve(state, members, halves, width, step))
