@@ -72,6 +72,13 @@ def test_what_stands_between_must_be_able_to_move() -> None:
     assert loops(WRITE, last, loop(J, copy(Y, J, S, J))) == 2
 
 
+def test_loops_with_what_keeps_its_place_are_not_merged() -> None:
+    read, copied = copy(Y, J, S, J), ir.Copy(shared("other", 64), (J,), X, (J,), 1)
+    assert loops(loop(I, copy(S, I, X, I), ir.Commit()), loop(J, read)) == 2
+    assert loops(WRITE, loop(J, read, copied)) == 2
+    assert loops(WRITE, loop(J, read)) == 1
+
+
 def test_blocks_of_threads_keep_their_loops() -> None:
     assert loops(WRITE, loop(J, copy(Y, J, S, J)), threads=4) == 2
 

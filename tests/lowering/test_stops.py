@@ -118,3 +118,13 @@ def test_steps_before_a_stop_or_its_own_move_states_in_shared_memory_there() -> 
     with pytest.raises(Refusal, match="the owners of a register state") as refused:
         testing.lowered(way_back("register", tl.move().via("shared", steps=on)))
     assert refused.value.code == "via-steps"
+
+
+@pytest.mark.parametrize(("memory", "stops", "way"), [("register", 1, "register"), ("shared", 2, "registers")])
+def test_registers_are_a_stop_on_the_way_to_shared_memory_alone(memory: str, stops: int, way: str) -> None:
+    braces = tl.move()
+    for _ in range(stops):
+        braces = braces.via("register")
+    with pytest.raises(tl.Refusal, match=f"from registers to {way} is no way") as caught:
+        product().load("A", memory, steps=braces).check()
+    assert caught.value.code == "via-memory"
