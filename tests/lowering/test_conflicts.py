@@ -8,7 +8,7 @@ import pytest
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_opaque
+from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_opaque, step
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
 LOADED = ir.Load(ir.Buffer("T", dt.int32, (4,), "global", "input"), (T,))
@@ -49,3 +49,32 @@ def test_what_cannot_is(name: str) -> None:
     assert is_opaque(e)
     with pytest.raises(Opaque):
         evaluate(e, {T: np.arange(4)})
+
+
+V, W = Var("v", INDEX, 0, 63), Var("w", INDEX, 0, 6)
+STEPPING = {
+    "a sum": 3 * V + W,
+    "a difference": W - V // 2,
+    "a remainder": (V * 3 + 1) % 8,
+    "a quotient": (V * 6 + 1) // 4,
+    "of a quotient": V // 2 % 3 + V % 4,
+    "the less of two": Binary("min", V % 4, W),
+    "a condition": Select(Binary("<", V % 6, index(2)), V % 3, W),
+    "without it": W * 2 + 1,
+}
+
+
+@pytest.mark.parametrize("name", STEPPING)
+def test_a_step_changes_an_index_by_the_same_everywhere(name: str) -> None:
+    e: Expr = STEPPING[name]
+    found = step(e, V)
+    assert found is not None
+    rounds, change = found
+    v, w = np.meshgrid(np.arange(64), np.arange(7), indexing="ij")
+    here, later = (np.broadcast_to(evaluate(e, {V: at, W: w}), v.shape) for at in (v, v + rounds))
+    assert rounds > 0 and (later - here == change).all()
+
+
+@pytest.mark.parametrize("e", [V * V, Binary("min", V, W), Select(Binary("<", V, index(2)), V, W), V // W])
+def test_no_step_where_there_is_none(e: Expr) -> None:
+    assert step(e, V) is None
