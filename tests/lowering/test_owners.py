@@ -1,0 +1,64 @@
+"""Which points of a spec want what stands in another thread's registers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.lowering.build.owners import MOST_POINTS, coordinates, existing_beyond
+from tilelang.lowering.build.residences import _all_among
+
+T, W, BLOCK = Var("thread", INDEX, 0, 7), Var("w", INDEX, 0, 3), Var("block_x", INDEX, 0, 7)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "conditions", "dim"),
+    [
+        (T % 4, (), None),
+        (T, (), 5),
+        (T, (T < 4,), None),
+        (T, (T < 5,), 5),
+        (T + W, (T < 2,), 5),
+        (T + W, (T < 2, W < 3), None),
+        (T, (BLOCK * 8 + T < 4,), 5),  # other blocks are not asked
+        (T + BLOCK, (), 5),
+        (W, (index(1) < 0,), None),  # nothing exists
+    ],
+)
+def test_a_point_that_exists_wants_what_its_thread_has_not(wanted: Expr, conditions: tuple[Expr, ...], dim: int | None) -> None:
+    assert existing_beyond([(5, wanted, range(4))], list(conditions), 8) == dim
+
+
+def test_the_dimension_is_the_first_in_which_it_does() -> None:
+    assert existing_beyond([(0, T % 4, range(4)), (1, T, range(4)), (2, W + 3, range(4))], [], 8) == 1
+
+
+def test_what_is_too_much_to_enumerate_may_exist() -> None:
+    walk = Var("w", INDEX, 0, MOST_POINTS // 512 - 1)
+    few, many = Var("thread", INDEX, 0, 511), Var("thread", INDEX, 0, 1023)
+    assert existing_beyond([(0, (few + walk) % 4, range(4))], [], 512) is None
+    assert existing_beyond([(0, (many + walk) % 4, range(4))], [], 1024) == 0
+
+
+def test_coordinates_are_of_every_thread_and_round() -> None:
+    found = coordinates([T * 2, W, index(3)], 8)
+    assert found is not None
+    points = set(zip(*(x.tolist() for x in found), strict=True))
+    assert points == {(t, 2 * t, w, 3) for t in range(8) for w in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "values", "all_of_them"),
+    [
+        (0, 3, range(4), True),
+        (0, 4, range(4), False),
+        (-1, 2, range(4), False),
+        (0, 4, range(0, 8, 2), False),
+        (4, 4, range(0, 8, 2), True),
+        (1, 1, range(0, 8, 2), False),
+        (2, 4, (4, 2, 3), True),
+        (2, 4, (2, 4, 6), False),
+    ],
+)
+def test_whole_numbers_among_values(first: int, last: int, values: range | tuple[int, ...], all_of_them: bool) -> None:
+    assert _all_among(first, last, values) == all_of_them
