@@ -23,6 +23,7 @@ from tilelang.lowering import ir, printer
 from tilelang.simplify import interval
 
 CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
+NOWHERE: frozenset[Expr] = frozenset()
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
 
 
@@ -181,18 +182,28 @@ class _KernelCheck:
         for role in roles:
             self.awaited(role.body, between, False)
 
-    def awaited(self, stmt: ir.Stmt, between: set[str], waited: bool) -> bool:
-        """Whether a phase has been awaited after a statement; whatever several roles share is touched only behind one that was."""
+    def awaited(
+        self, stmt: ir.Stmt, between: set[str], waited: bool, under: frozenset[Expr] = NOWHERE
+    ) -> tuple[bool, frozenset[Expr]]:
+        """Whether a phase has been awaited after a statement; whatever several roles share is touched only behind one that was.
+
+        under: the conditions under which one was, as a single thread awaits for all that it does itself.
+        """
         if isinstance(stmt, ir.Await):
-            return True
-        inside = waited
-        for part in ir.parts(stmt):
-            inside = self.awaited(part, between, inside if isinstance(stmt, ir.Seq) else waited)
+            return True, under
         names = {buffer.name for buffer, _ in ir.touched(stmt)} & between
         if names and not waited:
             self._where = stmt
             self.fail(f"{', '.join(sorted(names))} is touched by several roles, and no phase is awaited before")
-        return inside if isinstance(stmt, ir.Seq) else waited
+        if isinstance(stmt, ir.Seq):
+            for part in stmt.body:
+                waited, under = self.awaited(part, between, waited, under)
+            return waited, under
+        inside = waited or (isinstance(stmt, ir.If) and stmt.condition in under)
+        after = [self.awaited(part, between, inside, under)[0] for part in ir.parts(stmt)]
+        if isinstance(stmt, ir.If) and stmt.otherwise is None and all(after):
+            under |= {stmt.condition}
+        return waited, under
 
     def phases(self, buffer: ir.Buffer, index: Expr, scope: _Scope) -> None:
         """A barrier with phases."""

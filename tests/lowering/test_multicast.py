@@ -12,6 +12,7 @@ from tilelang import testing
 from tilelang.errors import Refusal
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.printer import to_text
+from tilelang.lowering.verify import InternalError, verify
 from tilelang.schedule import Schedule
 
 SWIZZLED = tl.layout().swizzle(128)
@@ -198,3 +199,33 @@ def test_a_load_below_the_blocks_is_not_shared_out() -> None:
     moved = (*above[: first + 1], block, *above[first + 1 :], consumer, leaf)
     assert refused(Schedule(plan.computation, moved)).code == "blocks-twice"
     assert refused(Schedule(plan.computation, (*above[:first], *moved[first + 1 :]))).code == "blocks-twice"
+
+
+def test_boxes_in_a_walk_wait_for_the_phase_that_their_thread_awaits() -> None:
+    """The thread that awaits the slot copies each box under a condition of its own: what it awaited holds there too."""
+    made = tl.parse("""
+        computation C {
+          input A: bfloat16[m: 2, k: 64]
+          input B: bfloat16[n: 8, k: 64]
+          output C[m, n] = sum[k] A[m, k] * B[n, k]
+        }
+        schedule for C {
+          units block = 1 warpgroup as producer + 2 warpgroup as consumer
+          tile m=128 n=64 -> block
+          load A in shared swizzle 128 ahead 2 on producer { split m=1 k=16 peel; do tma_load_2d }
+          split k=64
+          load B in shared swizzle 128 ahead 2 on producer
+          tile n=64 -> consumer
+          do wgmma_m64n64k16 (m=m, n=n, k=k)
+        }""").schedule()
+    program = testing.lowered(made, tl.target("cuda", profile="hopper").profile)
+    (kernel,) = program.kernels
+    assert not testing.check_simulated(program, testing.Expected(made.computation, testing.arrays(made.computation)))
+
+    def hasty(stmt: ir.Stmt) -> ir.Stmt:
+        return (
+            ir.Seq(()) if isinstance(stmt, ir.Await) else stmt.map_children(lambda c: hasty(c) if isinstance(c, ir.Stmt) else c)
+        )
+
+    with pytest.raises(InternalError, match="is touched by several roles, and no phase is awaited before"):
+        verify(ir.Program((kernel.replace(body=hasty(kernel.body)),), program.buffers), "build")
