@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.foreign import corpus
-from benchmarks.foreign.branches import FOLDERS, Branch, Meter, every_source
-from benchmarks.foreign.corpus import wanted
+from benchmarks.foreign.branches import FOLDERS, every_source
 from benchmarks.foreign.log import LOG
+from benchmarks.foreign.steer import Campaign
 
 CASES = "cases.jsonl"
 
@@ -69,19 +68,10 @@ def summary(found: Iterable[dict[str, Any]]) -> str:
     return "\n".join([*lines, "used: " + ", ".join(f"{name} {n}" for name, n in sorted(used.items()))])
 
 
-def reached() -> tuple[set[Branch], set[Branch]]:
-    """The branches that accepted entries of the corpus take, and those that refused ones do."""
-    meter = Meter()
-    found: dict[bool, set[Branch]] = {False: set(), True: set()}
-    for entry in corpus.entries():
-        _, branches = meter.run(lambda entry=entry: corpus.lowered(entry))  # type: ignore[misc]
-        found[bool(entry.refused)] |= branches if not entry.refused else wanted(entry, branches)
-    return found[False], found[True]
-
-
 def missed(verbose: bool) -> str:
     """Of each measured file: branches that no accepted entry takes, apart from those that refuse."""
-    accepted, refused = reached()
+    reached = Campaign().reached
+    accepted, refused = reached[False], reached[True]
     lines, sums = [], collections.Counter[str]()
     for source in every_source():
         if not source.branches:
