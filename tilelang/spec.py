@@ -36,7 +36,8 @@ def point(axis: str) -> Var:
 class Bound(Node):
     """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made.
 
-    known: a condition around the piece has tested it for all points; it is kept for what it tells about the tensors' ends.
+    known: a condition around the piece has tested it for all points within the bounds of later cuts; it is kept for what it tells about
+    the tensors' ends.
     """
 
     key: str
@@ -125,8 +126,7 @@ class Spec(Node):
                 axes.append(a)
                 continue
             step = simplify(indices[a.name] * t)
-            tested = t <= a.extent  # else the new bound is what a tested one holds within
-            bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds if tested or not b.known]
+            bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
             bounds.append(Bound(a.cut_key, step, a.extent))
             if t == 1:
                 bounds = [b.replace(known=True) if b.key in kept else b for b in bounds]

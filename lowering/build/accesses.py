@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tilelang.expr import Expr, Pad, Read, Select, Unary, const, free, index, substitute
+from tilelang.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.frame import Box, Frame, Residence, Share, Whole
 from tilelang.lowering.build.regions import mentions
 from tilelang.lowering.build.residences import within
 from tilelang.lowering.guards import Access, Effect, Settled, explained, settle
-from tilelang.simplify import simplify
+from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound
 
 
@@ -19,7 +19,7 @@ class Accesses(Part):
 
     def facts(self, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
         """What holds at all points of a frame, whether they exist or not."""
-        tested = [b.replace(known=False).holds(index(0)) for a in frame.spec.axes for b in a.bounds if b.known]
+        tested = [c for a in frame.spec.axes for c in _tested(a)]
         known = [self.value(frame, c, points) for c in frame.known]
         return [*frame.within, *frame.spec.present, *tested, *known]
 
@@ -99,6 +99,13 @@ class Accesses(Part):
                 under, fill, real = (*under, *inside), padded, list(inside)
         own = () if here else source.own(element)
         return Access(whole, there, under, fill, tuple(real), own)
+
+
+def _tested(a: AxisState) -> list[Expr]:
+    """What the tests around a piece say of its points: they were made for those within the cuts below them."""
+    cuts = conjunction([b.holds(index(0)) for b in a.bounds if not b.known])
+    held = [b.replace(known=False).holds(index(0)) for b in a.bounds if b.known]
+    return held if cuts is None else [Binary("or", Unary("not", cuts), c) for c in held]
 
 
 def _worth_its_test(frame: Frame, condition: Expr, axis: AxisState | None, far: Sequence[Read]) -> str | None:

@@ -247,7 +247,7 @@ class Places(Part):
             bounds = [Bound(f"{task.name}.{a.name}<", low, a.extent), Bound(f"{task.name}.{a.name}>", low, 0, True)]
             bounds = [b.replace(known=(b.offset, b.limit, b.lower, extent) in tested) for b in bounds if not b.is_certain(extent)]
             for b in (*wanted, *held_bounds(task, frame.residences, a, low)):
-                if not b.is_certain(extent) and not any(b.follows_from(other) for other in bounds):
+                if not b.is_certain(extent) and not any(b.follows_from(other) for other in bounds if not other.known):
                     bounds.append(b.replace(key=f"{task.name}.{a.name}:{len(bounds)}"))
             axes.append(AxisState(a.name, low, extent, tuple(bounds)))
         axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
