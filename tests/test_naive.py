@@ -236,6 +236,14 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " | tile n=8 -> block; compute S in shared; tile n=1 -> thread",
     "registers for reads of several forms": "input X: float32[n: 48] output Y[n] = X[n * 4] + X[n + 16] axis n: 8"
     " | tile n=8 -> block; load X in register; tile n=2 -> thread",
+    "walks over pieces longer than what they are in": "input X: int32[i: 8, k: 5] E[i, k] = X[i, k] * 2"
+    " output Y[k, i] = E[k + 3, k] | tile k=1 i=5 -> thread; load X in shared; split k=8; split k=2; split k=1 i=2;"
+    " compute E in shared",
+    "a load in the walk of a sum, which a value of the whole sum reads": "input X: float32[m: 17, k: 8] input B: float32[m: 17]"
+    " output Y[m] = (sum[k] X[m, k]) * B[m] | tile m=16 -> block; split k=4; load B in shared; tile m=3 -> thread",
+    "a stop of an output that is a stage, too": "input X: uint32[n: 8, l: 8] output A[l, n] = X[l, n] * 2"
+    " output B[l, n] = pad(A[n - 1, n], 7) + X[n, l] output C[n, l] = B[3, n] | tile l=2 -> block; via shared;"
+    " compute B in shared; tile n=4 l=1 -> thread",
     "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
     " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
     " | tile l=2 -> block; accumulate in register",

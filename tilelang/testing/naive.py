@@ -316,8 +316,10 @@ class Spec:
         return t.block[first], t.first[first], t.width
 
     def _settle(self, tensor: Tensor, step: Place, memory: str = "") -> None:
-        """Where a tensor is found from here on; what names one read of it leaves the others where they were."""
-        other = self.homes.get(tensor.name, ("global",)) if isinstance(step.what, Read) or self._beside(step) else ()
+        """Where a tensor is found from here on; what names one read of it leaves the others where they were, and values that are
+        computed from a finished sum are computed outside of its walks."""
+        some = isinstance(step.what, Read) or self._beside(step) or self._is_epilogue(tensor)
+        other = self.homes.get(tensor.name, ("global",)) if some else ()
         self.homes[tensor.name] = tuple(dict.fromkeys((*other, memory or step.memory)))
 
     def _beside(self, step: Place) -> tuple[str, ...]:
@@ -368,6 +370,7 @@ class Spec:
             raise NotRead(f"{step}")
         if self.stored is not None or all(s.memory != "shared" for s in (step, *stops)):
             return
+        self.kernel.partial |= {t.name for t in self.tensors}  # a stop has the name of a stage
         t = self.table
         outer = {r: n for r, n in t.left.items() if r not in t.reduced}
         _, at = np.unique(t.number, return_index=True)

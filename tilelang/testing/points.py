@@ -74,6 +74,8 @@ class Table:
         self.exists: Array = np.ones(count * many, bool)
         self.local: dict[str, Array] = {}
         self.left: dict[str, int] = dict(self.roots)
+        self.walked: dict[str, int] = {}  # how long the pieces are that a walk goes over
+        self.inside: Array = np.ones(count * many, bool)  # points in pieces that a walk comes to
         self.sizes = {root: [*cuts, 1] for root, cuts in sizes.items()}
         for root, n in self.roots.items():
             every = [(np.tile(next(columns), many), radix) for radix in numbers[root]]
@@ -136,7 +138,7 @@ class Table:
 
     def within(self) -> Array:
         """The points that lie in the pieces taken so far, also where later cuts are longer than these."""
-        found: Array = np.ones(self.exists.size, bool)
+        found = self.inside.copy()
         for root, extent in self.left.items():
             found &= self.local[root] - self.base[root] < extent
         return found
@@ -163,7 +165,10 @@ class Table:
         """Who has the points after one more step."""
         match step:
             case Split(sizes=sizes):
-                self.cut(sizes)
+                for axis, (digit, _) in self.cut(sizes).items():
+                    size, around = self.left[axis], self.walked.get(axis, self.left[axis])
+                    self.inside &= (digit * size < around) | (axis not in self.walked)
+                    self.walked[axis] = min(size, around)
             case Tile(sizes=sizes, level="cluster"):
                 self.in_cluster = self.block + self._wrapped(step, self.cut(sizes))
                 self.block = self.in_cluster * self.block_of.cluster
@@ -174,6 +179,7 @@ class Table:
                 self.block = self.block + self._wrapped(step, self.cut(sizes))
             case Tile():
                 self._units(step)
+                self.walked |= {axis: size for axis, size in step.sizes if isinstance(size, int)}
             case Vectorize(axis=axis):
                 self.vectors |= {axis}
             case _:
