@@ -15,7 +15,7 @@ ROWS = [
     "numeric combiners access derivative elaborate functions computation_text",
     "computation fragment meaning template instruction matching instructions",
     "dlpack",
-    "arguments bound combining evaluator exactness reference",
+    "arguments bound combining evaluator exactness reference special",
     "inlining steps schedule task",
     "spec check explain resize",
     "grammar lowering autoschedule",

@@ -216,3 +216,21 @@ def test_an_output_without_axes_is_simulated_and_compared(monkeypatch: pytest.Mo
     without_the_last_element(monkeypatch)
     assert simulated.check_simulated(total, OPENCL).faulty is not None
     assert "wrong-value" in tl.simulate(tl.compile(total, OPENCL)).counts
+
+
+def test_a_fault_that_only_special_values_show_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NaN that is lost."""
+    i = tl.axes(i=1000)
+    made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=64).to(tl.block)
+    assert simulated.check_simulated(made, OPENCL).faulty is None
+    run = simulate.run
+
+    def wrong(*given: Any, **named: Any) -> Any:
+        report = run(*given, **named)
+        for array in report.outputs.values():
+            array[np.isnan(array)] = 0
+        return report
+
+    monkeypatch.setattr(simulate, "run", wrong)
+    verdict = simulated.check_simulated(made, OPENCL)
+    assert [f.partition(" of ")[0] for i in verdict.instances for f in i.faults] == ["special values: 1"] * 2

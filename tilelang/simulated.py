@@ -27,6 +27,7 @@ from tilelang.lowering.targets.c_family import error_bounds
 from tilelang.options import Options
 from tilelang.resize import resize_schedule, small_extents, with_short_loops
 from tilelang.schedule import Schedule
+from tilelang.special import special_arrays
 from tilelang.targets import DIALECTS, Target
 
 MOST_STATEMENTS = 150_000  # that one run executes where one thread runs at a time: some fifteen seconds
@@ -80,8 +81,9 @@ def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refu
 def check_simulated(schedule: Schedule, target: Target, seconds: float | None = None, seed: int = 0) -> Verdict:
     """Simulates a schedule at small sizes and compares with the reference.
 
-    The simulator must find nothing, however late asynchronous copies land, and the results must be those of the reference, on random
-    data within the derived bound and on small integers exactly where that applies. seconds: for all of it, None for no limit.
+    The simulator must find nothing, however late asynchronous copies land, and the results must be those of the reference: on random
+    data and on special values (NaN, infinities, the ends of types) within the derived bound, and on small integers exactly where that
+    applies. seconds: for all of it, None for no limit.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -189,18 +191,24 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
 
     orders = ["early", "late"] if _lands(program) else ["early"]
 
-    def run(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Copies land early in the first run and late in the second, on other data; where there is one run, both ways in it."""
+    def run(arrays: Mapping[str, Any], both: bool = not reference.exact(small.computation)) -> Mapping[str, Any]:
+        """Copies land early in the first run and late in the second, on other data; or both ways in one run."""
         outputs: Mapping[str, Any] = {}
-        for order in orders[:1] if reference.exact(small.computation) else tuple(orders):
+        for order in tuple(orders) if both else orders[:1]:
             report = simulate.run(program, arrays, order=order, watch=watch, **simulate.device_numbers(target.profile))
             faults.extend([f"copies that land {order}: {report}"] if report.counts else [])
             outputs = results(report, small.computation)
         orders.reverse()
         return outputs
 
-    found = reference.check(small.computation, run, seed, small.error_ulps, error_bounds(DIALECTS[target.dialect]))
-    faults += [str(r) for r in found.runs if r.wrong]
+    ulps = error_bounds(DIALECTS[target.dialect])
+    found = reference.check(small.computation, run, seed, small.error_ulps, ulps).runs
+    special = special_arrays(small.computation, seed)
+    got = run(special, both=False)
+    found += reference.compare(
+        small.computation, special, got, data="special values", error_ulps=small.error_ulps, ulps=ulps
+    ).runs
+    faults += [str(r) for r in found if r.wrong]
     return tuple(dict.fromkeys(faults))
 
 
