@@ -12,7 +12,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import Var, index, rewrite, substitute
 from tilelang.lowering import ir
 from tilelang.schedule import Schedule
-from tilelang.testing import kernels, naive, points, reach, tracing
+from tilelang.testing import kernel_checks, kernels, naive, points, reach, tracing
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.misplacing import misplacements
 from tilelang.testing.reach import NotRead
@@ -277,3 +277,14 @@ def test_what_only_other_data_shows_is_needed() -> None:
     given["X"][...] = -1
     read = Reading(made, PROFILE, given)
     assert any("are not read by the blocks that need them" in f for f in read.faults(traced(wrong, given)))
+
+
+def test_a_kernel_by_other_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gives the right results, but its blocks have other rows."""
+    i = tl.axes(i=16)
+    whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
+    made, other = (tl.compile(whole.tile(i=n).to(tl.block), tl.target("cuda", profile="ampere")) for n in (4, 8))
+    given = testing.arrays(made.computation)
+    assert not kernel_checks.against_steps(made, given)
+    monkeypatch.setattr(kernel_checks, "as_threads", lambda kernel: other.program)
+    assert any("is written by" in f for f in kernel_checks.against_steps(made, given))

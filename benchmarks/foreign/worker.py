@@ -20,6 +20,7 @@ from benchmarks.foreign.plans import Planner
 from benchmarks.foreign.program import program_text, schedule_text, walk
 from benchmarks.foreign.shrink import shrunk
 from benchmarks.foreign.steps import StepDrawer
+from tilelang.testing.kernel_checks import against_steps
 
 GPUS = (("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"), ("opencl", "simulated"))
 CONSTRUCTED = (("cpu", None), ("cpu", "zen5"), ("cpu", "avx2"), ("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"))
@@ -89,6 +90,7 @@ def run(program: dict[str, Any], steps: list[Any] | None, target: Any, seed: int
         if simulate:
             report = tl.simulate(kernel, **given)
             faults += [f"simulator: {f}" for f in report.findings[:1]]
+            faults += [f"steps: {f}" for f in against_steps(kernel, given)]
             got = dict(report.outputs)
         else:
             r = random.Random(seed)

@@ -19,6 +19,7 @@ from tilelang.targets import Target
 from tilelang.testing import emulation
 from tilelang.testing.case import arrays as plain_arrays
 from tilelang.testing.checking import Expected, Guarded, check_simulated
+from tilelang.testing.tracing import reading, traced
 
 MOST_SIMULATED = 20_000  # statements, each for a batch of blocks: some two seconds
 
@@ -64,6 +65,15 @@ def faults_of(
         before_run()
         faults += runs(kernel, expected)
     return faults
+
+
+def against_steps(kernel: Kernel, arrays: Mapping[str, Any]) -> list[str]:
+    """Where a simulated kernel's threads write or read what its steps do not say; empty, too, where these are not read.
+
+    arrays: the inputs by name. It takes as long as `tl.simulate`, and is for kernels that this may simulate.
+    """
+    read = reading(kernel.schedule, kernel.target.profile, arrays)
+    return [] if read is None else read.faults(traced(as_threads(kernel), arrays))
 
 
 def by_name(computation: Computation, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,16 @@ def read(
         left |= made(computation, group, kept, None if name in here else places) - group - here
     world = World(computation, values, levels, made(computation, early | left))
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
-    before = [_kernel(world, together_with(computation.tensor(name)), inner) for name, inner in own.items() if inner]
+    before, done = [], set[str]()
+    for name in (t.name for d in computation.definitions for t in d.tensors if t.name in own):  # in the order of their kernels
+        done |= {t.name for t in together_with(computation.tensor(name))}
+        needed, inner = set(made(computation, done)), own[name] or ()
+        for stage in stages(inner):
+            group = {t.name for t in together_with(computation.tensor(stage))}
+            needed |= made(computation, group, here | needed) - group - here
+        if inner:
+            at_that_time = dataclasses.replace(world, made=frozenset(needed))
+            before.append(_kernel(at_that_time, together_with(computation.tensor(name)), inner))
     return [*before, _kernel(world, main, steps)]
 
 
