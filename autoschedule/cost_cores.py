@@ -345,7 +345,24 @@ def result_cycles(loops: Loops, device: Cores) -> float:
 def drained_cycles(loops: Loops, device: Cores) -> float:
     """Cycles in which results that end within a vector leave for memory, while what comes after them is computed."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
-    return passes(loops, piece_depth(loops)) * vectors * device.rate("masked_store_cycles")
+    each = vectors * device.rate("masked_store_cycles") + _turned_rows(loops, device) * device.rate("turned_store_cycles")
+    return passes(loops, piece_depth(loops)) * each
+
+
+def _turned_rows(loops: Loops, device: Cores) -> float:
+    """The stores of a piece of results that changed rows for columns on its way and whose rows fill no vectors: as many of their lines
+    as do not stay in a core's last cache come from afar, each for a part of it."""
+    axis, _ = _result_vector(loops, device)
+    tile, stores = loops.tiles[piece_depth(loops)], 0.0
+    if not device.caches or not any(p.stop_bytes for p in loops.places):
+        return 0.0
+    for write in loops.nest.writes:
+        row = next((a for a in write.axes if a != axis and write.stride(a) == 1), None)
+        if row is not None and tile[row] % device.lanes:
+            own = write.footprint_bytes(loops.nest.extents) / device.cores
+            vectors = math.prod(-(-tile[a] // (device.lanes if a == row else 1)) for a in write.axes)
+            stores += vectors * device.caches[-1].lost(own)
+    return stores
 
 
 def _partial(loops: Loops, device: Cores) -> float:

@@ -270,6 +270,30 @@ def test_ends_of_rows_are_stored_beside_what_comes_after_them() -> None:
     assert stored[2000.0] - stored[1000.0] == pytest.approx(rows * 1000 * 1e-9)
 
 
+def turned(columns: int, m: int = 2048) -> tl.Schedule:
+    """A product whose vectors go along its rows, and whose results change places with columns in shared memory on their way."""
+    found: tl.Schedule = tl.parse(
+        f"{product(m=m, n=1408, k=64).computation.text}\nschedule it for C {{ tile m=32 n=176 -> block; split m=32 n={columns}; "
+        "accumulate in register { via shared layout (n, m) }; split k=1; split n=1 unroll; vectorize m=16 }\n"
+    ).schedule("it")
+    return found
+
+
+def test_rows_that_changed_places_are_stored_in_parts_where_they_fill_no_vector() -> None:
+    """Each part of a row goes to a line from afar; rows of whole vectors, and those that stay in a core's cache, take no longer."""
+    stored = {}
+    for columns, m in ((11, 2048), (16, 2048), (11, 64)):
+        for cycles in (0.0, 1000.0, 2000.0):
+            rates = dict(POCL.rates) | {"cycle_ns": 1.0, "turned_store_cycles": cycles}
+            profile = dataclasses.replace(POCL, rates=tuple(rates.items()))
+            parts = dict(estimate_schedule(turned(columns, m), profile).parts)
+            stored[columns, m, cycles] = parts["waiting for stores"]
+    assert stored[11, 2048, 0.0] == 0
+    cores = cores_of(POCL).cores
+    assert stored[11, 2048, 2000.0] - stored[11, 2048, 1000.0] == pytest.approx(2048 * 128 * 1000 * 1e-9 / cores)
+    assert stored[16, 2048, 2000.0] == stored[11, 64, 2000.0] == 0
+
+
 def test_a_copy_by_points_of_fused_axes_is_as_large_as_its_points() -> None:
     c, p, q, f = tl.axes(c=64, p=56, q=56, f=64)
     X, W = tl.input("X", tl.float32, c, p, q), tl.input("W", tl.float32, f, c)
