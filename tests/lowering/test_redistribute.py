@@ -107,7 +107,6 @@ def test_more_registers_to_choose_among_go_through_memory(sizes: tuple[int, int]
     check(plan, AMPERE, POCL, opencl=True)
 
 
-@pytest.mark.parametrize("again", ["above the walk", "in the walk"])
 CHAIN = """
 computation chain {
   input X: float32[i: 2, j: 8]
@@ -132,6 +131,7 @@ def test_registers_that_lie_outside_the_buffer_in_other_rounds_go_through_memory
     check(tl.parse(CHAIN).schedule(), tl.load_profile("ampere"))
 
 
+@pytest.mark.parametrize("again", ["above the walk", "in the walk"])
 @pytest.mark.parametrize("sizes", [(32, 32, 32), (30, 29, 31)], ids=str)
 def test_owned_becomes_replicated(sizes: tuple[int, int, int], again: str) -> None:
     """Each of 32 threads brings one element of A, and reads all of them in the rounds of k."""
