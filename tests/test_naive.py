@@ -241,6 +241,9 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " compute E in shared",
     "a load in the walk of a sum, which a value of the whole sum reads": "input X: float32[m: 17, k: 8] input B: float32[m: 17]"
     " output Y[m] = (sum[k] X[m, k]) * B[m] | tile m=16 -> block; split k=4; load B in shared; tile m=3 -> thread",
+    "a kernel before that of an output that it reads": "input V: float32[n: 4] input B: float32[p: 5] input X: float32[n: 4, p: 5]"
+    " T[] = sum[n] V[n] output G[n] = V[n] + 1.0 output D[p] = T[] * B[p] output Z[n] = sum[p] D[p] * X[n, p]"
+    " | compute Z in global { tile n=1 -> block }",
     "a stop of an output that is a stage, too": "input X: uint32[n: 8, l: 8] output A[l, n] = X[l, n] * 2"
     " output B[l, n] = pad(A[n - 1, n], 7) + X[n, l] output C[n, l] = B[3, n] | tile l=2 -> block; via shared;"
     " compute B in shared; tile n=4 l=1 -> thread",
@@ -255,6 +258,22 @@ def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
     computation, steps = CORRECT[what].split(" | ")
     made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
     assert not faults(testing.lowered(made), made)
+
+
+def test_a_cluster_has_as_many_blocks_as_tiles() -> None:
+    """Also where fewer of them take the tiles."""
+    i, profile = tl.axes(i=17), tl.load_profile("hopper")
+    made = (
+        tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
+        .tile(i=8)
+        .to(tl.cluster)
+        .tile(i=1)
+        .to(tl.block, count=2)
+    )
+    given = testing.arrays(made.computation)
+    read = Reading(made, profile, given)
+    assert who(read.kernels[0].writes["global", "Y"], 8 + 3) == {(8 + 3 % 2, 0, 1)}
+    assert not read.faults(traced(testing.lowered(made, profile), given))
 
 
 def test_what_only_other_data_shows_is_needed() -> None:

@@ -324,8 +324,7 @@ def _cluster(steps: Sequence[Step], extents: Mapping[str, int]) -> int:
         return 1
     left = {**extents, **around}
     tiles = [-(-left[a] // n) for a, n in inner.sizes if isinstance(n, int)]
-    found = math.prod(tiles)
-    return min(found, inner.count) if isinstance(inner.count, int) else found
+    return math.prod(tiles)
 
 
 def _threads(block: Block, steps: Sequence[Step], extents: Mapping[str, int]) -> int:
