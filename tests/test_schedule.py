@@ -247,3 +247,26 @@ def test_check_lowers_without_a_device() -> None:
     product().check(load_profile("simulated"))
     with pytest.raises(Refusal, match="level-not-here"):
         tl.schedule(copy()).tile(i=4).to(tl.block).tile(i=1).to(tl.warpgroup).check("sapphire_rapids")
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        ("load X in register { compute T in register }", "unknown-tensor"),
+        ("compute D in shared { compute T in register }", "unknown-tensor"),
+        ("load X in register { compute X in register; vectorize i=2 }", "compute-of-input"),
+        ("compute D in shared { load X in register { compute X in register } }", "compute-of-input"),
+        ("load X in register { compute D in register }", "stage-unread"),
+        ("load X in shared { via register { compute D in register } }", "stage-unread"),
+    ],
+)
+def test_stages_in_braces_are_of_definitions_and_read_there(step: str, code: str) -> None:
+    text = """computation c {
+      input X: float32[i: 8]
+      D[i] = X[i] * 2.0
+      output Y[i] = D[i] + X[i]
+    }
+    schedule for c { tile i=4 -> block; """
+    with pytest.raises(tl.TileLangError) as refused:
+        tl.parse(text + step + " }").schedule()
+    assert refused.value.code == code

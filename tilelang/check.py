@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang import dtype as dt
@@ -250,14 +250,34 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
             raise _above_blocks(step)
         return spec
     name = step.tensor_name
+    _check_named(step, kinds)
+    if spec.level == "kernel" and step.memory in ("register", "shared"):
+        raise _above_blocks(step)
+    return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
+
+
+def _check_named(step: Place, kinds: Mapping[str, str]) -> None:
+    """There is the tensor that a place names, and what is computed is no input."""
+    name = step.tensor_name
     if name not in kinds:
         raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",
                       meant(name, kinds))  # fmt: skip
     if step.verb == "compute" and kinds[name] == "input":
         raise refuse_step(step, "compute-of-input", f"`{step}`: {name} is an input", f"load {name} in {step.memory}")
-    if spec.level == "kernel" and step.memory in ("register", "shared"):
-        raise _above_blocks(step)
-    return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
+
+
+def _faults_of_stages(step: Place, kinds: Mapping[str, str]) -> Iterator[TileLangError]:
+    """What is wrong with the stages in a place's braces, at any depth: only what is computed reads any."""
+    for inner in (s for s in step.steps or () if isinstance(s, Place)):
+        if inner.verb == "compute":
+            faults: list[TileLangError] = []
+            with collected(faults):
+                _check_named(inner, kinds)
+                if step.verb != "compute":
+                    raise refuse_step(inner, "stage-unread", f"`{inner}`: nothing reads {inner.tensor_name} in the braces of"
+                                      f" `{step.replace(steps=None)}`, which say how it moves", "write it above that step")  # fmt: skip
+            yield from (at_step(e, inner) for e in faults)
+        yield from _faults_of_stages(inner, kinds)
 
 
 def _above_blocks(step: Place) -> Refusal:
@@ -399,6 +419,7 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
                     " the spec that they stand in", "write it first in the schedule")
         for s in step.steps or () if isinstance(s, Units) and not own_kernel
     ]  # fmt: skip
+    found += _faults_of_stages(step, tensor_kinds(computation))
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
     tensor = tensors.get(step.tensor_name)
     axes: list[tuple[str, int]] | None = None  # none are known
