@@ -25,6 +25,7 @@ from tilelang.simplify import Linear, conjuncts, interval, interval_of, linear, 
 MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
 MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into
 
+NOWHERE = 1 << 62  # instead of the least and greatest value over no points
 FAR = 1 << 20  # stands for the greatest value of a variable that has none
 OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
@@ -80,6 +81,35 @@ def example(conditions: Iterable[Expr]) -> dict[str, int] | None:
     if certain is None or not available():
         return None
     return next((found for case in _combined(certain, open) if (found := _solved(case)) is not None), None)
+
+
+def extremes(e: Expr, conditions: Iterable[Expr]) -> tuple[int | None, int | None]:
+    """The least and greatest value of an index expression over the values of the variables that make all conditions hold.
+
+    They are exact where isl answers and such values exist; else what the variables' ranges say. None: no bound is known.
+
+    >>> x, y = Var("x", INDEX, 0, 9), Var("y", INDEX, 0, 9)
+    >>> extremes((x + y) // 4 - x // 4, [y < 3])
+    (0, 1)
+    """
+    return _extremes(simplify(e), _parts(conditions))
+
+
+@functools.lru_cache(1 << 12)
+def _extremes(e: Expr, conditions: tuple[Expr, ...]) -> tuple[int | None, int | None]:
+    low, high = interval(e)
+    if isinstance(e, Const | Var) and not conditions or not available():
+        return low, high
+    certain, open = _forms(conditions)
+    if certain is None:
+        return low, high
+    known = list[tuple[int, int]]()
+    for case in _combined(certain, open):
+        for least, greatest in _ends(linear(e), case):
+            if least is None or greatest is None:
+                return low, high
+            known += [(least, greatest)] if least != NOWHERE else []
+    return (min(a for a, _ in known), max(b for _, b in known)) if known else (low, high)
 
 
 def available() -> bool:
@@ -291,9 +321,9 @@ class _System:
         """form >= 0."""
         self.rows.append(form)
         for atom, _ in form[0]:
-            self._know(atom)
+            self.know(atom)
 
-    def _know(self, atom: Expr) -> None:
+    def know(self, atom: Expr) -> None:
         if atom in self.unknowns:
             return
         self.unknowns[atom] = len(self.unknowns)
@@ -307,7 +337,7 @@ class _System:
                 self._between(_combination((left, 1), (atom, -int(c))), int(c))
             case Binary("%", left, Const(value=c)) if c > 0:
                 quotient = Binary("//", left, index(int(c)))
-                self._know(quotient)
+                self.know(quotient)
                 rest = _combination((left, 1), (quotient, -int(c)), (atom, -1))
                 self.add(rest)
                 self.add(_negated(rest))
@@ -341,13 +371,13 @@ def _empty(case: Case) -> bool:
     if not available():
         return False
     system = _System(case)
-    return all(bool(_ask(system, extra, "is_empty")) for extra in _combined((), system.alternatives))
+    return all(bool(_ask(system, extra, lambda points: points.is_empty())) for extra in _combined((), system.alternatives))
 
 
 def _solved(case: Case) -> dict[str, int] | None:
     system = _System(case)
     for extra in _combined((), system.alternatives):
-        point = _ask(system, extra, "sample_point")
+        point = _ask(system, extra, lambda points: points.sample_point())
         if point is None or point.is_void():
             continue
         isl = _library()
@@ -356,7 +386,28 @@ def _solved(case: Case) -> dict[str, int] | None:
     return None
 
 
-def _ask(system: _System, extra: Case, question: str) -> Any:
+def _ends(form: Linear, case: Case) -> Iterable[tuple[int | None, int | None]]:
+    """The least and greatest value of a form where others are >= 0, once for each combination of alternatives."""
+    system = _System(case)
+    for atom, _ in form[0]:
+        system.know(atom)
+    for extra in _combined((), system.alternatives):
+        yield _ask(system, extra, lambda points: _ends_over(points, form, system)) or (None, None)
+
+
+def _ends_over(points: Any, form: Linear, system: _System) -> tuple[int | None, int | None]:
+    isl = _library()
+    if points.is_empty():
+        return NOWHERE, NOWHERE
+    e = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())).set_constant_val(form[1])
+    for atom, c in form[0]:
+        e = e.set_coefficient_val(isl.dim_type.in_, system.unknowns[atom], c)
+    over = isl.Set.from_basic_set(points)
+    low, high = over.min_val(e), over.max_val(e)
+    return low.to_python() if low.is_int() else None, high.to_python() if high.is_int() else None
+
+
+def _ask(system: _System, extra: Case, question: Callable[[Any], Any]) -> Any:
     """A question to the set of a system with more forms; None where isl needs too many operations."""
     isl = _library()
     context = _context()
@@ -370,7 +421,7 @@ def _ask(system: _System, extra: Case, question: str) -> Any:
             for atom, c in terms:
                 row = row.set_coefficient_val(isl.dim_type.set, system.unknowns[atom], c)
             points = points.add_constraint(row)
-        return getattr(points, question)()
+        return question(points)
     except isl.Error:
         return None
 

@@ -86,38 +86,6 @@ def reads(expr: Expr) -> list[Read | Pad]:
     return found
 
 
-def always_read(task: Task) -> list[Read]:
-    """The reads that every element of a task makes: none within `pad` or a branch of `where`, none of conditioned or empty reductions.
-
-    >>> import tilelang as tl
-    >>> i = tl.axes(i=4)
-    >>> X = tl.input("X", tl.float32, i)
-    >>> Y = tl.define("Y", X[i] + tl.pad(X[i + 1], 0) + tl.where(i < 3, X[(i + 1) % 4], 0), i)
-    >>> print(*always_read(task_of(Y, lambda t: False)))
-    X[i]
-    """
-    found: list[Read] = []
-    seen: set[Expr] = set()
-
-    def visit(e: Expr) -> None:
-        if isinstance(e, Pad) or e in seen:
-            return
-        seen.add(e)
-        if isinstance(e, Read):
-            found.append(e)
-        for c in (e.condition,) if isinstance(e, Select) else e.children():
-            if isinstance(c, Expr):
-                visit(c)
-
-    for value in task.values:
-        visit(value)
-    for reduce in (s.reduce for s in task.states):
-        if reduce.condition is None and all(a.extent for a in reduce.axes):
-            for value in reduce.values:
-                visit(value)
-    return found
-
-
 def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
     """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed.
 

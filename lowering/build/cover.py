@@ -10,16 +10,16 @@ import math
 from collections.abc import Sequence
 
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Cast, Const, Expr, Pad, Read, Select, Var, const, index, substitute
-from tilelang.lowering import ir
+from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, Share
-from tilelang.lowering.build.regions import NotABox, Use, hull, is_plain_axis, mentions, uses_below
+from tilelang.lowering.build.regions import Use, hull, is_plain_axis, uses_below
 from tilelang.lowering.guards import fold
-from tilelang.simplify import conjunction, interval, linear, simplify
+from tilelang.lowering.needs import NotABox
+from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Place, Split, Tile, Vectorize
-from tilelang.task import Task, always_read, reads
+from tilelang.task import Task, reads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Cover(Part):
         axes = axes_of(uses[0])
         pointwise = math.prod(frame.spec.axis(a).extent for a in axes)
         fused = any(not isinstance(e, Var) for _, e in frame.spec.coordinates)
-        return fused and pointwise < boxed and len({u.whole for u in uses}) == 1
+        return fused and pointwise < boxed and len({u.whole for u in uses}) == 1 and all(u.main for u in uses)
 
     def _box_region(self, frame: Frame, step: Place, uses: list[Use]) -> Region:
         tensor = uses[0].read.tensor
@@ -126,33 +126,7 @@ class Cover(Part):
                     frame.spec.units, frame.spec.lane, frame.spec.present)  # fmt: skip
         named = step.what if isinstance(step.what, Read) else None
         fill = self._fill(frame, uses, pads)
-        begins = tuple(self._gathered(frame, a.base, None) for a in axes)
-        moved = []
-        for d, a in enumerate(axes):
-            exists = self._gather_exists(frame, [u.indices[d] for u in uses])
-            ends = tuple(b.replace(offset=self._gathered(frame, b.offset, exists)) for b in a.bounds)
-            moved.append(a.replace(base=self._gathered(frame, a.base, exists), bounds=ends))
-        spec = spec.replace(axes=tuple(moved))
-        return Region(task, spec, begins, fill, True, named, source_of(frame, uses))
-
-    @staticmethod
-    def _gather_exists(frame: Frame, indices: list[Expr]) -> Expr | None:
-        """The condition under which the elements of integer tensors exist that indices read; None: they do."""
-        read = [i for e in indices for x in e.walk() if isinstance(x, Read) for i in x.indices]
-        axes = [a for a in frame.spec.axes if any(mentions(i, a.name) for i in read)]
-        return conjunction([b.holds(index(0)) for a in axes for b in a.bounds])
-
-    def _gathered(self, frame: Frame, begin: Expr, exists: Expr | None) -> Expr:
-        """Where a region begins, with reads of integer tensors as loads; the least value there is where they do not exist."""
-        reads = [e for e in begin.walk() if isinstance(e, Read)]
-        if not reads:
-            return begin
-        points = {x.name: x.base for x in frame.spec.axes}
-        value = simplify(self.value(frame, begin, points))
-        if exists is None:
-            return value
-        least = simplify(substitute(begin, {e: const(interval(Cast(e, INDEX))[0] or 0, e.dtype) for e in reads}))
-        return Select(exists, value, least)
+        return Region(task, spec, tuple(a.base for a in axes), fill, True, named, source_of(frame, uses))
 
     def _dim_bounds(self, frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Expr, extent: int) -> list[Bound]:
         """Where elements of a region stop existing: at this spec's bounds along an axis, and at the tensor's ends."""
@@ -241,32 +215,6 @@ def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
     return [(*box, *of) for box, of in zip(boxed, ends, strict=True)]
 
 
-def held_bounds(task: Task, residences: Sequence[Residence], axis: Axis, base: Expr) -> list[Bound]:
-    """Where an element of a stage would read beyond what stands there of an operand: so no point reads that element.
-
-    Told by reads that every element makes, whatever its coordinates, along an axis that is itself a dimension of the operand, forwards
-    or backwards. A read within `pad` or a branch of `where` tells nothing: its element may be read for what stands beside it. base:
-    where the stage begins along the axis.
-    """
-    found = []
-    for read in always_read(task):
-        source = next((r for r in reversed(residences) if r.serves(read, read)), None)
-        if not isinstance(source, Box | Share) or source.points:
-            continue
-        for i, low, ends in zip(read.indices, source.low, _ends_of(source), strict=True):
-            forward = isinstance(simplify(i - axis), Const)
-            if not forward and not isinstance(simplify(i + axis), Const):
-                continue
-            for b in ends:
-                if forward:
-                    offset, limit, lower = base + (i - axis) - low + b.offset, b.limit, b.lower
-                else:  # counted from the other end
-                    offset, limit, lower = base - (i + axis) + low - b.offset, 1 - b.limit, not b.lower
-                _, constant = linear(offset)
-                found.append(b.replace(offset=simplify(offset - constant), limit=limit - constant, lower=lower))
-    return found
-
-
 def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:
     """A read as a move may do it at every point: a condition of its reader that keeps it inside the tensor is not the move's."""
     if isinstance(whole, Pad):
@@ -306,12 +254,8 @@ def axes_of(use: Use) -> tuple[str, ...]:
     return tuple(found)
 
 
-def nobody_reads(frame: Frame, region: Region, uses: list[Use]) -> bool:
-    """Whether nothing is to be moved because no point reads it.
-
-    Points that a cut made of nothing may be read all the same, where their fills fold; unless the region begins where an integer
-    tensor says, which has no element to say so: then nothing is filled, and readers are guarded.
-    """
-    told = any(isinstance(e, ir.Load) for low in region.low for e in low.walk())
+def nobody_reads(frame: Frame, uses: list[Use]) -> bool:
+    """Whether nothing is to be moved because no point reads it. Points that a cut made of nothing may be read all the same, where their
+    fills fold."""
     axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
-    return len(axes) == len(uses) and all(any(a.empty if told else a.extent == 0 for a in of) for of in axes)
+    return len(axes) == len(uses) and all(any(a.extent == 0 for a in of) for of in axes)

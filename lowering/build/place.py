@@ -14,7 +14,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import INDEX, Const, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
-from tilelang.lowering.build.cover import Region, held_bounds, nobody_reads, sources
+from tilelang.lowering.build.cover import Region, nobody_reads, sources
 from tilelang.lowering.build.frame import (
     Box,
     Frame,
@@ -24,9 +24,10 @@ from tilelang.lowering.build.frame import (
     Target,
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
-from tilelang.lowering.build.regions import Range, hull, uses_below, wanted_bounds
+from tilelang.lowering.build.regions import hull, uses_below
 from tilelang.lowering.build.share import declared_share
 from tilelang.lowering.build.stops import by_registers, without_stops
+from tilelang.lowering.needs import Range, conditions
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import AxisState, Bound, Spec, complete, point
 from tilelang.steps import Place, Step, Tile, Vectorize
@@ -96,7 +97,7 @@ class Places(Part):
             raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
                          f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
                          f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
-        unread = nobody_reads(frame, region, uses)
+        unread = nobody_reads(frame, uses)
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
             return (ir.seq() if unread else move), share
@@ -196,7 +197,7 @@ class Places(Part):
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
         region, uses = self.region(frame, i, step)
         box = self.box_for(frame, step, region, slot)
-        if nobody_reads(frame, region, uses):
+        if nobody_reads(frame, uses):
             return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
         shape, _, lanes = slots_below(whole, 0, self.build.profile)
@@ -243,10 +244,10 @@ class Places(Part):
         ranges: list[Range] = hull(uses, step)
         tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
         axes = []
-        for a, (low, extent), wanted in zip(task.axes, ranges, wanted_bounds(uses, ranges), strict=True):
+        for a, (low, extent), wanted in zip(task.axes, ranges, conditions(uses, ranges), strict=True):
             bounds = [Bound(f"{task.name}.{a.name}<", low, a.extent), Bound(f"{task.name}.{a.name}>", low, 0, True)]
             bounds = [b.replace(known=(b.offset, b.limit, b.lower, extent) in tested) for b in bounds if not b.is_certain(extent)]
-            for b in (*wanted, *held_bounds(task, frame.residences, a, low)):
+            for b in wanted:
                 if not b.is_certain(extent) and not any(b.follows_from(other) for other in bounds if not other.known):
                     bounds.append(b.replace(key=f"{task.name}.{a.name}:{len(bounds)}"))
             axes.append(AxisState(a.name, low, extent, tuple(bounds)))

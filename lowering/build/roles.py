@@ -316,7 +316,7 @@ class RoleLoads(Part):
         """Where the readers of a load find it, the move that fills it, and how many elements that brings."""
         region, uses = self.region(frame, k, step)
         box = self.box_for(frame, step, region, slot)
-        moved = moved and not nobody_reads(frame, region, uses)
+        moved = moved and not nobody_reads(frame, uses)
         mine = divided(self.build, step, region.spec)
         self.among_blocks = shares(mine) is not None
         move = self.move(frame, mine, region, Target((box,), step.stream)) if moved else ir.seq()

@@ -150,7 +150,7 @@ class Shares(Redistributions):
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
         buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
-        if nobody_reads(frame, region, uses):  # nothing is fetched, but the buffers move on
+        if nobody_reads(frame, uses):  # nothing is fetched, but the buffers move on
             return self._cleared(buffer, step)
         return self.redistributed(frame, step, region, dataclasses.replace(share, buffer=buffer))
 

@@ -28,7 +28,7 @@ def stage_read_in_several_ways() -> None:
     i, j = tl.axes(i=64, j=64)
     doubled = tl.define("doubled", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
     y = tl.define("Y", doubled[i, j] + doubled[j, i], i, j)
-    tl.schedule(y).tile(i=4).to(tl.block).compute("doubled", tl.shared).check()
+    tl.schedule(y).tile(i=4, j=4).to(tl.block).compute("doubled", tl.shared).check()
 
 
 def load_of_what_is_substituted() -> None:
@@ -81,10 +81,6 @@ def _attention() -> tl.Schedule:
     weight = tl.define("weight", tl.exp(S[i, j]), i, j)
     total = tl.define("total", tl.sum(weight[i, j], over=j), i)
     return tl.schedule(tl.define("O", tl.sum(weight[i, j] * V[j, d], over=j) / total[i], i, d)).tile(i=16).to(tl.block)
-
-
-def walk_that_two_reductions_would_share() -> None:
-    _attention().split(j=16).compute("weight", tl.shared).compute("total", tl.register).check()
 
 
 def stage_that_is_read_after_its_walk() -> None:

@@ -1,0 +1,306 @@
+"""Which elements of a tensor its readers can reach: what a stage or a move must hold.
+
+A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor reach lie in a
+box: per dimension where it begins, an expression of the variables around, and how many elements it has, a number. `conditions` says
+which elements of that box none of them reaches.
+
+A dimension whose index is a sum of the readings' own variables, once their ranges are known, is exact by arithmetic on intervals.
+What is left (quotients that are not aligned, clamps) is asked of `sets`; where there is no answer, the box of the intervals is taken,
+which has more elements. Values in, values out: nothing here knows the builder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from tilelang.expr import INDEX, Binary, Const, Expr, Read, Var, free, index, substitute
+from tilelang.lowering.sets import extremes
+from tilelang.simplify import Linear, from_linear, interval, linear, simplify
+from tilelang.spec import Bound
+
+Range = tuple[Expr, int]  # begins at, how many
+
+
+class NotABox(Exception):
+    """An index that runs over scattered values."""
+
+
+class Apart(Exception):
+    """Readings that have no box in common: their boxes begin at a distance from each other that is no number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """One read, with its index in each dimension over the variables of `ranges`.
+
+    ranges: where the piece of each variable begins, and its length; bounds: which points of a piece exist.
+    """
+
+    indices: tuple[Expr, ...]
+    ranges: Mapping[Expr, Range]
+    bounds: Mapping[Expr, tuple[Bound, ...]]
+
+    @functools.cached_property
+    def box(self) -> tuple[Range, ...]:
+        """The least box with all that the points of the piece reach, existing or not; through quotients and clamps those that exist.
+
+        Raises NotABox.
+
+        >>> i, t = Var("i", INDEX), Var("t", INDEX, 0, 4)
+        >>> ((low, extent),) = Reading(((i + 1) % 20,), {i: (t * 4 - 1, 4)}, {}).box
+        >>> print(low, extent)
+        t * 4 4
+        """
+        return tuple(self._range(*form) for form in self._forms)
+
+    @functools.cached_property
+    def _inner(self) -> dict[Expr, Expr]:
+        """Each variable, counted from where its piece begins."""
+        return {v: Var(f"{v} inside", INDEX, 0, max(0, n - 1)) for v, (_, n) in self.ranges.items()}
+
+    @functools.cached_property
+    def _sizes(self) -> dict[Expr, int]:
+        return {self._inner[v]: n for v, (_, n) in self.ranges.items()}
+
+    def _sums(self, named: Collection[Expr]) -> tuple[Linear, ...]:
+        """The indices as sums: of what is fixed around, of variables counted from where their pieces begin, and of what mixes them."""
+        points = {v: begin + (self._inner[v] if v in named else 0) for v, (begin, _) in self.ranges.items()}
+        return tuple(linear(substitute(i, points)) for i in self.indices)
+
+    @functools.cached_property
+    def _forms(self) -> tuple[Linear, ...]:
+        return self._sums([v for v, (_, n) in self.ranges.items() if n != 1])
+
+    @functools.cached_property
+    def _bounded(self) -> tuple[Linear, ...]:
+        """With a name for the point of a piece that has one, if it may not exist."""
+        alone = [v for v, (_, n) in self.ranges.items() if n == 1 and any(not b.known for b in self.bounds.get(v, ()))]
+        return self._sums([*alone, *(v for v, (_, n) in self.ranges.items() if n != 1)]) if alone else self._forms
+
+    @functools.cached_property
+    def _bounds(self) -> dict[Expr, tuple[Bound, ...]]:
+        return {self._inner[v]: found for v, found in self.bounds.items() if v in self._inner}
+
+    def _exists(self, atoms: Iterable[Expr]) -> list[Expr]:
+        """The conditions under which points exist, as far as the variables in some atoms are concerned."""
+        own = sorted({v for atom in atoms for v in free(atom) if v in self._sizes}, key=str)
+        return [b.replace(known=False).holds(v) for v in own for b in self._bounds.get(v, ())]
+
+    def _mixes(self, atom: Expr) -> bool:
+        """Whether an atom depends on the piece's own variables."""
+        return not free(atom).isdisjoint(self._sizes)
+
+    # ------------------------------------------------------------ the box
+
+    def _range(self, terms: tuple[tuple[Expr, int], ...], constant: int) -> Range:
+        mixed = [(atom, c) for atom, c in terms if atom not in self._sizes and self._mixes(atom)]
+        shared = frozenset(v for atom, _ in mixed for v in free(atom))
+        begin: Expr = index(constant)
+        extent, asked = 1, list(mixed)
+        for atom, c in terms:
+            n = self._sizes.get(atom)
+            if n is None and any(isinstance(e, Read) for e in atom.walk()):
+                raise NotABox  # where it begins is known when the element is read
+            if n is None:
+                begin = begin + (self._begin(atom) if self._mixes(atom) else atom) * c
+            elif atom in shared:
+                asked.append((atom, c))
+            else:
+                begin, extent = begin + (min(0, c) * (n - 1)), extent + abs(c) * (n - 1)
+        if asked:
+            low, high = self._reach(asked, from_linear(_sum((self._begin(atom), c) for atom, c in mixed)))
+            begin, extent = begin + low, extent + high - low
+        return simplify(begin), extent
+
+    def _reach(self, asked: Sequence[tuple[Expr, int]], begin: Expr) -> tuple[int, int]:
+        """The least and greatest value of a sum over the points that exist, from a value of the variables around."""
+        slack = [self._slack(atom, c) for atom, c in asked]
+        low, high = sum(a for a, _ in slack), sum(b for _, b in slack)
+        if len(asked) == 1 and isinstance(atom := asked[0][0], Binary) and atom.op == "%":
+            return low, high  # what of the remainders points reach may depend on which of them exist: readers want all of them
+        exact = extremes(from_linear(_sum(asked)) - begin, self._exists(a for a, _ in asked))
+        return low if exact[0] is None else max(low, exact[0]), high if exact[1] is None else min(high, exact[1])
+
+    def _begin(self, atom: Expr) -> Expr:
+        """What an atom is counted from: its value where the piece begins, as if it was not clamped; 0 for a remainder."""
+        match atom:
+            case Binary("//", inner, Const(value=c)):
+                return simplify(self._begin_of(inner) // int(c))
+            case Binary("%", _, Const()):
+                return index(0)
+            case Binary("min" | "max", inner, Const()):
+                return self._begin_of(inner)
+        raise NotABox
+
+    def _begin_of(self, e: Expr) -> Expr:
+        terms, constant = linear(e)
+        parts = ((self._begin(a) if self._mixes(a) else a, c) for a, c in terms if a not in self._sizes)
+        return from_linear(_add(_sum(parts), constant))
+
+    def _slack(self, atom: Expr, factor: int) -> tuple[int, int]:
+        """By how much a multiple of an atom can differ from where it is counted from, as intervals tell."""
+        low, high = self._slack_of(atom)
+        return (low * factor, high * factor) if factor > 0 else (high * factor, low * factor)
+
+    def _slack_of(self, atom: Expr) -> tuple[int, int]:
+        if atom in self._sizes:
+            return 0, self._sizes[atom] - 1
+        match atom:
+            case Binary("%", _, Const(value=c)):
+                return 0, int(c) - 1
+            case Binary("//", inner, Const(value=c)):
+                low, high = self._slack_in(inner)
+                return low // int(c), -(-high // int(c))
+            case Binary("min" | "max" as op, inner, Const(value=c)):
+                low, high = self._slack_in(inner)
+                least, greatest = interval(inner)
+                beyond = None if greatest is None or least is None else greatest - int(c) if op == "min" else int(c) - least
+                if beyond is None:
+                    raise NotABox
+                return (low - max(0, beyond), high) if op == "min" else (low, high + max(0, beyond))
+        raise NotABox
+
+    def _slack_in(self, e: Expr) -> tuple[int, int]:
+        found = [self._slack(a, c) for a, c in linear(e)[0] if self._mixes(a)]
+        return sum(a for a, _ in found), sum(b for _, b in found)
+
+    # ------------------------------------------------------------ where it ends
+
+    def ends(self, d: int, greatest: bool) -> list[Expr]:
+        """What the greatest, or least, index in a dimension over points that exist is not beyond: a value for each choice of bounds."""
+        return self._ends(self._bounded[d], greatest)
+
+    @functools.cached_property
+    def some(self) -> dict[tuple[Expr, int], None]:
+        """(e, limit) of each condition e < limit, on the variables around, without which no point exists: those that no end tells."""
+        told = {v for terms, _ in self._bounded for atom, _ in terms for v in free(atom)}
+        bounds = ((b, self._sizes[v]) for v, found in self._bounds.items() if v not in told for b in found if not b.known)
+        forms = (linear(index(0) - b.offset - (n - 1) if b.lower else b.offset) + (b,) for b, n in bounds)
+        return {(from_linear((t, 0)), (1 - b.limit if b.lower else b.limit) - c): None for t, c, b in forms}
+
+    def beyond(self, d: int, end: Expr, own: Sequence[Expr], greatest: bool, ask: bool) -> int | None:
+        """How far it goes beyond an end, as one of its own ends tells; ask: or else isl. None: not known."""
+        gaps = [int(gap.value) for e in own if isinstance(gap := simplify(e - end), Const)]
+        if gaps or not ask:
+            return (min if greatest else max)(gaps, default=None)
+        form = self._forms[d]
+        return extremes(from_linear(form) - end, self._exists(atom for atom, _ in form[0]))[greatest]
+
+    def within(self, d: int, low: Expr, extent: int) -> bool:
+        """Whether all that is reached in a dimension surely lies in a range that begins at a number."""
+        ends = [[interval(x - low)[greatest] for x in self.ends(d, greatest)] for greatest in (False, True)]
+        return any(x is not None and x >= 0 for x in ends[0]) and any(x is not None and x < extent for x in ends[1])
+
+    def _ends(self, form: Linear, greatest: bool) -> list[Expr]:
+        terms, constant = form
+        choices = [[x * c for x in self._last(atom, greatest == (c > 0))] for atom, c in terms]
+        return [simplify(sum(chosen, index(constant))) for chosen in itertools.product(*choices)]
+
+    def _last(self, atom: Expr, greatest: bool) -> list[Expr]:
+        n = self._sizes.get(atom)
+        if n is not None:
+            bounds = [b for b in self._bounds.get(atom, ()) if not b.known and b.lower != greatest]
+            return [index(n - 1 if greatest else 0), *(index(b.limit - int(greatest)) - b.offset for b in bounds)]
+        if not self._mixes(atom):
+            return [atom]
+        match atom:
+            case Binary("//", inner, Const(value=c)):
+                return [x // int(c) for x in self._ends(linear(inner), greatest)]
+            case Binary("%", inner, Const(value=c)):
+                begin = self._begin_of(inner)
+                if self._carries(inner, begin, int(c)):
+                    return [index(int(c) - 1 if greatest else 0)]
+                return [begin % int(c) + x - begin for x in self._ends(linear(inner), greatest)]
+            case Binary("min" | "max" as op, inner, Const() as clamp):
+                ends = self._ends(linear(inner), greatest)
+                if greatest == (op == "min"):  # both are ends
+                    return [*ends, clamp]
+                exist = self._exists((atom,))
+                return [x if extremes(atom - x, exist)[greatest] == 0 else Binary(op, x, clamp) for x in ends]
+        return self._ends(linear(substitute(atom, {v: index(0) for v, n in self._sizes.items() if n == 1})), greatest)
+
+    def _carries(self, inner: Expr, begin: Expr, divisor: int) -> bool:
+        """Whether a quotient may change within the piece."""
+        low, high = self._slack_in(inner)
+        if high - low >= divisor:
+            return True
+        return extremes(inner // divisor - begin // divisor, self._exists((inner,))) != (0, 0)
+
+
+def box(readings: Sequence[Reading], shape: Sequence[int]) -> list[Range]:
+    """The least box with what all readings reach, in a tensor of a shape. Raises NotABox, and Apart where they have none in common."""
+    return [_around(readings, d, n) for d, n in enumerate(shape)]
+
+
+def _around(readings: Sequence[Reading], d: int, whole: int) -> Range:
+    """A dimension of the box of all readings: theirs are at constant distances, or one that begins at a number has all of them, or
+    their distances are so small that all lie in less than the whole dimension."""
+    low, extent = readings[0].box[d]
+    for reading in readings[1:]:
+        other, n = reading.box[d]
+        first, last = _distance(low, other)
+        if first is None or last is None or first < last:
+            wide = (r.box[d] for r in readings if isinstance(r.box[d][0], Const))
+            if (found := next((w for w in wide if all(r.within(d, *w) for r in readings)), None)) is not None:
+                return found
+        if first is None or last is None:
+            raise Apart
+        begin, end = min(0, first), max(extent, last + n)
+        if first < last and end - begin > whole:
+            raise Apart
+        low, extent = simplify(low + begin), end - begin
+    return low, extent
+
+
+def _distance(low: Expr, other: Expr) -> tuple[int | None, int | None]:
+    """By how much one beginning can be beyond another, from least to most."""
+    gap = simplify(other - low)
+    return (int(gap.value), int(gap.value)) if isinstance(gap, Const) else extremes(gap, ())
+
+
+def conditions(readings: Sequence[Reading], region: Sequence[Range]) -> list[tuple[Bound, ...]]:
+    """Which elements of a region no point reads, dimension by dimension, counted from where the region begins.
+
+    A bound holds for all readings, so only what ends alike for all of them, but for constants, is one. It has no key yet.
+    """
+    out = list[list[Bound]]()
+    for d, (low, extent) in enumerate(region):
+        bounds: list[Bound] = []
+        for greatest in (True, False):
+            for end in _common(readings, d, greatest):
+                _, constant = linear(low - end)
+                limit = 1 - constant if greatest else -constant
+                bounds.append(Bound("", simplify(low - end - constant), limit, not greatest))
+        out.append([b for b in bounds if not b.is_certain(extent)])
+    if region:
+        d = min(range(len(region)), key=lambda d: region[d][1])
+        extent = region[d][1]  # of the elements in a row none is needed, or all are
+        some = [x for x in readings[0].some if all(x in r.some for r in readings)]
+        rows = (Bound("", simplify((e - limit) * extent), 0) for e, limit in some)
+        out[d] += [b for b in rows if not b.is_certain(extent)]
+    return [tuple(bounds) for bounds in out]
+
+
+def _common(readings: Sequence[Reading], d: int, greatest: bool) -> Iterable[Expr]:
+    """The ends of readings that hold for all of them, as wide as the one that goes furthest beyond makes them."""
+    ends = [r.ends(d, greatest) for r in readings]
+    apart = any(not isinstance(simplify(r.box[d][0] - readings[0].box[d][0]), Const) for r in readings)
+    for end in dict.fromkeys(e for own in ends for e in own) if apart else ends[0]:
+        found = [r.beyond(d, end, own, greatest, apart) for r, own in zip(readings, ends, strict=True)]
+        shifts = [x for x in found if x is not None]
+        if len(shifts) == len(found):
+            yield simplify(end + (max if greatest else min)(shifts))
+
+
+def _sum(terms: Iterable[tuple[Expr, int]]) -> Linear:
+    total: Expr = index(0)
+    for atom, c in terms:
+        total = total + atom * c
+    return linear(total)
+
+
+def _add(form: Linear, constant: int) -> Linear:
+    return form[0], form[1] + constant
