@@ -89,7 +89,7 @@ def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thr
         inside = target.inside(tuple(map(index, at)))
         local = [simplify(e + low - o) for e, low, o in zip(inside, target.low, has.origin, strict=True)]
         walks = tuple(dict.fromkeys(v for e in local for v in e.walk() if isinstance(v, Var) and v != thread))
-        points = _grid([*walks, thread], flat=False)
+        points = _grid([*walks, thread])
         if points is None:
             return None
         try:
@@ -190,13 +190,13 @@ def _step(table: Numbers, told: Any, axis: int) -> int:
     return int(np.diff(table, axis=axis)[both][0]) if both.any() else 0
 
 
-def _grid(variables: Sequence[Var], flat: bool = True) -> dict[Expr, Numbers] | None:
+def _grid(variables: Sequence[Var]) -> dict[Expr, Numbers] | None:
     """Every combination of values; None where there are too many, or a variable has no end."""
     ends = [interval(v) for v in variables]
     if any(low != 0 or high is None for low, high in ends) or math.prod(_count(v) for v in variables) > MOST_POINTS:
         return None
     grids = np.meshgrid(*[np.arange(_count(v)) for v in variables], indexing="ij")
-    return {v: g.ravel() if flat else g for v, g in zip(variables, grids, strict=True)}
+    return dict(zip(variables, grids, strict=True))
 
 
 def _count(v: Var) -> int:

@@ -1,0 +1,64 @@
+"""Whether neighbouring threads write one behind the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilelang import dtype as dt
+from tilelang.errors import Refusal
+from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.instruction import use
+from tilelang.lowering import ir
+from tilelang.lowering.build.neighbours import _points, check_neighbours
+from tilelang.steps import Do
+
+THREAD, WALK = Var(ir.THREAD.name, INDEX, 0, 127), Var("k", INDEX, 0, 3)
+BLOCK = Var("block_x", INDEX, 0, (1 << 22) - 1)
+SHARED = ir.Buffer("S", dt.float32, (1 << 16,), "shared")
+
+
+def check(at: Expr, *guards: Expr) -> None:
+    copy = use("global_load_lds_4_of_4_bytes")
+    check_neighbours(Do(copy.name), copy.operand("D"), SHARED, (at,), 1, list(guards), 128)
+
+
+@pytest.mark.parametrize(
+    ("at", "guards"),
+    [
+        (THREAD, ()),
+        (THREAD + WALK * 128, ()),
+        (THREAD + WALK * 3 + BLOCK * 7, ()),  # what all of them share is not looked at
+        (THREAD % 64 + THREAD // 64 * 1000, ()),  # each wave for itself
+        (THREAD, (THREAD < 100,)),
+        (THREAD + 5, (THREAD >= 3,)),
+        (THREAD, (WALK < 2, THREAD < 70)),
+    ],
+)
+def test_one_behind_the_other(at: Expr, guards: tuple[Expr, ...]) -> None:
+    check(at, *guards)
+
+
+@pytest.mark.parametrize(
+    ("at", "guards", "seen"),
+    [
+        (THREAD * 2, (), "threads 0 and 63 write 126 elements apart, not 63"),
+        (index(127) - THREAD, (), "threads 1 and 0 write 1 elements apart, not 1"),
+        (THREAD % 64 // 32 * 100 + THREAD % 32, (), "threads 0 and 32 write 100 elements apart, not 32"),
+        (THREAD * 2, (THREAD < 2,), "threads 0 and 1 write 2 elements apart, not 1"),
+    ],
+)
+def test_threads_that_write_elsewhere_are_named(at: Expr, guards: tuple[Expr, ...], seen: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        check(at, *guards)
+    assert (caught.value.code, caught.value.counterexample) == ("lanes-not-in-a-row", seen)
+
+
+def test_what_cannot_be_enumerated_is_refused() -> None:
+    without_end = Var("k", INDEX, 0, None)
+    with pytest.raises(Refusal) as caught:
+        check(THREAD * (without_end + 1))
+    assert caught.value.counterexample == "where they write cannot be enumerated"
+    assert _points([THREAD + without_end], 8) is None
+    assert _points([THREAD + BLOCK], 8) is None
+    found = _points([THREAD + WALK * 8], 8)
+    assert found is not None and found[1].tolist() == [[t + 8 * k for k in range(4)] for t in range(8)]
