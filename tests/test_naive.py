@@ -12,7 +12,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import Var, index, rewrite, substitute
 from tilelang.lowering import ir
 from tilelang.schedule import Schedule
-from tilelang.testing import kernel_checks, kernels, naive, points, reach, tracing
+from tilelang.testing import checking, kernel_checks, kernels, naive, points, reach, tracing
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.misplacing import misplacements
 from tilelang.testing.reach import NotRead
@@ -307,3 +307,14 @@ def test_a_kernel_by_other_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert not kernel_checks.against_steps(made, given)
     monkeypatch.setattr(kernel_checks, "as_threads", lambda kernel: other.program)
     assert any("is written by" in f for f in kernel_checks.against_steps(made, given))
+
+
+def test_check_schedule_holds_a_schedule_against_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    i = tl.axes(i=16)
+    whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
+    made, other = whole.tile(i=4).to(tl.block), testing.lowered(whole.tile(i=8).to(tl.block))
+    given = testing.arrays(made.computation)
+    assert not testing.check_schedule(made, given)
+    monkeypatch.setattr(checking, "lowered", lambda schedule, profile: other)
+    (fault,) = [f for f in testing.check_schedule(made, given) if "is written by" in f]
+    assert fault.startswith("steps: Y: element 8 of Y")

@@ -25,7 +25,7 @@ from tilelang.options import Options
 from tilelang.schedule import Schedule
 from tilelang.targets import DIALECTS, local_target
 from tilelang.testing.planner import tiny_profile
-from tilelang.testing.tracing import Reading, Trace
+from tilelang.testing.tracing import Reading, Trace, reading
 
 Arrays = dict[str, Any]
 # A device's limits: a later step may be what divides a tile among enough units, or over enough rounds, to stay below them.
@@ -49,11 +49,12 @@ def check_schedule(
     """All that is wrong with a schedule on given inputs. Raises Refusal where it is not accepted.
 
     It is run by the simulator, which must report nothing in any order of asynchronous copies, and on an OpenCL device if asked; both
-    must give what the reference gives, within its bound, or to the bit where `exactly`.
+    must give what the reference gives, within its bound, or to the bit where `exactly`. What the simulated threads write and read must
+    be what the steps say, as far as `tracing.reading` knows them.
     """
     program = lowered(schedule, profile)
     expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps)
-    faults = check_simulated(program, expected)
+    faults = check_simulated(program, expected, reading(schedule, profile or tiny_profile(), arrays))
     if opencl:
         here = lowered_here(schedule, profile)
         faults += check_simulated(here, expected) if here != program else []
