@@ -21,7 +21,7 @@ from tilelang.machine import Curve, Profile
 #   gathered_element_cycles: a lane of a read that is not side by side; scattered_element_cycles: of a result
 #   edge_element_cycles: a lane of a read that may lie outside
 #   masked_vector_cycles, masked_store_cycles: a vector that ends beyond what there is; stores leave beside what is computed after them
-#   turned_store_cycles: a store of a row that changed places with columns on its way, and is no whole vector, to a line from afar
+#   turned_store_cycles: a store of part of a row, transposed in shared memory, to a line outside the core's caches
 #   guard_cycles: to look for the end of a reduction at one point; peeled_cycles: the same where the last round has code of its own
 #   spill_cycles: a value that has no register; round_cycles: a round of a loop; piece_cycles: to begin and to end results in registers
 #   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of

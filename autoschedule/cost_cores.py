@@ -155,7 +155,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
         computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
-        yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _folding_cycles(stage, device)
+        yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
@@ -316,9 +316,9 @@ def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> fl
     return pieces * chain / max(1.0, window / (count * bodies) if window else 1.0)
 
 
-def _folding_cycles(stage: Loops, device: Cores) -> float:
-    """Cycles that pass, once a stage has come to its end, until the lanes of a vector are one result, which all that follows waits for:
-    half of them are moved and combined with the others, time after time. Results beside each other do not wait for each other."""
+def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
+    """Latency of a stage's horizontal sum: log2(lanes) steps of a shuffle and an addition, each waiting for the one before. Everything
+    after the stage waits for it."""
     if stage.vector is None or stage.vector[0] not in {a.name for a in stage.nest.reduced}:
         return 0.0
     return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
@@ -343,15 +343,15 @@ def result_cycles(loops: Loops, device: Cores) -> float:
 
 
 def drained_cycles(loops: Loops, device: Cores) -> float:
-    """Cycles in which results that end within a vector leave for memory, while what comes after them is computed."""
+    """Cycles of partial-vector stores and of partial-line stores of transposed rows, which overlap with the computation after them."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
     each = vectors * device.rate("masked_store_cycles") + _turned_rows(loops, device) * device.rate("turned_store_cycles")
     return passes(loops, piece_depth(loops)) * each
 
 
 def _turned_rows(loops: Loops, device: Cores) -> float:
-    """The stores of a piece of results that changed rows for columns on its way and whose rows fill no vectors: as many of their lines
-    as do not stay in a core's last cache come from afar, each for a part of it."""
+    """Partial-line stores of one piece of results that was transposed in shared memory and whose rows are not whole vectors; only the
+    share of lines that misses a core's last cache counts."""
     axis, _ = _result_vector(loops, device)
     tile, stores = loops.tiles[piece_depth(loops)], 0.0
     if not device.caches or not any(p.stop_bytes for p in loops.places):

@@ -288,9 +288,8 @@ class _Reading:
     ) -> None:
         tile, rounds = dict(self.tiles[-1]), []
         for axis, size in sizes:
-            if (
-                isinstance(size, int) and axis in tile
-            ):  # a stage may lack it: who reads it tells the lowering, which makes or refuses it
+            # A stage may lack this axis if nothing reads the stage; lowering then skips or refuses it.
+            if isinstance(size, int) and axis in tile:
                 rounds.append((axis, -(-tile[axis] // size)))
                 tile[axis] = min(size, tile[axis])
                 self.whole[axis] = size

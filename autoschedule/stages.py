@@ -26,9 +26,8 @@ from tilelang.task import Task, plan, task_of
 Steps: TypeAlias = tuple[Step, ...]
 
 ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
-LEAST_ROUNDS = (
-    8  # of rows in a block, where a core is given more blocks than the fewest: nothing has fetched a block's first rows
-)
+# Rows in a block at least, if a core gets more blocks than the minimum: a block's first rows are not prefetched.
+LEAST_ROUNDS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,10 +62,9 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
     inputs = {t.name for t in computation.inputs} if device.fetches else set()
     fetched = _last_reader(last, [stages[t.name] for t in order], inputs)
     found = []
-    for together in (2, 1):  # rows: while the lanes of one become a sum, the other goes on
-        near = 0 if fetched is None else together * width + _read_bytes(fetched.nest, rows, 2 * together)
-        far = fetched is not None and near > device.caches[0].bytes
-        if together > 1 and (far or not near):
+    for together in (1,) if fetched is None else (2, 1):  # rows: the second hides the latency of the first one's horizontal sum
+        far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
+        if together > 1 and far:
             continue
         fetch = fetched and dataclasses.replace(fetched, memory="l2" if far else "l1", rows=2 if far else together)
         lanes = 8 * device.lanes // together
@@ -79,7 +77,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
 
 
 def _heads(last: Nest, rows: list[str], device: Cores, kept: Steps, together: int) -> Iterator[Steps]:
-    """What comes before the stages of rows: the rows of a block, of which so many are computed together, and how results are stored."""
+    """What precedes the stages of rows: the block tile, the split into `together` rows per iteration, and whether results stream."""
     # A row that is stored while the next one is computed is read from what was kept of it, else its inputs must stay near.
     delayed = any(isinstance(step, Place) and step.memory == "shared" for step in kept)
     for share, stream in itertools.product(ROWS_FOR_A_CORE, (True, False) if not last.reduced else (False,)):

@@ -4,7 +4,8 @@ Kernel IR declares buffers for a whole kernel. A buffer whose accesses all lie i
 iteration must write what it reads. An accumulator is initialised in front of its loop and a ring is filled there, so the innermost
 loop around all of their accesses is another one, and they keep their contents. So does an accumulator that one iteration initialises
 and the others update: its accesses stand in both branches of a condition on the loop's variable. So does a buffer whose store stays
-behind its iteration: it is read under the condition that the iteration is not the first.
+behind its iteration: it is read under the condition that the iteration is not the first. And so does a buffer written at indices that
+depend on the loop's variable: each iteration then writes other elements, which a later one may read.
 
 A slot of a ring of n is filled again n rounds later. The readers go through the slots in the loops whose variables choose the slot
 they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So
@@ -65,16 +66,19 @@ def lifetimes(kernel: ir.Kernel) -> Lifetimes:
 def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
     """The buffers that are local to an iteration of each loop, by the id of the loop."""
     around: dict[str, Loops] = {}  # the loops that contain every access
+    values: dict[Var, Expr] = {}
     entered = 0
 
     def visit(stmt: ir.Stmt, loops: Loops) -> None:
         nonlocal entered
+        if isinstance(stmt, ir.Let):
+            values[stmt.var] = substitute(stmt.value, values)
         for buffer, _ in ir.touched(stmt):
             if buffer.memory != "global" and buffer.role != "phases":
                 known = around.get(buffer.name, loops)
                 # One statement may stand in several places, so an occurrence is told by when it was entered.
                 common = sum(1 for a, b in zip(known, loops, strict=False) if a[0] == b[0])
-                around[buffer.name] = known[: min(common, _remade(stmt, buffer, loops))]
+                around[buffer.name] = known[: min(common, _remade(stmt, buffer, loops, values))]
         if isinstance(stmt, ir.If):
             for name, depth in _carried(stmt, loops):
                 around[name] = around.get(name, loops)[:depth]
@@ -88,12 +92,19 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
     return _by_loop((name, loops[-1][1]) for name, loops in around.items() if loops)
 
 
-def _remade(stmt: ir.Stmt, buffer: ir.Buffer, loops: Loops) -> int:
+def _remade(stmt: ir.Stmt, buffer: ir.Buffer, loops: Loops, values: Mapping[Var, Expr]) -> int:
     """How many of the loops around a statement write the same elements of a buffer in each iteration, outermost first."""
-    if not isinstance(stmt, ir.Store) or stmt.buffer is not buffer or buffer.memory != "shared":
-        return len(loops)
-    chosen = frozenset(v for i in stmt.indices for v in free(i))
+    chosen = {v for b, indices in _written(stmt) if b is buffer for i in indices for v in free(substitute(i, values))}
     return next((depth for depth, (_, loop) in enumerate(loops) if loop.var in chosen), len(loops))
+
+
+def _written(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...]]]:
+    """What one statement writes, each with the indices at which it begins."""
+    match stmt:
+        case ir.Store(buffer=buffer, indices=indices) | ir.Copy(target=buffer, target_indices=indices):
+            yield buffer, indices
+        case ir.Instruction(semantics, operands):
+            yield from ((buffer, indices) for name, buffer, indices in operands if name == semantics.writes)
 
 
 def _carried(branch: ir.If, loops: Loops) -> Iterator[tuple[str, int]]:

@@ -23,7 +23,7 @@ from tilelang.lowering import ir, printer
 from tilelang.simplify import interval
 
 CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
-NOWHERE: frozenset[Expr] = frozenset()
+NO_CONDITIONS: frozenset[Expr] = frozenset()
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
 
 
@@ -183,11 +183,11 @@ class _KernelCheck:
             self.awaited(role.body, between, False)
 
     def awaited(
-        self, stmt: ir.Stmt, between: set[str], waited: bool, under: frozenset[Expr] = NOWHERE
+        self, stmt: ir.Stmt, between: set[str], waited: bool, under: frozenset[Expr] = NO_CONDITIONS
     ) -> tuple[bool, frozenset[Expr]]:
         """Whether a phase has been awaited after a statement; whatever several roles share is touched only behind one that was.
 
-        under: the conditions under which one was, as a single thread awaits for all that it does itself.
+        under: conditions under which a phase has been awaited; an access under the same condition needs no further wait.
         """
         if isinstance(stmt, ir.Await):
             return True, under

@@ -308,8 +308,8 @@ def relu(x: Any) -> Expr:
 
 
 def gelu(x: Any) -> Expr:
-    """x times the normal distribution function of x, by erf; written as x/2 erf(x/sqrt(2)) + x/2, of which the last two operations
-    are one where products are fused."""
+    """x times the normal distribution function of x, by erf; written as x/2 erf(x/sqrt(2)) + x/2, so that the last
+    multiplication and addition can be one fused multiply-add."""
     value = as_expr(x)
     half = value * 0.5
     return half * erf(value * math.sqrt(0.5)) + half

@@ -36,8 +36,8 @@ def point(axis: str) -> Var:
 class Bound(Node):
     """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made.
 
-    known: a condition around the piece has tested it for all points within the bounds of later cuts; it is kept for what it tells about
-    the tensors' ends.
+    known: a condition around the piece has tested it for every point that later cuts keep; it is kept for what it tells about the
+    tensors' ends.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Values that most likely show a fault: NaN, infinities, numbers below the least normal one, both zeros, the ends of every type."""
+"""Values that most likely show a fault: NaN, infinities, denormals, signed zeros, and the extremes of each type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilelang.bound import rounding
 from tilelang.combiners import SHIPPED
 from tilelang.computation import Computation, Tensor
 
-PLAIN = 4  # values that are none for each that is special
+PLAIN_PER_SPECIAL = 4  # ordinary values for each special one, at least
 
 
 def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
@@ -48,7 +48,7 @@ def only_finite(computation: Computation) -> bool:
 
 
 def special_arrays(computation: Computation, seed: int = 0) -> dict[str, Any]:
-    """Inputs by name: random ones with each special value in one place, or as many of them as leave four values of five plain.
+    """Inputs by name: random ones with each special value at one random position, in at most a fifth of the elements.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -60,7 +60,7 @@ def special_arrays(computation: Computation, seed: int = 0) -> dict[str, Any]:
     found, generator = reference.random_arrays(computation, seed), np.random.default_rng(seed + 1)
     for t in computation.inputs:
         values, flat = special_values(t, only_finite(computation)), found[t.name].reshape(-1)
-        count = min(len(values), -(-flat.size // (PLAIN + 1)))
+        count = min(len(values), -(-flat.size // (PLAIN_PER_SPECIAL + 1)))
         places, which = (generator.choice(n, count, replace=False) for n in (flat.size, len(values))) if count else ((), ())
         for place, k in zip(places, which, strict=True):
             with np.errstate(all="ignore"):

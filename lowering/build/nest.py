@@ -263,8 +263,9 @@ class Nest(Rings):
         ):
             written = sum(not isinstance(s, ir.Seq) for s in ir.statements(peeled))
             if written > MOST_STATEMENTS:
-                raise refuse(step, "unrolled-too-long", f"`{step}` writes what stands below it twice, as walks there do: {written:,}"
-                             f" statements, the limit is {MOST_STATEMENTS:,}", "leave `peel` out of some of the walks")  # fmt: skip
+                raise refuse(step, "unrolled-too-long", f"`{step}` generates its body twice; with the peeled loops inside it"
+                             f" this makes {written:,} statements, and the limit is {MOST_STATEMENTS:,}",
+                             "remove `peel` from some of these loops")  # fmt: skip
             return ir.seq(*begins[loops[0]], peeled)
         inner = self.walked(frame, sizes, indices, walks)
         body = self.chain(inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)

@@ -238,8 +238,8 @@ class States(Pieces, Meetings):
         if stop.memory != "shared":
             raise refuse(stop, "via-memory", f"`{stop}`: results stop in shared on the way from their owners", "via shared")
         if stop.steps:
-            raise refuse(stop, "via-steps", f"`{stop}`: the owners of a register state store it to the stop",
-                         "write the steps after the stop: they move the values on")  # fmt: skip
+            raise refuse(stop, "via-steps", f"`{stop}` takes no steps here: the threads that own the register accumulator"
+                         " store it to shared memory", "put the steps after `via`, where they move the values on")  # fmt: skip
         if finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
                          " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
@@ -383,8 +383,8 @@ class States(Pieces, Meetings):
         stop = steps[via]
         assert isinstance(stop, Place)
         if stop.steps and via:
-            raise refuse(stop, "via-steps", f"`{step}` says twice how its values move to the stop, before `{stop}` and in it",
-                         "keep one of them")  # fmt: skip
+            raise refuse(stop, "via-steps", f"`{step}` has two sets of steps for the move to the stop: before `{stop}` and in"
+                         " its braces", "keep one set")  # fmt: skip
         there = self.boxes_for(frame, stop)
         put = self._pointwise(frame, task, Target(there), boxes, steps[:via] or stop.steps)
         return ir.seq(put, self._store_task(frame, target, there, steps[via + 1 :]))

@@ -125,9 +125,8 @@ class Walk:
     def __init__(self, kernel: ir.Kernel, prover: Prover, watched: frozenset[str], uniform: bool = False) -> None:
         self.kernel, self.prover, self.watched, self.uniform, self.frozen = kernel, prover, watched, uniform, False
         self.sites: dict[Path, Site] = {}
-        self.oldest = 1 + max(
-            (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait) and not s.queue), default=0
-        )  # any wait's end
+        waits = (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait) and not s.queue)
+        self.oldest = 1 + max(waits, default=0)  # any wait's end
         self._known: dict[Any, list[tuple[bool, Access]]] = {}
         self._quiet: dict[Any, bool] = {}
 

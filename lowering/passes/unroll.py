@@ -41,14 +41,13 @@ class _Unrolling:
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
         self.inside: dict[int, int] = {}
-        self.written: tuple[ir.For, int] | None = (
-            None  # the outermost written loop around, and how many statements were before it
-        )
-        self.made = 0
+        # The outermost written loop around, and how many statements were before it.
+        self.written: tuple[ir.For, int] | None = None
+        self.made = 0  # statements in loops that are written out
         self.around: ir.For | None = None  # the innermost loop around that is written out
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
-        self.made += not isinstance(stmt, ir.Seq)
+        self.made += self.around is not None and not isinstance(stmt, ir.Seq)
         if self.written is not None and self.made - self.written[1] > MOST_STATEMENTS:
             raise _too_long(self.written[0])
         if self.made > MOST_IN_KERNEL and self.around is not None:
@@ -172,9 +171,10 @@ def _too_long(loop: ir.For) -> Refusal:
 def _too_long_in_all(loop: ir.For) -> Refusal:
     return Refusal(
         "unrolled-too-long",
-        f"the kernel's loops are written out as more than {MOST_IN_KERNEL:,} statements, last the walk over {loop.var.name}",
+        f"unrolling makes this kernel longer than {MOST_IN_KERNEL:,} statements; the limit was reached in the loop over"
+        f" {loop.var.name}",
         span=loop.span,
-        mend="keep less in registers, whose loops are always written out; or leave `unroll` or `peel` out",
+        mend="keep fewer values in registers (loops that index registers are always unrolled), or remove `unroll` or `peel`",
     )
 
 

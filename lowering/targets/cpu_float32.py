@@ -11,9 +11,9 @@ for machines with fused multiply-add rely. Comparisons of scalars are 1 in C and
 Every result is right for NaN, infinities, signed zeros and denormals. `ulps` is the greatest error, rounded up, with fused
 multiply-add and without: over all 2^32 arguments with AVX-512, elsewhere over those of 2^-8 to 2^7 in size and samples of the others,
 of pow over random pairs with room for those not seen, and of 1 / sqrt(x) elsewhere the bound that follows from its two roundings.
-`benchmarks/cpu_functions.py` measures it. Polynomial coefficients are weighted least-maximum fits (Lawson's iteration), rounded one
-by one from the lowest power. The waves, powers and remainders stand in `cpu_float32_waves.py`, tanh and erf in
-`cpu_float32_pieces.py`.
+`benchmarks/cpu_functions.py` measures it. Polynomial coefficients are weighted least-maximum fits (Lawson's iteration), except that
+of `exp` with AVX-512, a least-squares fit by `benchmarks/cpu_functions_tables.py`; they are rounded one by one from the lowest power.
+The waves, powers and remainders stand in `cpu_float32_waves.py`, tanh and erf in `cpu_float32_pieces.py`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SCALED = """\
 #endif
 """
 
-# 2^(k/16 + d) for k of 0 to 15, with d = -0.016545595, at which each is within 0.19 units in the last place of a float:
-# nothing is added for what is missing. `benchmarks/cpu_functions_tables.py` finds d, and the polynomial of `exp` that takes it back.
+# 2^(k/16 + d) for k of 0 to 15, with d = -0.016545595, at which rounding the 16 constants to float32 costs at most 0.19 ulp
+# each, so no correction table is needed. `benchmarks/cpu_functions_tables.py` finds d, and the polynomial of `exp` that takes it back.
 # Then 2^(-k/16), and what is missing from each, relative to it.
 # fmt: off
 _ROOTS = (

@@ -10,6 +10,10 @@ def unknown_dialect() -> None:
     tl.target("metal")
 
 
+def profile_as_target() -> None:
+    tl.target("zen5")
+
+
 def no_clusters() -> None:
     tl.schedule(matmul()).units(cluster=tl.blocks(2)).tile(m=16, n=16).to(tl.block).check("ampere")
 

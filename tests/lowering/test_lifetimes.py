@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tilelang as tl
@@ -48,13 +50,14 @@ def test_the_innermost_loop_around_all_accesses_counts() -> None:
     assert local_buffers(ir.seq(inner, inner)) == {}  # one statement in two places
 
 
-def test_what_an_iteration_writes_for_later_ones_stays() -> None:
-    x, out = shared("x", 3), array("out", 3, role="output")
-    body = ir.seq(ir.Store(x, (K,), ONE), ir.Store(out, (K,), ir.Load(x, (binary("max", K - 1, index(0)),))))
-    loop = ir.For(K, index(3), body)
-    assert run(program(loop, x, out, threads=1), {}).counts == {}
-    ahead = ir.seq(ir.Store(x, (K,), ONE), ir.Store(out, (K,), ir.Load(x, (binary("min", K + 1, index(2)),))))
-    assert run(program(ir.For(K, index(3), ahead), x, out, threads=1), {}).counts == {"uninitialised-read": 2}
+@pytest.mark.parametrize("memory", ["shared", "register"])
+@pytest.mark.parametrize("named", [False, True], ids=["index", "let"])
+def test_what_an_iteration_writes_for_later_ones_stays(memory: Any, named: bool) -> None:
+    x, out, place = ir.Buffer("x", dt.float32, (3,), memory), array("out", 3, role="output"), Var("place", INDEX, 0, 2)
+    put = ir.seq(ir.Let(place, index(0) + K), ir.Store(x, (place,), ONE)) if named else ir.Store(x, (K,), ONE)
+    for read, expected in ((binary("max", K - 1, index(0)), {}), (binary("min", K + 1, index(2)), {"uninitialised-read": 2})):
+        loop = ir.For(K, index(3), ir.seq(put, ir.Store(out, (K,), ir.Load(x, (read,)))))
+        assert run(program(loop, x, out, threads=1), {}).counts == expected
 
 
 def test_an_accumulator_that_the_first_iteration_initialises_stays() -> None:

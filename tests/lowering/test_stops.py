@@ -112,10 +112,10 @@ def test_steps_before_a_stop_or_its_own_move_states_in_shared_memory_there() -> 
     plain = way_back("shared", tl.move().via("shared").tile(i=2, j=2).to("thread"))
     one, other, default = (printer.to_text(testing.lowered(made)) for made in (before, inside, plain))
     assert one == other != default and not faults(before)
-    with pytest.raises(Refusal, match="says twice") as refused:
+    with pytest.raises(Refusal, match="two sets of steps") as refused:
         testing.lowered(way_back("shared", by_rows.via("shared", steps=on)))
     assert refused.value.code == "via-steps"
-    with pytest.raises(Refusal, match="the owners of a register state") as refused:
+    with pytest.raises(Refusal, match="takes no steps here") as refused:
         testing.lowered(way_back("register", tl.move().via("shared", steps=on)))
     assert refused.value.code == "via-steps"
 

@@ -68,7 +68,8 @@ def faults_of(
 
 
 def against_steps(kernel: Kernel, arrays: Mapping[str, Any]) -> list[str]:
-    """Where a simulated kernel's threads write or read what its steps do not say; empty, too, where these are not read.
+    """Where a simulated kernel's threads write or read what its steps do not say. Empty as well if the second reading does not
+    cover these steps.
 
     arrays: the inputs by name. It takes as long as `tl.simulate`, and is for kernels that this may simulate.
     """
