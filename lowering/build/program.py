@@ -79,6 +79,9 @@ class _Assembly:
             if s.verb not in ("compute", "load") or s.memory != "global":
                 raise refuse(s, "not-lowered-yet", f"`{s}` is accepted by the language, not lowered yet for this target",
                              "read the tensor where it is")  # fmt: skip
+            if s.verb == "compute" and s.layout is not None:
+                raise refuse(s, "not-lowered-yet", f"`{s}`: what is computed in global memory lies in the order of its dimensions;"
+                             " a layout is accepted by the language, not lowered yet", "leave the layout out")  # fmt: skip
         self.given, self.steps = steps, tuple(s for s in steps if s not in head)
         self.tensors = {t.name: t for t in computation.inputs}
         self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})

@@ -27,6 +27,12 @@ def load_in_global_inside_a_block() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.global_).check()
 
 
+def layout_of_what_is_computed_in_global() -> None:
+    i = tl.axes(i=8)
+    twice = tl.define("D", tl.input("X", tl.float32, i)[i] * 2, i)
+    tl.schedule(tl.define("Y", twice[i] + 1, i)).compute("D", tl.global_, layout=tl.layout("i").pad(1)).check("simulated")
+
+
 def store_width_does_not_divide() -> None:
     start = tl.schedule(matmul(12, 12, 8)).tile(m=12, n=12).to(tl.block)
     start.accumulate(tl.register, steps=tl.move().vectorize(n=4)).tile(m=2, n=6).to(tl.thread).check()
