@@ -8,5 +8,6 @@ begins with programs of the other kinds, with the examples, and with what the pa
 benchmarks.foreign.counts --branches` tells what ran so far and which branches nothing reached.
 
 Everything else here follows `docs/` and `grammar/schedule.lark` alone: programs are drawn as trees of its own, printed as text of the
-language, and evaluated by its own few lines of NumPy. Nothing is shared with what the compiler is tested by elsewhere.
+language, and evaluated by its own few lines of NumPy. Results are compared with this
+evaluation alone; simulated kernels are also checked against their steps by `tilelang.testing`.
 """

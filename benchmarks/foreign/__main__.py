@@ -17,21 +17,27 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.foreign import counts
-from benchmarks.foreign.corpus import DEVICES
+from benchmarks.foreign import log
+from benchmarks.foreign.devices import DEVICES
 from tilelang.testing.processes import kill
 
 Reports = Generator[dict[str, Any], None, int | None]
 
 KINDS = ("cpu", "simulated", "constructed", "steered")
 WORKER = "benchmarks.foreign.worker"
+PATIENCE = 10  # times the seconds of a case: how long one that computes little is waited for
 
 
-def reports(kind: str, first: int, count: int, seconds: float, case_seconds: float) -> Iterator[dict[str, Any]]:
-    """The report of every case that began within `seconds`; one that ends without a report is a fault."""
+def reports(
+    kind: str, first: int, count: int, seconds: float, case_seconds: float, profile: str = ""
+) -> Iterator[dict[str, Any]]:
+    """The report of every case that began within `seconds`; one that ends without a report is a fault.
+
+    profile: the only one of steered cases; empty for all.
+    """
     seed, end = first, time.monotonic() + seconds
     while seed < first + count and (left := end - time.monotonic()) > 0:
-        command = [sys.executable, "-m", WORKER, kind, str(seed), str(first + count - seed), str(left)]
+        command = [sys.executable, "-m", WORKER, kind, profile, str(seed), str(first + count - seed), str(left)]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=None if os.name == "nt" else 0
         ) as child:
@@ -51,17 +57,23 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
             lines.put(line)
         lines.put("")
 
+    def running_text() -> str:
+        return log.running() if kind == "steered" else ""
+
     threading.Thread(target=read, daemon=True).start()
-    running, began = True, _processor_seconds(child.pid)
+    running, began, waited = True, _processor_seconds(child.pid), 0.0
+    tick = min(1.0, case_seconds)  # a pause of both processes counts as one
     while True:
         try:
-            line = lines.get(timeout=case_seconds)
-            began = _processor_seconds(child.pid)
+            line = lines.get(timeout=tick)
+            began, waited = _processor_seconds(child.pid), 0.0
         except queue.Empty:
-            if child.poll() is None and _processor_seconds(child.pid) - began < case_seconds / 2:
-                continue  # it was stopped meanwhile, or others had the processor
+            waited += tick
+            idle = _processor_seconds(child.pid) - began < case_seconds / 2  # others may have had the processor
+            if child.poll() is None and waited < case_seconds * (PATIENCE if idle else 1):
+                continue
             kill(child)
-            yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"], "text": counts.running(kind)}
+            yield {"seed": seed, "kind": kind, "faults": [f"no end within {case_seconds:g} s"], "text": running_text()}
             return seed
         if not line:
             status = child.wait()
@@ -71,7 +83,7 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
                 "seed": seed,
                 "kind": kind,
                 "faults": [f"the process ended with status {status}"],
-                "text": counts.running(kind),
+                "text": running_text(),
             }
             return seed
         report = json.loads(line)
@@ -126,14 +138,18 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=0, metavar="SECONDS", help="make each fault's program smaller, so long")
     chosen = parser.parse_args()
     steered = chosen.kind == "steered"
-    first = chosen.first if chosen.first is not None else counts.following() if steered else 0
-    kind = f"steered {chosen.profile or ''}".strip() if steered else chosen.kind
+    first = chosen.first if chosen.first is not None else log.following() if steered else 0
     found = []
-    for report in reports(kind, first, chosen.count, chosen.seconds, chosen.case_seconds):
+    for report in reports(chosen.kind, first, chosen.count, chosen.seconds, chosen.case_seconds, chosen.profile or ""):
         found.append(report)
         if steered:
-            counts.note(report)
-    print(counts.summary(found) if steered else summary(found))
+            log.note(report)
+    if steered:
+        from benchmarks.foreign import counts  # needs coverage
+
+        print(counts.summary(found))
+    else:
+        print(summary(found))
     faulty = [r for r in found if r["faults"]]
     for report in faulty:
         print(

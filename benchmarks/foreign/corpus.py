@@ -16,17 +16,18 @@ from typing import Any
 
 import tilelang as tl
 from benchmarks.foreign.branches import ROOT, Branch, source
+from benchmarks.foreign.devices import Device
 from tilelang.lowering import simulate
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
+from tilelang.runtime import Kernel
 from tilelang.testing.checking import Expected, check_simulated
+from tilelang.testing.kernel_checks import as_threads
 from tilelang.testing.tracing import reading
 
 FOLDER = ROOT / "tests" / "corpus"
 MOST_STATEMENTS = 20_000  # of a simulation: some seconds
 WIDE = "is read without need"
-Device = tuple[str, str]  # a dialect and a profile
-DEVICES: tuple[Device, ...] = (("cpu", "zen5"), ("cuda", "ampere"), ("cuda", "hopper"), ("hip", "cdna3"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,10 +89,9 @@ def faults(schedule: Any, program: Any, device: Device, seed: int = 0) -> list[s
     arrays = tl.testing.arrays(schedule.computation, "integers" if seed % 2 else "random", seed)
     target, expected = target_of(device), Expected(schedule.computation, arrays, False, schedule.error_ulps)
     found: list[str] = []
-    if "threads_in_loops" in target.needs:  # no thread is left that could own anything
+    if target.needs:  # its threads may be loops: none is left that could own anything
         found += check_simulated(program, expected)
-        needs = tuple(n for n in target.needs if n != "threads_in_loops")
-        program = lower(schedule.computation, schedule.steps, target.profile, Options(), needs)
+        program = as_threads(Kernel(schedule, target, program, Options()))
     found += check_simulated(program, expected, reading(schedule, target.profile, arrays))
     return [f for f in found if WIDE not in f]
 

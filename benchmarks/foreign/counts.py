@@ -5,42 +5,13 @@ Every case is a line of `cases.jsonl` in the campaign's log folder; the corpus g
 
 import argparse
 import collections
-import json
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.foreign.branches import FOLDERS, every_source
-from benchmarks.foreign.log import LOG
+from benchmarks.foreign.log import noted
 from benchmarks.foreign.steer import Campaign
-
-CASES = "cases.jsonl"
-
-
-def note(report: dict[str, Any], log: Path = LOG) -> None:
-    """Adds a case to the log."""
-    log.mkdir(parents=True, exist_ok=True)
-    with (log / CASES).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(report, default=str) + "\n")
-
-
-def noted(log: Path = LOG) -> Iterator[dict[str, Any]]:
-    """The cases so far."""
-    if (log / CASES).exists():
-        with (log / CASES).open(encoding="utf-8") as file:
-            yield from map(json.loads, file)
-
-
-def following(log: Path = LOG) -> int:
-    """The seed after the last one."""
-    return max((r["seed"] for r in noted(log)), default=-1) + 1
-
-
-def running(kind: str, log: Path = LOG) -> str:
-    """The text that a steered case tried last."""
-    path = log / "running.tile"
-    return path.read_text(encoding="utf-8") if kind.startswith("steered") and path.exists() else ""
 
 
 def summary(found: Iterable[dict[str, Any]]) -> str:

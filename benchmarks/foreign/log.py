@@ -1,6 +1,34 @@
-"""Where campaigns note what they run: what is kept is in the corpus."""
+"""Where steered campaigns note what they run: what is kept is in the corpus."""
 
-import tempfile
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-LOG = Path(tempfile.gettempdir()) / "tilelang-foreign"
+LOG = Path(__file__).resolve().parents[2] / "build" / "foreign"
+CASES = "cases.jsonl"
+
+
+def note(report: dict[str, Any], log: Path = LOG) -> None:
+    """Adds a case to the log."""
+    log.mkdir(parents=True, exist_ok=True)
+    with (log / CASES).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(report, default=str) + "\n")
+
+
+def noted(log: Path = LOG) -> Iterator[dict[str, Any]]:
+    """The cases so far."""
+    if (log / CASES).exists():
+        with (log / CASES).open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+
+def following(log: Path = LOG) -> int:
+    """The seed after the last one."""
+    return max((r["seed"] for r in noted(log)), default=-1) + 1
+
+
+def running(log: Path = LOG) -> str:
+    """The text that a case tried last."""
+    path = log / "running.tile"
+    return path.read_text(encoding="utf-8") if path.exists() else ""

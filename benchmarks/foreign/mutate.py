@@ -35,8 +35,12 @@ TYPES: tuple[str, ...] = (
     "uint8",
     "int16",
     "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "bool",
 )
-TYPES += ("int32", "uint32", "int64", "uint64", "bool")
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("block", "cluster", "warpgroup", "warp", "thread"),
     ("register", "shared", "shared", "global", "l1", "l2"),

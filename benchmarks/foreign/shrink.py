@@ -7,11 +7,12 @@ import copy
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.foreign.program import Expression, children, walk
 from tilelang.testing.shrinking import smallest
 
+T = TypeVar("T")
 Case = tuple[dict[str, Any], list[Any] | None]
 MODIFIERS: tuple[str, ...] = (
     r" ahead \d+",
@@ -22,8 +23,12 @@ MODIFIERS: tuple[str, ...] = (
     r" pad \d+",
     r" layout \([^()]*\)",
     r" order \([^()]*\)",
+    r" on \w+",
+    r" swizzle \d+",
+    r"(?<=-> block) \d+",
+    r"(?<=-> thread) \d+",
+    r"(?<=-> warp) \d+",
 )
-MODIFIERS += (r" on \w+", r" swizzle \d+", r"(?<=-> block) \d+", r"(?<=-> thread) \d+", r"(?<=-> warp) \d+")
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = 100) -> Case:
@@ -35,18 +40,21 @@ def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float = 100) -> C
 def simpler(case: Case) -> Iterator[Case]:
     """Every case that is one change simpler, the greatest changes first."""
     program, steps = case
-    if steps:
-        half = len(steps) // 2
-        if half > 1:
-            yield program, steps[:half]
-            yield program, steps[half:]
-        for less in fewer(steps):
-            yield program, less
-    for changed in _programs(program):
-        yield changed, steps
-    if steps:
-        for other in plainer(steps):
-            yield program, other
+    if steps is None:
+        yield from ((changed, None) for changed in _programs(program))
+    else:
+        yield from one_change(program, steps, _programs)
+
+
+def one_change(what: T, steps: list[Any], simpler_of: Callable[[T], Iterator[T]]) -> Iterator[tuple[T, list[Any]]]:
+    """A computation, as text or as a tree, and its steps, with one change of either, the greatest changes first."""
+    half = len(steps) // 2
+    if half > 1:
+        yield what, steps[:half]
+        yield what, steps[half:]
+    yield from ((what, less) for less in fewer(steps))
+    yield from ((changed, steps) for changed in simpler_of(what))
+    yield from ((what, less) for less in plainer(steps))
 
 
 def fewer(steps: list[Any]) -> Iterator[list[Any]]:

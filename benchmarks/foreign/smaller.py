@@ -11,24 +11,15 @@ import tilelang as tl
 from benchmarks.foreign.corpus import Entry, lowered, read
 from benchmarks.foreign.corpus import faults as faults_of
 from benchmarks.foreign.mutate import joined, parts
-from benchmarks.foreign.shrink import fewer, plainer
+from benchmarks.foreign.shrink import one_change
 from benchmarks.foreign.worker import sort_of
 from tilelang.testing.shrinking import smallest
 
 
 def simpler(text: str) -> Iterator[str]:
     """Every text with a step or a line less, plainer steps, smaller numbers; the greatest changes first."""
-    computation, steps = parts(text)
-    half = len(steps) // 2
-    if half > 1:
-        yield joined(computation, steps[:half])
-        yield joined(computation, steps[half:])
-    for less in fewer(steps):
-        yield joined(computation, less)
-    for other in _computations(computation):
-        yield joined(other, steps)
-    for less in plainer(steps):
-        yield joined(computation, less)
+    for computation, steps in one_change(*parts(text), _computations):
+        yield joined(computation, steps)
 
 
 def _computations(text: str) -> Iterator[str]:
@@ -77,8 +68,8 @@ def _operands(text: str) -> list[str]:
             found.append(text[begun:n])
             begun = n + 1
     found.append(text[begun:])
-    parts = [p.rstrip(",") for p in found if re.search(r"\w", p) and not p.startswith(("sum[", "max[", "min[", "prod["))]
-    return [p for p in dict.fromkeys(parts) if p != text]
+    operands = [p.rstrip(",") for p in found if re.search(r"\w", p) and not p.startswith(("sum[", "max[", "min[", "prod["))]
+    return [p for p in dict.fromkeys(operands) if p != text]
 
 
 def faulty(entry: Entry, seconds: float) -> Entry:

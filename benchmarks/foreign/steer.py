@@ -20,8 +20,9 @@ from typing import Any
 
 import tilelang as tl
 from benchmarks.foreign import corpus
-from benchmarks.foreign.branches import MEASURED, ROOT, Branch, Meter
-from benchmarks.foreign.corpus import DEVICES, Device, Entry, wanted
+from benchmarks.foreign.branches import ROOT, Branch, Meter
+from benchmarks.foreign.corpus import Entry, wanted
+from benchmarks.foreign.devices import DEVICES, Device
 from benchmarks.foreign.draw import Drawer
 from benchmarks.foreign.log import LOG
 from benchmarks.foreign.mutate import GROUPS, VERBS, Mutator, joined, parts
@@ -171,8 +172,17 @@ class Campaign:
     def on_processor(self, entry: Entry, schedule: Any, report: dict[str, Any]) -> None:
         """Runs accepted texts on this processor, many together."""
         self.native.append((entry.whole, schedule))
-        if len(self.native) < NATIVE:
-            return
+        if len(self.native) >= NATIVE:
+            self.run_together(report)
+
+    def finish(self, report: dict[str, Any]) -> None:
+        """Runs what `on_processor` still holds, after the last case."""
+        try:
+            self.run_together(report)
+        except Exception:
+            report["faults"].append("on this processor: " + traceback.format_exc()[-2000:])
+
+    def run_together(self, report: dict[str, Any]) -> None:
         items, texts = [], []
         for text, made in self.native:
             try:
@@ -182,9 +192,11 @@ class Campaign:
             items.append((program, testing.Expected(made.computation, testing.arrays(made.computation), False, made.error_ulps)))
             texts.append(text)
         self.native.clear()
+        if not items:
+            return
         self.beat()
+        report["native"] = report.get("native", 0) + len(items)
         for text, found in zip(texts, testing.check_device(items), strict=True):
-            report["native"] += 1
             if found:
                 report["faults"] += found
                 report["text"] = text
@@ -199,7 +211,7 @@ class Campaign:
                 found, branches = self.measured(entry.device, text)
                 if found.refused != entry.refused or not new <= wanted(found, branches):
                     return False
-                return bool(found.refused) or not corpus.faults(*self.program, entry.device)
+                return bool(found.refused) or corpus.faults(*self.program, entry.device) == []  # None: too long
             except Exception:
                 return False  # a fault of its own, which a case may find
 
@@ -216,6 +228,7 @@ class Campaign:
             for whole in (*sized(text, (17, 64)), text):
                 for device in self.devices if time.monotonic() < end else ():
                     self.attempt(device, whole, report, only_new=True)
+        self.finish(report)
         return report
 
     @staticmethod
@@ -234,7 +247,7 @@ class Campaign:
         report = self.report(seed, device)
         mutator = Mutator(r, [e.text for e in self.kept if not e.refused])
         text = ""
-        for begun in self.begun(r, device):
+        for begun in self.begun(r, device, report):
             if self.attempt(device, begun, report):
                 text = begun
         for _ in range(CHANGES if text else 0):
@@ -245,25 +258,40 @@ class Campaign:
                 text = changed
         return report
 
-    def begun(self, r: random.Random, device: Device) -> Iterator[str]:
+    def begun(self, r: random.Random, device: Device, report: dict[str, Any]) -> Iterator[str]:
         """The texts with which a case begins; each counts where it is accepted."""
         kept = [e.text for e in self.kept if not e.refused]
         chance = r.random()
+        if kept and chance < 0.55:
+            yield r.choice(kept)
+        elif chance < 0.75:
+            yield from self.drawn(r, device)
+        elif chance < 0.9:
+            try:
+                if chance < 0.82:
+                    made = example(r)
+                else:
+                    made = draw_boxes(testing.Seeded(r.getrandbits(32))) if device[1] == "hopper" else self.planned(r)
+            except tl.TileLangError:
+                return  # these sizes, or these steps, are refused
+            yield text_of(made)
+        else:
+            yield from self.constructed(r, device, report)
+
+    def constructed(self, r: random.Random, device: Device, report: dict[str, Any]) -> Iterator[str]:
+        """A random computation with the schedule that is constructed for it. That there is none is a fault."""
+        program = program_text(Drawer(r.getrandbits(32), POINTS).program())
         try:
-            if kept and chance < 0.55:
-                yield r.choice(kept)
-            elif chance < 0.75:
-                yield from self.drawn(r, device)
-            elif chance < 0.82:
-                yield example(r)
-            elif chance < 0.9:
-                yield text_of(draw_boxes(testing.Seeded(r.getrandbits(32))) if device[1] == "hopper" else self.planned(r))
-            else:
-                program = program_text(Drawer(r.getrandbits(32), POINTS).program())
-                computation = tl.parse(program).computation()
-                yield text_of(tl.compile(computation, corpus.target_of(device)).schedule)
-        except (tl.TileLangError, IndexError):  # refused, or an example without a schedule
+            computation = tl.parse(program).computation()
+        except tl.TileLangError:
             return
+        try:
+            schedule = tl.compile(computation, corpus.target_of(device)).schedule
+        except Exception:
+            report["faults"].append("constructed: " + traceback.format_exc()[-2000:])
+            report["text"] = Entry(device, program).whole
+            return
+        yield text_of(schedule)
 
     def planned(self, r: random.Random) -> Any:
         """A schedule of the package's own generator, with roles at times."""
@@ -272,7 +300,7 @@ class Campaign:
         return testing.draw_roles(source, made) if r.random() < 0.3 else made
 
     def drawn(self, r: random.Random, device: Device) -> Iterator[str]:
-        """A program drawn anew: growing prefixes of a plan, each with those steps that were accepted."""
+        """A random program, first without a schedule, then with all steps of a random plan that are accepted."""
         program = Drawer(r.getrandbits(32), POINTS).program()
         computation = program_text(program)
         steps: list[Any] = []
@@ -281,8 +309,11 @@ class Campaign:
             text = joined(computation, [*steps, step])
             try:
                 corpus.schedule_of(Entry(device, text)).check(corpus.target_of(device).profile)
+            except tl.TileLangError:
+                continue
             except Exception:
-                continue  # where that is no refusal, `attempt` finds it in what follows
+                yield text  # `attempt` finds the fault
+                return
             steps.append(step)
         yield joined(computation, steps)
 
@@ -292,13 +323,14 @@ def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
     return Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
 
 
-def example(r: random.Random) -> str:
-    """A schedule of the examples at smaller sizes."""
-    path = r.choice(sorted((ROOT / "examples").glob("*.tile")))
-    document = tl.parse(path.read_text(encoding="utf-8"), path.name)
+def example(r: random.Random) -> Any:
+    """A schedule of the examples at smaller sizes. Raises the refusal of these sizes."""
+    paths = sorted((ROOT / "examples").glob("*.tile"))
+    documents = [tl.parse(path.read_text(encoding="utf-8"), path.name) for path in paths]
+    document = r.choice([document for document in documents if document.schedules])
     schedule = document.schedule(r.choice([entry.name for entry in document.schedules]))
     most = r.choice((9, 17, 33, 64, 128))
-    return text_of(testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()}))
+    return testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()})
 
 
 def sized(text: str, extents: tuple[int, ...]) -> Iterator[str]:
@@ -317,9 +349,10 @@ def text_of(schedule: Any) -> str:
 
 def _digest_of_sources() -> str:
     digest = hashlib.sha256()
-    for name in MEASURED:
-        for path in sorted((ROOT / name).glob("*.py")) if (ROOT / name).is_dir() else [ROOT / name]:
-            digest.update(path.read_bytes())
+    for folder in ("tilelang", "grammar", "lowering", "autoschedule"):  # all that decides which branches a text takes
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -245,28 +245,33 @@ def main() -> None:
     if sys.argv[1] == "shrink":
         print(shrink(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
         return
-    kind, first, count, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    kind, profile, first, count, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
     end, seed = time.monotonic() + seconds, first
 
     def beat() -> None:
         print(json.dumps({"begin": seed}), flush=True)
 
-    run: Callable[[int], dict[str, Any]] = functools.partial(case, kind)
-    if kind.startswith("steered"):
+    run_case: Callable[[int], dict[str, Any]] = functools.partial(case, kind)
+    finish: Callable[[dict[str, Any]], None] | None = None
+    if kind == "steered":
         from benchmarks.foreign import steer
 
-        run = steer.campaign(kind.partition(" ")[2], beat).case
-    for seed in range(first, first + count):
-        if time.monotonic() > end:
-            break
+        made = steer.campaign(profile, beat)
+        run_case, finish = made.case, made.finish
+    last = False
+    while not last:
         beat()
         began = time.monotonic()
         try:
-            report = run(seed)
+            report = run_case(seed)
         except Exception:
             report = {"seed": seed, "kind": kind, "faults": ["case: " + traceback.format_exc()[-2000:]]}
+        last = seed + 1 == first + count or time.monotonic() > end
+        if last and finish is not None:
+            finish(report)
         report["took"] = round(time.monotonic() - began, 2)
         print(json.dumps(report, default=str), flush=True)
+        seed += 1
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tilelang as tl
-from benchmarks.foreign import corpus, counts, smaller, steer
+from benchmarks.foreign import corpus, counts, log, smaller, steer
 from benchmarks.foreign.branches import Branch
 from benchmarks.foreign.corpus import Entry
 from benchmarks.foreign.mutate import Mutator, joined, parts
@@ -86,6 +86,61 @@ def test_a_campaign_keeps_what_reaches_new_branches_and_goes_on(tmp_path: Path) 
     assert {b for e in again.kept for b in again.kept[e]} == {b for e in known for b in known[e]}
 
 
+@pytest.fixture
+def empty(tmp_path: Path) -> steer.Campaign:
+    return steer.Campaign((("cuda", "ampere"), ("cpu", "zen5")), tmp_path / "corpus", tmp_path)
+
+
+def test_programs_that_do_not_fill_a_batch_run_at_the_end(empty: steer.Campaign) -> None:
+    report = empty.report(0, None)
+    assert empty.attempt(("cpu", "zen5"), PRODUCT + "schedule for C {\n}\n", report, only_new=True)
+    assert len(empty.native) == 1 and report["native"] == 0
+    empty.finish(report)
+    assert empty.native == [] and report["native"] == 1 and report["faults"] == []
+
+
+def test_what_cannot_be_simulated_is_not_taken_as_smaller(empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, branches = empty.measured(ENTRY.device, ENTRY.text)
+    some = {min(branches)}
+    assert len(empty.small(found, some)[0].text) < len(found.text)
+    monkeypatch.setattr(corpus, "faults", lambda *given: None)
+    assert empty.small(found, some)[0] == found
+
+
+@pytest.mark.parametrize("error", [IndexError("no place"), tl.ComputationError("no-schedule", "none")])
+def test_a_program_for_which_no_schedule_is_constructed_is_a_fault(
+    empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(tl, "compile", fails)
+    report = empty.report(0, None)
+    assert list(empty.constructed(random.Random(1), ENTRY.device, report)) == []
+    assert len(report["faults"]) == 1 and str(error) in report["faults"][0] and "computation" in report["text"]
+
+
+def test_a_step_whose_check_crashes_is_tried(empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(schedule: tl.Schedule, profile: object) -> None:
+        if "tile" in schedule.text:
+            raise KeyError("a step")
+
+    monkeypatch.setattr(tl.Schedule, "check", fails)
+    found = [list(empty.drawn(random.Random(seed), ENTRY.device)) for seed in range(10)]
+    assert any(parts(texts[-1])[1] and "tile" in str(parts(texts[-1])[1][-1]) for texts in found)
+    assert not any("tile" in str(parts(texts[-1])[1][:-1]) for texts in found)
+
+
+def test_examples_without_a_schedule_are_not_chosen() -> None:
+    found = 0
+    for seed in range(20):
+        try:
+            found += isinstance(steer.example(random.Random(seed)), tl.Schedule)
+        except tl.TileLangError:
+            continue
+    assert found > 5
+
+
 def test_texts_of_others_are_taken_over_at_smaller_sizes_too(tmp_path: Path) -> None:
     made = steer.Campaign((("hip", "cdna3"), ("cuda", "ampere")), tmp_path / "corpus", tmp_path)
     made.shrink_seconds = 0
@@ -103,7 +158,7 @@ def test_a_set_cover_leaves_out_what_adds_nothing() -> None:
 
 def test_names_do_not_make_a_case_another_one() -> None:
     other = Entry(ENTRY.device, re.sub(r"\bm\b", "q", ENTRY.text).replace("A[", "Left[").replace("A:", "Left:"))
-    assert steer.canonical(other) != ENTRY.text and steer.canonical(other) == steer.canonical(ENTRY)
+    assert other.text != ENTRY.text and steer.canonical(other) == steer.canonical(ENTRY)
     assert steer.canonical(ENTRY) != steer.canonical(Entry(ENTRY.device, ENTRY.text.replace("m=3", "m=2")))
 
 
@@ -122,10 +177,10 @@ def test_what_ran_is_counted(tmp_path: Path) -> None:
         "tried": 6,
         "verbs": {"verb tile": 2},
     }
-    counts.note(report, tmp_path)
-    counts.note(report | {"seed": 9}, tmp_path)
-    assert counts.following(tmp_path) == 10
-    text = counts.summary(counts.noted(tmp_path))
+    log.note(report, tmp_path)
+    log.note(report | {"seed": 9}, tmp_path)
+    assert log.following(tmp_path) == 10
+    text = counts.summary(log.noted(tmp_path))
     assert "hopper: 2 cases, 12 texts tried, 6 accepted (50 %), 6 simulated, 2 of them distinct" in text and "verb tile 4" in text
 
 

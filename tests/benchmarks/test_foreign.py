@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +31,20 @@ def test_a_case_that_does_not_end_is_a_fault_and_the_next_one_begins() -> None:
     found = list(foreign.reports("cpu", 1, 2, 60, 0.001))  # no process starts that fast
     assert [(r["seed"], r["faults"]) for r in found] == [(1, ["no end within 0.001 s"]), (2, ["no end within 0.001 s"])]
     assert foreign.summary(found) == "2 cases, 0 ran, 0 programs refused, 2 with faults"
+
+
+def test_a_case_that_blocks_is_a_fault_too() -> None:
+    blocked = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    with subprocess.Popen(blocked, stdout=subprocess.PIPE, text=True, process_group=None if os.name == "nt" else 0) as child:
+        found = list(foreign._of_child(child, "cpu", 7, 0.2))
+    assert [(r["seed"], r["faults"]) for r in found] == [(7, ["no end within 0.2 s"])]
+
+
+def test_only_steered_cases_need_coverage() -> None:
+    program = "import sys, benchmarks.foreign.__main__, benchmarks.foreign.worker; sys.exit('coverage' in sys.modules)"
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    root = Path(foreign.__file__).parents[2]
+    subprocess.run([sys.executable, "-c", program], cwd=root, env=settings, check=True)
 
 
 def test_the_command_counts_what_was_drawn(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
