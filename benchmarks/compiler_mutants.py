@@ -177,22 +177,24 @@ def _git(*command: str) -> str:
     return subprocess.run(["git", *command], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _sample(root: Path, chosen: argparse.Namespace) -> list[Mutant]:
-    """The sample, drawn once: that takes a minute."""
-    path = chosen.folder / "sample.json"
+def _sample(folder: Path) -> list[Mutant]:
+    path = folder / "sample.json"
     if not path.exists():
-        sample = drawn(root, chosen.count, chosen.seed)
-        path.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in sample]), encoding="utf-8")
+        sys.exit("no sample yet: run `map` first")
     return [Mutant(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def serve(chosen: argparse.Namespace) -> int:
     """The map, or verdicts: the job of forked_tests.py, in a copy."""
     with _copy(chosen.of) as root:
+        path = chosen.folder / "sample.json"
+        if not path.exists():  # drawn once: that takes a minute
+            sample = drawn(root, chosen.count, chosen.seed)
+            path.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in sample]), encoding="utf-8")
         job = {
             "folder": str(chosen.folder),
             "mutants": [
-                dataclasses.asdict(mutant) | {"name": mutant.name, "module": mutant.module} for mutant in _sample(root, chosen)
+                dataclasses.asdict(mutant) | {"name": mutant.name, "module": mutant.module} for mutant in _sample(chosen.folder)
             ],
             "tests": chosen.tests,
             "cases": chosen.cases,
@@ -208,7 +210,7 @@ def serve(chosen: argparse.Namespace) -> int:
 
 
 def report(chosen: argparse.Namespace) -> int:
-    sample = {mutant.name: mutant for mutant in _sample(ROOT, chosen)}
+    sample = {mutant.name: mutant for mutant in _sample(chosen.folder)}
     verdicts = {verdict["mutant"]: verdict for verdict in read(chosen.folder / "verdicts.jsonl")}
     reasons = _reasons()
     found = [verdict for verdict in verdicts.values() if verdict["found"]]
@@ -216,10 +218,13 @@ def report(chosen: argparse.Namespace) -> int:
     equivalent = [mutant for mutant, _ in others if (mutant.file, *mutant.change) in reasons]
     survivors = [(mutant, verdict) for mutant, verdict in others if mutant not in equivalent]
     partly = sum(len(verdict["passed"]) < verdict["tests"] for _, verdict in survivors)
-    by_case = sum("case" in verdict["found"].split()[:2] for verdict in found)
+    by_case = sum(verdict["found"].startswith("case ") for verdict in found)
     print(f"{len(verdicts)} of {chosen.count} mutants judged: {len(found)} found, {by_case} of them by random programs only,")
     print(f"{len(survivors)} survived ({partly} of them without running all their tests), {len(equivalent)} are equivalent")
     print(f"found, of those that are not equivalent: {len(found) / max(len(found) + len(survivors), 1):.1%}")
+    mapped = {result["test"] for result in read(chosen.folder / "map.jsonl")}
+    collected = [test["test"] for test in read(chosen.folder / "collected.jsonl")]
+    print(f"tests collected last: {len(collected)}, {len(set(collected) - mapped)} of them not in the map")
     print(f"seconds for each: {sum(verdict['seconds'] for verdict in verdicts.values()) / max(len(verdicts), 1):.1f}")
     for mutant, verdict in survivors:
         print(f"\n{mutant.name}: survived {len(verdict['passed'])} of {verdict['tests']} tests\n{mutant.difference}")

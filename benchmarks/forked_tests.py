@@ -7,7 +7,8 @@ A change of a function's body is made in memory: every function object with that
 class does while it is imported cannot be changed so; such a change is written to the file, for ordinary processes of pytest.
 
 `map` puts a call before the statement of each mutant and notes which tests meet it, and how long each takes (map.jsonl). `run` judges
-mutants by the tests that meet them, the quickest first (verdicts.jsonl). Both go on where they stopped.
+mutants by the tests that meet them, the quickest first (verdicts.jsonl). Both go on where they stopped, and note which tests pytest
+collected (collected.jsonl).
 """
 
 from __future__ import annotations
@@ -199,6 +200,8 @@ class Server:
 
         self.case = worker.case
         self.items = {item.nodeid: item for item in session.items}
+        collected = "".join(json.dumps({"test": test}) + "\n" for test in self.items)
+        (Path(self.job.folder) / "collected.jsonl").write_text(collected, encoding="utf-8")
         self.sources = {file: Path(file).read_text(encoding="utf-8") for file in sorted({m["file"] for m in self.job.mutants})}
         self.codes = {file: compile(text, file, "exec") for file, text in self.sources.items()}
         for module in sorted({m["module"] for m in self.job.mutants}):
@@ -423,6 +426,8 @@ def fails(command: Sequence[str], seconds: float) -> bool:
 def main() -> int:
     command, path = sys.argv[1:]
     job = Job(**json.loads(Path(path).read_text(encoding="utf-8")))
+    if command == "run" and not (Path(job.folder) / "map.jsonl").exists():
+        sys.exit("the map is missing: run `map` first")
     return int(pytest.main([*TESTS, *job.tests], plugins=[Server(command, job)]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -174,10 +175,14 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     ]
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
     (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    program = [sys.executable, "-P", str(ROOT / "benchmarks" / "forked_tests.py")]
+    settings = os.environ | {"PYTHONPATH": str(ROOT)}
+    early = subprocess.run([*program, "run", "job.json"], cwd=tmp_path, env=settings, capture_output=True, text=True)
+    assert early.returncode == 1 and "run `map` first" in early.stderr
     for command in ("map", "run", "run"):
-        program = [sys.executable, "-P", str(ROOT / "benchmarks" / "forked_tests.py"), command, "job.json"]
-        settings = os.environ | {"PYTHONPATH": str(ROOT)}
-        subprocess.run(program, cwd=tmp_path, env=settings, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*program, command, "job.json"], cwd=tmp_path, env=settings, check=True, stdout=subprocess.DEVNULL)
+    collected = [one["test"] for one in forked_tests.read(tmp_path / "collected.jsonl")]
+    assert collected == [f"test_it.py::test_{name}" for name in ("small", "large", "other")]
     verdicts = forked_tests.read(tmp_path / "verdicts.jsonl")
     assert [one["mutant"] for one in verdicts] == ["found", "same", "imported"]
     assert [one["found"] for one in verdicts] == ["test_it.py::test_large", None, verdicts[2]["found"]] and verdicts[2]["found"]
@@ -194,15 +199,31 @@ def test_the_report_leaves_out_what_is_equivalent(
         {"mutant": mutant(1).name, "found": "case 7", "passed": [], "tests": 1, "seconds": 1},
         {"mutant": mutant(2).name, "found": None, "passed": ["t"], "tests": 1, "seconds": 1},
         {"mutant": mutant(3).name, "found": None, "passed": [], "tests": 1, "seconds": 1},
+        {"mutant": mutant(4).name, "found": "test_a.py::test_b[the case 3]", "passed": [], "tests": 1, "seconds": 1},
     ]
+    chosen = argparse.Namespace(folder=tmp_path, count=5)
+    with pytest.raises(SystemExit, match="run `map` first"):
+        compiler_mutants.report(chosen)
+    assert not (tmp_path / "sample.json").exists()
+    sample = [dataclasses.asdict(mutant(n)) for n in (1, 2, 3, 4, 5)]
+    (tmp_path / "sample.json").write_text(json.dumps(sample), encoding="utf-8")
+    for name, tests in {"collected": ("t", "u", "v"), "map": ("t", "case 7")}.items():
+        lines = "\n".join(json.dumps({"test": test}) for test in tests)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "verdicts.jsonl").write_text("\n".join(map(json.dumps, verdicts)), encoding="utf-8")
     (tmp_path / "equivalent.json").write_text(
         json.dumps([{"file": "a.py", "before": "x = 2", "after": "x = 3", "why": "x is not read"}]), encoding="utf-8"
     )
     monkeypatch.setattr(compiler_mutants, "EQUIVALENT", tmp_path / "equivalent.json")
-    monkeypatch.setattr(compiler_mutants, "_sample", lambda root, chosen: [mutant(n) for n in (1, 2, 3, 4)])
-    assert compiler_mutants.report(argparse.Namespace(folder=tmp_path, count=4)) == 0
+    assert compiler_mutants.report(chosen) == 0
     text = capsys.readouterr().out
-    assert "3 of 4 mutants judged: 1 found, 1 of them by random programs only" in text
+    assert "4 of 5 mutants judged: 2 found, 1 of them by random programs only" in text
     assert "1 survived (1 of them without running all their tests), 1 are equivalent" in text
-    assert "equivalent: 50.0%" in text and "x is not read" in text
+    assert "equivalent: 66.7%" in text and "x is not read" in text
+    assert "tests collected last: 3, 2 of them not in the map" in text
+
+
+def test_what_is_called_equivalent_is_in_the_code() -> None:
+    for file, before, _ in compiler_mutants._reasons():
+        lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+        assert set(filter(None, before.splitlines())) <= set(lines), (file, before)
