@@ -122,7 +122,9 @@ class Reading:
         if len(asked) == 1 and isinstance(atom := asked[0][0], Binary) and atom.op == "%":
             return low, high  # what of the remainders points reach may depend on which of them exist: readers want all of them
         exact = extremes(from_linear(_sum(asked)) - begin, self._exists(a for a, _ in asked))
-        return low if exact[0] is None else max(low, exact[0]), high if exact[1] is None else min(high, exact[1])
+        least, most = low if exact[0] is None else max(low, exact[0]), high if exact[1] is None else min(high, exact[1])
+        # Of several registers a reader may choose one by an index; which it reads of a single one must be known when it is compiled.
+        return (least, most) if least != most else (low, high)
 
     def _begin(self, atom: Expr) -> Expr:
         """What an atom is counted from: its value where the piece begins, as if it was not clamped; 0 for a remainder."""

@@ -109,3 +109,19 @@ def test_a_remainder_that_the_axis_never_reaches_is_the_axis() -> None:
     made = tl.schedule(tl.define("G", e[j % 33, j] + 1, l, j)).tile(l=1, j=2).to(tl.block).compute("E", tl.register)
     (kernel,) = simulated(made, CUDA).program.kernels
     assert [b.shape for b in kernel.registers] == [(2, 2)]
+
+
+@pytest.mark.parametrize("step", ["tile m=32 -> thread", "tile m=3 -> thread", "tile m=1 -> thread", "split m=32", "split m=3"])
+def test_a_stage_of_one_element_in_registers_is_read_by_a_quotient(step: str) -> None:
+    """Of the points that exist, each reads the one element; the index is no constant."""
+    text = """computation c {
+      input A: float32[p: 8]
+      axis m: 8
+      axis p: 8
+      axis q: 1
+      G[q] = sum[p] A[p] + q
+      output Y[m] = A[m] + G[m // 8]
+    }
+    schedule for c { tile m=3 -> block; STEP; compute G in register }
+    """
+    simulated(tl.parse(text.replace("STEP", step)).schedule(), CUDA)
