@@ -26,7 +26,7 @@ BITWISE = ("&", "|", "^", "<<", ">>")
 COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
 UNARY = ("-", "~", "not")
-_OF_CONDITIONS = {"&": "and", "|": "or"}
+_OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
 
 # Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
 FLOAT_FUNCTIONS = (
@@ -320,7 +320,7 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         raise ComputationError("operand-type", f"`{op}` needs integers, got {a}", mend="cast to an integer type")
     if op == "/" and not a.is_float:
         raise ComputationError("operand-type", f"`/` of {a}", mend="use // for whole numbers, or cast to a float")
-    if a.kind == "bool" and op in ("+", "-", "*", "//", "%", "pow"):
+    if a.kind == "bool" and op in ("+", "-", "*", "//", "%", "pow", "<<", ">>"):
         raise ComputationError("operand-type", f"`{op}` of conditions", mend="cast to a number first")
     if op in ("<<", ">>") and isinstance(right, Const) and not 0 <= right.value < max(32, a.bits):
         message = f"`{left} {op} {right}`: {a} is shifted by 0 to {max(32, a.bits) - 1} bits"

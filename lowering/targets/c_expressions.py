@@ -351,6 +351,8 @@ class Expressions(Places):
         match e:
             case Binary(op, left, right) if op in COMPARISONS:
                 p = PRECEDENCE[op]
+                if left.dtype.kind == "bool" and op in ("<", "<="):  # a lane that holds is -1, the least of the two
+                    left, right = right, left
                 return bracket(f"{self._compared(left, e, n, p + 1)} {op} {self._compared(right, e, n, p + 1)}", p, level)
             case Binary(op, left, right):
                 sign = {"and": "&", "or": "|"}.get(op, op)
