@@ -427,3 +427,19 @@ def test_a_power_of_a_half_is_that_of_c() -> None:
     found = root.evaluate(X=data)
     assert found.tolist() == [np.inf, np.inf, 0.0, 2.0]
     assert not np.signbit(found[2])
+
+
+def test_nothing_is_claimed_where_another_order_may_lose_a_nan() -> None:
+    """A choice by a comparison keeps a NaN or drops it, as it comes; a sum keeps it in any order."""
+    i, j, x = matrix(3, 29)
+
+    def larger(a: Any, b: Any) -> Any:
+        first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+        return tl.where(first, a[0], b[0]), tl.where(first, a[1], b[1])
+
+    value, place = tl.reduce(larger, (-1e6, 1e6), (x[i, j], tl.cast(j, tl.float32)), over=j)
+    whole = as_computation(define("V", value + 0 * place, i))
+    data = np.zeros((3, 29), np.float32)
+    data[1, 4] = data[2, 28] = np.nan  # the reference drops the first
+    data[:, 3] = 5
+    assert np.isinf(whole.bound(X=data)[1:]).all() and np.isfinite(whole.bound(X=data)[0])

@@ -123,7 +123,18 @@ class Combining:
         if not all(np.isfinite(m).all() for group in (whole, *greatest) for m in group):
             starts = moved if parts is None else _stacked([p.moved if p.careful is None else p.careful for p in parts])
             careful = self._followed(self.full, states, starts)
-        return Part(whole, points, self._followed(self.boxes, states, moved), greatest, careful)
+        unclear = self._unclear(states, whole)
+        kept = [np.where(u, np.inf, m) for u, m in zip(unclear, self._followed(self.boxes, states, moved), strict=True)]
+        return Part(whole, points, kept, greatest, careful)
+
+    def _unclear(self, states: Members, whole: Members) -> list[Any]:
+        """Per member: where a leaf has a NaN that another order of the leaves may lose, as in a choice by a comparison."""
+        nan = np.logical_or.reduce([np.isnan(np.asarray(s, np.float64)).any(axis=-1) for s in states])
+        if not nan.any():
+            return [nan] * len(whole)
+        neutral = self._neutral(whole)
+        both = zip(whole, self._values(whole, neutral), self._values(neutral, whole), strict=True)
+        return [nan & ~np.logical_and.reduce([np.isnan(np.asarray(x, np.float64)) for x in group]) for group in both]
 
     # ------------------------------------------------------------ values
 

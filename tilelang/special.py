@@ -17,7 +17,7 @@ PLAIN_PER_SPECIAL = 4  # ordinary values for each special one, at least
 def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
     """The values of a tensor's type that most likely show a fault, within its range where it has one; the plainest come first.
 
-    finite: without infinities and numbers that become one when two of them are added.
+    finite: without NaN, infinities and numbers that become one when two of them are added.
 
     >>> import tilelang as tl
     >>> special_values(tl.input("X", tl.int8, i=4))
@@ -36,9 +36,9 @@ def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
             {1, -1, int(t.highest), int(t.lowest)} if t.kind == "int" else {0, 1, int(t.highest)}, key=lambda n: (abs(n), -n)
         )
     r = rounding(t)
-    found = [1.0, -1.0, 0.0, -0.0, 1 + 2 * r.unit, r.normal, -r.normal, r.normal - r.tiny, r.tiny, -r.tiny, float("nan")]
+    found = [1.0, -1.0, 0.0, -0.0, 1 + 2 * r.unit, r.normal, -r.normal, r.normal - r.tiny, r.tiny, -r.tiny]
     if not finite:
-        found += [r.largest, -r.largest] + [float(t.highest), float(t.lowest)] * (t.highest != r.largest)
+        found += [float("nan"), r.largest, -r.largest] + [float(t.highest), float(t.lowest)] * (t.highest != r.largest)
     return found
 
 
