@@ -55,10 +55,13 @@ def computation(op: str) -> tuple[tl.Computation, dict[str, Any]]:
 def test_two_conditions_compare_as_numpys(op: str) -> None:
     """Lanes of masks are 0 and -1, whose order is not that of False and True."""
     made, right = computation(op)
-    kernel = tl.compile(made, "cpu")
-    found = kernel(P=P, Q=Q, X=X)._asdict()
+    given = {"P": P, "Q": Q, "X": X}
+    found = tl.compile(made, "cpu")(**given)._asdict()
+    report = tl.simulate(tl.compile(made, tl.target(profile="ampere")), **given)
+    assert not report.findings
     for name, expected in right.items():
         np.testing.assert_array_equal(found[name], expected, name)
+        assert report.outputs[name].dtype == found[name].dtype
 
 
 @pytest.mark.parametrize("op", ["<", "<=", "maximum"])

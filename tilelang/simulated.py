@@ -107,8 +107,13 @@ def results(report: Report, computation: Computation) -> dict[str, Any]:
 
 
 def with_wrong_values(report: Report, schedule: Schedule, target: Target, given: Mapping[str, Any]) -> Report:
-    """The report of a simulation on given inputs; what differs from the reference by more than the bound is among its findings."""
+    """The report of a simulation on given inputs; what differs from the reference by more than the bound is among its findings.
+
+    Conditions, which memory holds as bytes, are given as conditions.
+    """
     computation, ulps = schedule.computation, error_bounds(DIALECTS[target.dialect])
+    conditions = {t.name: report.outputs[t.name].astype(bool) for t in computation.outputs if t.dtype.kind == "bool"}
+    report = dataclasses.replace(report, outputs={**report.outputs, **conditions})
     (run,) = reference.compare(computation, given, results(report, computation), error_ulps=schedule.error_ulps, ulps=ulps).runs
     if run.first is None:
         return report
