@@ -291,7 +291,10 @@ class Values:
             met = [state_type(v.dtype) for v in values]
             if met != types:
                 message = f"the state of `{name}` is of ({listed(types)}), and here it is of ({listed(met)})"
-                raise self.scope.fail(tree, "combiner-types", message, f"declare ({listed(met)}), or cast the values")
+                other = "or cast the values"
+                if any(state_type(t) != t for t in types):
+                    other = "as conditions and integers of 8 and 16 bits are combined in 32 bits"
+                raise self.scope.fail(tree, "combiner-types", message, f"declare ({listed(met)}), {other}")
             if several:
                 return F.reduce(combine, tuple(identity), tuple(values), over, where, name)
             return F.reduce(combine, identity[0], values[0], over, where, name)

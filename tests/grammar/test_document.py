@@ -211,6 +211,12 @@ MEANING = [
         75,
         "declare (float32)",
     ),
+    (
+        body("combiner w(a: bool; b: bool) { a or b identity false } output Y[i] = reduce w[j] X[i, j] > 0.0"),
+        "combiner-types",
+        72,
+        "declare (int32), as conditions",
+    ),
     (body("output Y[i] = 1e999 * X[i, 0]"), "number-out-of-range", 17, "`inf`"),
     (body("output a[i] = 1.0 outputs a outputs a"), "outputs-twice", 31, "one list"),
     (body("output b[i] = 1.0 output a[i] = 1.0 outputs a"), "output-not-listed", 39, "list it too"),
