@@ -33,28 +33,28 @@ void Y(
     __global int* restrict Y)
 {
     const int block_x = (int)get_group_id(0);
-    float16 Y_argmax_0_state_value_2;
-    uchar16 Y_argmax_0_state_common_2;
+    float16 Y_argmax_0_state_value_1;
+    uchar16 Y_argmax_0_state_common_1;
     float16 Y_argmax_0_state = (float16)(-INFINITY);
     int16 Y_argmax_1_state = (int16)(2147483647);
     for (int j = 0; j < 2; ++j) {
-        float16 Y_argmax_0_state_value_1 = *(__global const float16_u*)(X + block_x * 37 + j * 16);
-        uchar16 Y_argmax_0_state_common_1 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_1) | ((Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_1) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1))) & ((int16)(j * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
-        Y_argmax_0_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_1 : Y_argmax_0_state;
-        Y_argmax_1_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? (int16)(j * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state;
+        float16 Y_argmax_0_state_value = *(__global const float16_u*)(X + block_x * 37 + j * 16);
+        uchar16 Y_argmax_0_state_common = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value) | ((Y_argmax_0_state_value != Y_argmax_0_state_value) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value != Y_argmax_0_state_value))) & ((int16)(j * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
+        Y_argmax_0_state = convert_int16(Y_argmax_0_state_common != (uchar16)((uchar)0)) ? Y_argmax_0_state_value : Y_argmax_0_state;
+        Y_argmax_1_state = convert_int16(Y_argmax_0_state_common != (uchar16)((uchar)0)) ? (int16)(j * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state;
     }
     {
         const int j_1 = 2;
         if (j_1 * 16 < 22) {
-            Y_argmax_0_state_value_2 = *(__global const float16_u*)(X + block_x * 37 + j_1 * 16);
-            Y_argmax_0_state_common_2 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_2) | ((Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_2) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2))) & ((int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
-            Y_argmax_0_state = convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_2 : Y_argmax_0_state;
-            Y_argmax_1_state = convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state;
+            Y_argmax_0_state_value_1 = *(__global const float16_u*)(X + block_x * 37 + j_1 * 16);
+            Y_argmax_0_state_common_1 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_1) | ((Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_1) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1))) & ((int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
+            Y_argmax_0_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_1 : Y_argmax_0_state;
+            Y_argmax_1_state = convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state;
         } else {
-            Y_argmax_0_state_value_2 = load_first_global_float16(X + block_x * 37 + j_1 * 16, 37 - j_1 * 16, (float16)(0.0f));
-            Y_argmax_0_state_common_2 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_2) | ((Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_2) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_2 != Y_argmax_0_state_value_2))) & ((int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
-            Y_argmax_0_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_2 : Y_argmax_0_state) : Y_argmax_0_state;
-            Y_argmax_1_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_2 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state) : Y_argmax_1_state;
+            Y_argmax_0_state_value_1 = load_first_global_float16(X + block_x * 37 + j_1 * 16, 37 - j_1 * 16, (float16)(0.0f));
+            Y_argmax_0_state_common_1 = convert_uchar16(-convert_char16(((Y_argmax_0_state < Y_argmax_0_state_value_1) | ((Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1) & ~(Y_argmax_0_state != Y_argmax_0_state))) | (((Y_argmax_0_state == Y_argmax_0_state_value_1) | ((Y_argmax_0_state != Y_argmax_0_state) & (Y_argmax_0_state_value_1 != Y_argmax_0_state_value_1))) & ((int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < Y_argmax_1_state))));
+            Y_argmax_0_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? Y_argmax_0_state_value_1 : Y_argmax_0_state) : Y_argmax_0_state;
+            Y_argmax_1_state = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(37 - j_1 * 16) ? (convert_int16(Y_argmax_0_state_common_1 != (uchar16)((uchar)0)) ? (int16)(j_1 * 16) + (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) : Y_argmax_1_state) : Y_argmax_1_state;
         }
     }
     uchar8 Y_argmax_0_fold_common = convert_uchar8(-convert_char8(((Y_argmax_0_state.s01234567 < Y_argmax_0_state.s89abcdef) | ((Y_argmax_0_state.s89abcdef != Y_argmax_0_state.s89abcdef) & ~(Y_argmax_0_state.s01234567 != Y_argmax_0_state.s01234567))) | (((Y_argmax_0_state.s01234567 == Y_argmax_0_state.s89abcdef) | ((Y_argmax_0_state.s01234567 != Y_argmax_0_state.s01234567) & (Y_argmax_0_state.s89abcdef != Y_argmax_0_state.s89abcdef))) & (Y_argmax_1_state.s89abcdef < Y_argmax_1_state.s01234567))));

@@ -190,8 +190,8 @@ class Reading:
     def _needs(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
         for t in self.computation.inputs:
             claims = known.needs.get(("global", t.name), [])
-            if not claims or ("unread", t.name) in known.reads:
-                continue
+            if not claims or ("unread", t.name) in known.reads or known.parts and t in self._restricting():
+                continue  # of a block's part of a reduction, the reference does not tell whether a condition on data restricts it
             code, _ = trace.touched(name, "global", t.name, False)
             size = math.prod(t.shape)
             need = np.unique(np.concatenate([c.block * size + c.element for c in claims]))
@@ -201,6 +201,12 @@ class Reading:
             missing = self._with_effect(known, t, missing // max(1, size), missing % max(1, size))
             if missing.size:
                 yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
+
+    def _restricting(self) -> set[Tensor]:
+        """The tensors whose values restrict the points of a reduction, or choose what is reduced."""
+        every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+        conditions = [e.condition for e in every if isinstance(e, (Reduce, Select)) and e.condition is not None]
+        return {e.tensor for c in conditions for e in c.walk() if isinstance(e, Read)}
 
     def _with_effect(self, known: Kernel, tensor: Tensor, block: Array, element: Array) -> Array:
         """Those elements whose values make a difference to what their block writes: other values are tried, beside other data too."""
