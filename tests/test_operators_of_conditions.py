@@ -84,3 +84,14 @@ def test_conditions_are_no_numbers(op: Callable[[Any, Any], Any]) -> None:
     p = tl.input("P", tl.bool, i)
     with pytest.raises(tl.ComputationError, match="operand-type"):
         op(p[i], p[i])
+
+
+@pytest.mark.parametrize("extreme", ["minimum", "maximum"])
+def test_the_extreme_of_a_condition_and_a_number_is_a_number(extreme: str) -> None:
+    ours, numpys = ORDERED[extreme]
+    i = tl.axes(i=19)
+    p, n = tl.input("P", tl.bool, i), tl.input("N", tl.int32, i)
+    given = {"P": P[0], "N": np.arange(-9, 10, dtype=np.int32)}
+    for made in (ours(p[i], n[i]), ours(n[i], p[i])):
+        found = tl.compile(tl.define("Y", made, i), "cpu")(**given)
+        np.testing.assert_array_equal(found, numpys(given["P"], given["N"]))

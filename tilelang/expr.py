@@ -26,7 +26,8 @@ BITWISE = ("&", "|", "^", "<<", ">>")
 COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
 UNARY = ("-", "~", "not")
-_OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
+_OF_CONDITIONS = {"&": "and", "|": "or"}
+_EXTREMES_OF_CONDITIONS = {"min": "and", "max": "or"}
 
 # Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
 FLOAT_FUNCTIONS = (
@@ -312,6 +313,8 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         common = dt.promote(a, b)
         left, right = cast(left, common), cast(right, common)
         a = common
+    if a.kind == "bool":
+        op = _EXTREMES_OF_CONDITIONS.get(op, op)
     if op in LOGICAL and a.kind != "bool":
         raise ComputationError(
             "operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)"
