@@ -335,11 +335,15 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
     if any(a.name == axis for a in nest.reduced):
         each += device.rate("fold_cycles")
-    turned = any(p.stop_bytes for p in loops.places)  # on their way, to where they lie side by side
     for write in nest.writes:
         if axis in write.axes and write.stride(axis) != 1:
-            each += turned_vector_cycles(lanes, device) if turned else lanes * device.rate("scattered_element_cycles")
+            each += turned_vector_cycles(lanes, device) if _transposed(loops) else lanes * device.rate("scattered_element_cycles")
     return passes(loops, depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
+
+
+def _transposed(loops: Loops) -> bool:
+    """Whether results pass through shared memory, from where they leave side by side."""
+    return any(p.stop_bytes for p in loops.places)
 
 
 def drained_cycles(loops: Loops, device: Cores) -> float:
@@ -354,7 +358,7 @@ def _turned_rows(loops: Loops, device: Cores) -> float:
     share of lines that misses a core's last cache counts."""
     axis, _ = _result_vector(loops, device)
     tile, stores = loops.tiles[piece_depth(loops)], 0.0
-    if not device.caches or not any(p.stop_bytes for p in loops.places):
+    if not device.caches or not _transposed(loops):
         return 0.0
     for write in loops.nest.writes:
         row = next((a for a in write.axes if a != axis and write.stride(a) == 1), None)

@@ -46,14 +46,14 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
     >>> candidates(tl.schedule(Y).computation, tl.load_profile("sapphire_rapids"))[0].schedule.steps[0].level
     'block'
     """
-    if any(axis.extent == 0 for axis in computation.axes):
+    if computation.has_empty_axis:
         return []
     return construct(computation, profile, pruning)
 
 
 def in_order(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
     """The same one after another: the first takes less time than all."""
-    if not any(axis.extent == 0 for axis in computation.axes):
+    if not computation.has_empty_axis:
         yield from ranked(computation, profile, pruning)
 
 

@@ -37,7 +37,7 @@ Flops: TypeAlias = dict[Types, float]
 
 
 def bound(computation: Computation, profile: Profile) -> float:
-    """Seconds below which no schedule of a computation can go; 0 where the profile has no rate that says so, or an axis is empty.
+    """A lower bound on the seconds that any schedule of a computation takes; 0 if the profile lacks the rates, or an axis is empty.
 
     >>> import tilelang as tl
     >>> i, j, k = tl.axes(i=1024, j=1024, k=1024)
@@ -46,7 +46,7 @@ def bound(computation: Computation, profile: Profile) -> float:
     >>> f"{bound(C, tl.load_profile('sapphire_rapids')) * 1e3:.2f} ms"
     '4.46 ms'
     """
-    if any(axis.extent == 0 for axis in computation.axes):
+    if computation.has_empty_axis:
         return 0.0  # models price the points of loops, and there are none
     elements, flops = needs(computation)
     read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)

@@ -165,7 +165,7 @@ def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | 
 
 
 def _read_bytes(nest: Nest, rows: list[str], count: int) -> int:
-    """What so many rows of a nest read of all tensors."""
+    """Bytes that this many rows of a nest read, of all tensors."""
     extents = {**nest.extents, **dict.fromkeys(rows, 1), rows[-1]: min(count, nest.extents[rows[-1]])}
     return sum(a.footprint_bytes(extents) for a in nest.reads)
 

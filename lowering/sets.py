@@ -25,7 +25,6 @@ from tilelang.simplify import Linear, conjuncts, interval, interval_of, linear, 
 MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
 MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into
 
-NOWHERE = 1 << 62  # instead of the least and greatest value over no points
 FAR = 1 << 20  # stands for the greatest value of a variable that has none
 OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
@@ -108,7 +107,7 @@ def _extremes(e: Expr, conditions: tuple[Expr, ...]) -> tuple[int | None, int | 
         for least, greatest in _ends(linear(e), case):
             if least is None or greatest is None:
                 return low, high
-            known += [(least, greatest)] if least != NOWHERE else []
+            known.append((least, greatest))
     return (min(a for a, _ in known), max(b for _, b in known)) if known else (low, high)
 
 
@@ -387,18 +386,18 @@ def _solved(case: Case) -> dict[str, int] | None:
 
 
 def _ends(form: Linear, case: Case) -> Iterable[tuple[int | None, int | None]]:
-    """The least and greatest value of a form where others are >= 0, once for each combination of alternatives."""
+    """The least and greatest value of a form where others are >= 0, once for each combination of alternatives that has points."""
     system = _System(case)
     for atom, _ in form[0]:
         system.know(atom)
     for extra in _combined((), system.alternatives):
-        yield _ask(system, extra, lambda points: _ends_over(points, form, system)) or (None, None)
+        found = _ask(system, extra, lambda points: () if points.is_empty() else _ends_over(points, form, system))
+        if found != ():
+            yield found or (None, None)
 
 
 def _ends_over(points: Any, form: Linear, system: _System) -> tuple[int | None, int | None]:
     isl = _library()
-    if points.is_empty():
-        return NOWHERE, NOWHERE
     e = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())).set_constant_val(form[1])
     for atom, c in form[0]:
         e = e.set_coefficient_val(isl.dim_type.in_, system.unknowns[atom], c)

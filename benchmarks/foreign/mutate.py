@@ -131,7 +131,7 @@ class Mutator:
         if words[n] == "-" and words[n - 1].endswith("("):
             return text
         words[n] = self.word(words[n])
-        if r.random() < 0.3 and words[n].isdigit():  # an extent stands in several places
+        if r.random() < 0.3 and words[n].isdigit():  # an extent occurs in several places
             old = words[n]
             words = [words[n] if w == old else w for w in words]
         return "".join(words)

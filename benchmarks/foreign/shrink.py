@@ -58,7 +58,7 @@ def one_change(what: T, steps: list[Any], simpler_of: Callable[[T], Iterator[T]]
 
 
 def fewer(steps: list[Any]) -> Iterator[list[Any]]:
-    """The steps without one of them, or without what stands in its braces."""
+    """The steps with one of them, or the contents of its braces, left out."""
     for n in reversed(range(len(steps))):
         yield [*steps[:n], *steps[n + 1 :]]
     for n, step in enumerate(steps):

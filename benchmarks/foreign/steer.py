@@ -66,7 +66,7 @@ class Campaign:
     # ------------------------------------------------------------ the corpus
 
     def load(self) -> None:
-        """Measures what stands in the folder; a file of the log remembers it for these sources."""
+        """Measures the branches that each text of the folder reaches; a file of the log caches them for these sources."""
         memory = self.log / "branches.json"
         known = json.loads(memory.read_text()) if memory.exists() else {}
         digest = _digest_of_sources()

@@ -104,7 +104,8 @@ class Accesses(Part):
 def _tested(a: AxisState) -> list[Expr]:
     """The bounds that a surrounding condition has tested, each implied by the bounds of later cuts.
 
-    The test covered only the points within those."""
+    The test covered only the points within those.
+    """
     cuts = conjunction([b.holds(index(0)) for b in a.bounds if not b.known])
     held = [b.replace(known=False).holds(index(0)) for b in a.bounds if b.known]
     return held if cuts is None else [Binary("or", Unary("not", cuts), c) for c in held]

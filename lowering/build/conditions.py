@@ -76,9 +76,12 @@ def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
 
     A condition on data is not: a length that a tensor holds is tested at each point.
     """
-    if not isinstance(condition, Binary) or condition.op not in COMPARISONS or condition.left.dtype is not INDEX:
-        return []
-    if any(True for _ in reads(condition)):
+    if (
+        not isinstance(condition, Binary)
+        or condition.op not in COMPARISONS
+        or condition.left.dtype is not INDEX
+        or reads(condition)
+    ):
         return []
     points = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
     d = simplify(substitute(condition.left - condition.right, frame.coordinates(points)))

@@ -25,6 +25,7 @@ from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_be
 from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces
 from tilelang.lowering.build.spreads import digits
+from tilelang.lowering.build.stops import at_stop
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound, Spec, complete, point
 from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
@@ -124,7 +125,7 @@ class States(Pieces, Meetings):
                 guarded if guard is None else ir.If(guard, self._go_back(frame, f.but(spec=whole), i, step), guarded, step.span)
             )
 
-        if _stop(step) is not None:  # all rounds stop in the same place; what differs is how they go on from there
+        if at_stop(step.steps) is not None:  # all rounds stop in the same place; what differs is how they go on from there
             return back(finishing)
         return self._by_round(frame, finishing.target, step, lambda target: back(finishing.but(target=target)))
 
@@ -224,8 +225,8 @@ class States(Pieces, Meetings):
         steps = step.steps or ()
         if step.open:
             raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
-        via = _stop(step)
-        if via is None:
+        parted = at_stop(steps)
+        if parted is None:
             self.check_chain(_without_reductions(frame.spec), steps, frame.task, step)
             last = steps[-1] if steps and isinstance(steps[-1], Vectorize) else None
             if steps[: -1 if last else None]:
@@ -233,8 +234,7 @@ class States(Pieces, Meetings):
             if last is not None and isinstance(last.lanes, int):
                 finishing = finishing.but(store_lanes=(last.axis, last.lanes))
             return self.chain(finishing, i + 1)
-        stop = steps[via]
-        assert isinstance(stop, Place)
+        before, stop, after = parted
         if stop.memory != "shared":
             raise refuse(stop, "via-memory", f"`{stop}`: results stop in shared on the way from their owners", "via shared")
         if stop.steps:
@@ -243,11 +243,11 @@ class States(Pieces, Meetings):
         if finishing.outer is not None:
             raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
                          " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
-        if via > 0:
-            return self.in_pieces(frame, finishing, i, step, stop, steps[:via], steps[via + 1 :])
+        if before:
+            return self.in_pieces(frame, finishing, i, step, stop, before, after)
         boxes = self.boxes_for(frame, stop)
         put = self.chain(finishing.but(target=Target(boxes)), i + 1)
-        return ir.seq(put, self.stored_by_round(frame, finishing.target, step, boxes, steps[via + 1 :]))
+        return ir.seq(put, self.stored_by_round(frame, finishing.target, step, boxes, after))
 
     def boxes_for(self, frame: Frame, stop: Place) -> tuple[Box, ...]:
         """Shared memory for this spec's part of each output."""
@@ -377,17 +377,16 @@ class States(Pieces, Meetings):
 
     def _back_from_shared(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place) -> ir.Stmt:
         """The finished values of states in shared memory: to the target, or to a stop and on from there, each by its own steps."""
-        steps, via = step.steps or (), _stop(step)
-        if via is None or getattr(steps[via], "memory", "") != "shared":
+        parted = at_stop(step.steps)
+        if parted is None or parted[1].memory != "shared":
             return self._pointwise(frame, task, target, boxes, step.steps)
-        stop = steps[via]
-        assert isinstance(stop, Place)
-        if stop.steps and via:
+        before, stop, after = parted
+        if stop.steps and before:
             raise refuse(stop, "via-steps", f"`{step}` has two sets of steps for the move to the stop: before `{stop}` and in"
                          " its braces", "keep one set")  # fmt: skip
         there = self.boxes_for(frame, stop)
-        put = self._pointwise(frame, task, Target(there), boxes, steps[:via] or stop.steps)
-        return ir.seq(put, self._store_task(frame, target, there, steps[via + 1 :]))
+        put = self._pointwise(frame, task, Target(there), boxes, before or stop.steps)
+        return ir.seq(put, self._store_task(frame, target, there, after))
 
     def _clear(self, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
         """The identity into a shared state, by all units."""
@@ -430,11 +429,6 @@ def _kept_beyond(frame: Frame) -> Frame:
 def _without_reductions(spec: Spec) -> Spec:
     """What a store refines: the results have the output's axes alone."""
     return spec.replace(axes=tuple(a for a in spec.axes if not a.reduction))
-
-
-def _stop(step: Place) -> int | None:
-    """Which of an accumulator's steps back is a stop on the way."""
-    return next((k for k, s in enumerate(step.steps or ()) if isinstance(s, Place) and s.verb == "via"), None)
 
 
 def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) -> Refusal:

@@ -37,30 +37,36 @@ def without_stops(steps: tuple[Step, ...] | None) -> tuple[Step, ...] | None:
     return steps if steps is None else tuple(s for s in steps if not _is_stop(s))
 
 
+def at_stop(steps: tuple[Step, ...] | None, but: str = "") -> tuple[tuple[Step, ...], Place, tuple[Step, ...]] | None:
+    """The steps before the first stop that is not in the memory `but`, the stop, and the steps after it; None where there is none."""
+    for k, step in enumerate(steps or ()):
+        if isinstance(step, Place) and _is_stop(step) and step.memory != but:
+            return (steps or ())[:k], step, (steps or ())[k + 1 :]
+    return None
+
+
 def _is_stop(step: Step) -> bool:
     return isinstance(step, Place) and step.verb == "via"
 
 
 def _stages_of(step: Place) -> list[Step]:
     """A load as the loads from stop to stop."""
-    steps = step.steps or ()
-    k = next((k for k, s in enumerate(steps) if isinstance(s, Place) and _is_stop(s) and s.memory != "register"), None)
-    if k is None:
+    parted = at_stop(step.steps, but="register")
+    if parted is None:
         _check_register_stops(step)
         return [step]
-    stop = steps[k]
-    assert isinstance(stop, Place)
+    before, stop, after = parted
     if stop.memory != "shared" or step.memory not in ("shared", "register"):
         raise refuse(stop, "via-memory", f"`{stop}` on the way to {step.memory}: a load stops in register or shared, on its way to"
                      " one of them", "via shared, or leave the stop out")  # fmt: skip
     if step.ahead:
         raise refuse(stop, "not-lowered-yet", f"`{step}`: running ahead from a stop on is accepted by the language, not lowered yet",
                      f"let the way to the stop run ahead: via shared ahead {step.ahead}")  # fmt: skip
-    if stop.steps and k:
+    if stop.steps and before:
         raise refuse(stop, "via-steps", f"`{step}` says twice how {step.tensor_name} moves to its stop, before `{stop}` and in it",
                      "keep one of them")  # fmt: skip
-    first = stop.replace(verb="load", what=step.what, steps=steps[:k] or stop.steps, stream=step.stream or stop.stream)
-    second = step.replace(steps=steps[k + 1 :] or None, stream=False)
+    first = stop.replace(verb="load", what=step.what, steps=before or stop.steps, stream=step.stream or stop.stream)
+    second = step.replace(steps=after or None, stream=False)
     return [*_stages_of(first), *_stages_of(second)]
 
 

@@ -202,10 +202,13 @@ class Reading:
             if missing.size:
                 yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
 
+    def _expressions(self) -> list[Expr]:
+        """Every expression in the definitions' values, those inside others included."""
+        return [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+
     def _restricting(self) -> set[Tensor]:
         """The tensors whose values restrict the points of a reduction, or choose what is reduced."""
-        every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
-        conditions = [e.condition for e in every if isinstance(e, (Reduce, Select)) and e.condition is not None]
+        conditions = [e.condition for e in self._expressions() if isinstance(e, (Reduce, Select)) and e.condition is not None]
         return {e.tensor for c in conditions for e in c.walk() if isinstance(e, Read)}
 
     def _with_effect(self, known: Kernel, tensor: Tensor, block: Array, element: Array) -> Array:
@@ -235,7 +238,7 @@ class Reading:
     def _data(self) -> Iterator[Mapping[str, Array]]:
         """The inputs, and ones in their place unless they decide what is read."""
         yield self.given
-        every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
+        every = self._expressions()
         decide = [e.condition for e in every if isinstance(e, Reduce) and e.condition is not None]
         decide += [e.condition for e in every if isinstance(e, Select) and any(_reads(b) for b in (e.then, e.otherwise))]
         decide += [i for e in every if isinstance(e, Read) for i in e.indices]
