@@ -23,6 +23,7 @@ from tilelang.autoschedule.limits import fills_units, limits
 from tilelang.autoschedule.loops import Loops, loops_of
 from tilelang.autoschedule.notes import notes
 from tilelang.autoschedule.prune import Pruning
+from tilelang.autoschedule.roofline import has_empty_axis
 from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError, collected
@@ -46,14 +47,14 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
     >>> candidates(tl.schedule(Y).computation, tl.load_profile("sapphire_rapids"))[0].schedule.steps[0].level
     'block'
     """
-    if computation.has_empty_axis:
+    if has_empty_axis(computation):
         return []
     return construct(computation, profile, pruning)
 
 
 def in_order(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
     """The same one after another: the first takes less time than all."""
-    if not computation.has_empty_axis:
+    if not has_empty_axis(computation):
         yield from ranked(computation, profile, pruning)
 
 

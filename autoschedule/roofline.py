@@ -36,6 +36,17 @@ Types: TypeAlias = tuple[DType, DType | None, tuple[str, ...]]
 Flops: TypeAlias = dict[Types, float]
 
 
+def has_empty_axis(computation: Computation) -> bool:
+    """Whether some axis has no points: models price the points of loops, and no schedule is searched for.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=0)
+    >>> has_empty_axis(tl.computation("none", tl.define("Y", tl.input("X", tl.float32, i)[i], i)))
+    True
+    """
+    return any(axis.extent == 0 for axis in computation.axes)
+
+
 def bound(computation: Computation, profile: Profile) -> float:
     """A lower bound on the seconds that any schedule of a computation takes; 0 if the profile lacks the rates, or an axis is empty.
 
@@ -46,8 +57,8 @@ def bound(computation: Computation, profile: Profile) -> float:
     >>> f"{bound(C, tl.load_profile('sapphire_rapids')) * 1e3:.2f} ms"
     '4.46 ms'
     """
-    if computation.has_empty_axis:
-        return 0.0  # models price the points of loops, and there are none
+    if has_empty_axis(computation):
+        return 0.0
     elements, flops = needs(computation)
     read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)
     written = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.outputs)

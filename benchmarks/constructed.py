@@ -9,7 +9,6 @@ prints what is kept. All of them take half an hour; the tests look at each opera
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -20,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import gpu_cases
-from benchmarks.harness import record, table
+from benchmarks.harness import record, recorded, table
 from benchmarks.machine import revision
 from tilelang.autoschedule.construct import Candidate, construct
 from tilelang.computation import Computation, as_computation
@@ -92,8 +91,7 @@ def show(rows: Sequence[Mapping[str, object]]) -> str:
 
 def kept(path: Path) -> list[dict[str, object]]:
     """The last row of each device."""
-    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return list({row["profile"]: row for row in rows}.values())
+    return list({row["profile"]: row for row in recorded(path)}.values())
 
 
 def main() -> None:

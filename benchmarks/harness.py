@@ -183,6 +183,11 @@ def environment(device: str) -> dict[str, object]:
     }
 
 
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """The rows that a file holds, one JSON line each."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def record(path: Path, rows: Sequence[Mapping[str, object]], device: str) -> None:
     """Appends one JSON line a row, each with its environment; all of them, or none where the file cannot be written."""
     head = environment(device)

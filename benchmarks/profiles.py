@@ -10,7 +10,6 @@ the least of these. Pairs of schedules that stand in `--results` are not timed a
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -23,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python bench
 
 import tilelang as tl
 from benchmarks import operators_cases, operators_peers
-from benchmarks.harness import record, table
+from benchmarks.harness import record, recorded, table
 from benchmarks.operators import described
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_ours import Call, candidates, compare, launched
@@ -57,8 +56,8 @@ def measured(operator: Operator, schedules: dict[str, tl.Schedule], target: tl.T
 
 def read(path: Path | None) -> dict[tuple[str, ...], Row]:
     """The rows of a file by operator and schedules; none where there is no file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
-    return {(row["operator"], *(row[side]["schedule"] for side in SIDES)): row for row in map(json.loads, lines)}
+    rows = recorded(path) if path is not None and path.exists() else []
+    return {(row["operator"], *(row[side]["schedule"] for side in SIDES)): row for row in rows}
 
 
 def report(rows: list[Row]) -> str:

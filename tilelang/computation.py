@@ -505,11 +505,6 @@ class Computation:
             found.update(dict.fromkeys((*d.axes, *(d.reduction.axes if d.reduction is not None else ()))))
         return tuple(found)
 
-    @property
-    def has_empty_axis(self) -> bool:
-        """Whether some axis has no points, so that nothing is computed along it."""
-        return any(axis.extent == 0 for axis in self.axes)
-
     def tensor(self, name: str) -> Tensor:
         """The tensor of this name, input or defined; KeyError where there is none."""
         every = (*self.inputs, *(t for d in self.definitions for t in d.tensors))
