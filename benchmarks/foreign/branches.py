@@ -32,17 +32,28 @@ class Branch(NamedTuple):
         return f"{self.file}:{self.line} -> {self.to if self.to > 0 else 'exit'}"
 
 
+CALLS = 200  # after so many the data of all calls is dropped
+
+
 class Meter:
-    """Measures calls: `run` gives what a call gave, and which branches it took."""
+    """Measures calls: `run` gives what a call gave, and which branches it took.
+
+    Each call is a context of one measurement: to begin a measurement takes longer than to lower a small schedule.
+    """
 
     def __init__(self) -> None:
+        self.calls = 0
         patterns = [str(ROOT / m) + ("" if m.endswith(".py") else "/*") for m in MEASURED]
         self.coverage = Coverage(data_file=None, branch=True, include=patterns, config_file=False)
         self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
 
     def run(self, call: Callable[[], Any]) -> tuple[Any, set[Branch]]:
         """The call's result, or the exception that it raised, and its branches."""
+        self.calls += 1
+        if self.calls % CALLS == 0:
+            self.coverage.erase()
         self.coverage.start()
+        self.coverage.switch_context(str(self.calls))
         try:
             result: Any = call()
         except Exception as error:
@@ -50,12 +61,12 @@ class Meter:
         finally:
             self.coverage.stop()
         measured = self.coverage.get_data()
+        measured.set_query_context(str(self.calls))
         found: set[Branch] = set()
         for path in measured.measured_files():
             name = os.path.relpath(path, ROOT)
             known = source(name)
             found |= known.branches & {Branch(name, *arc) for arc in known.translated(tuple(measured.arcs(path) or ()))}
-        self.coverage.erase()
         return result, found
 
 
