@@ -13,7 +13,7 @@ from tilelang.computation import axes as make_axes
 from tilelang.computation import computation as make_computation
 from tilelang.computation import input as make_input
 from tilelang.dtype import DType
-from tilelang.errors import MOST_FINDINGS, TileLangError, together
+from tilelang.errors import MOST_FINDINGS, TileLangError, counted, together
 from tilelang.expr import Axis, as_expr
 from tilelang.grammar.parser import Syntax, uncollected
 from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
@@ -215,8 +215,8 @@ class _Definitions:
             message = "both states of a combiner have the same number of members, each with its own name"
             raise self.scope.fail(d, "reduce-members", message, "as in combiner w(a: float32; b: float32) { ... }")
         if not len(results.children) == len(identity.children) == len(sides[0]):
-            counts = f"{len(results.children)} results and {len(identity.children)} identities"
-            message = f"{name_of(name)} has {len(sides[0])} members, {counts}"
+            counts = f"{counted(len(results.children), 'result')} and {counted(len(identity.children), 'identity', 'identities')}"
+            message = f"{name_of(name)} has {counted(len(sides[0]), 'member')}, {counts}"
             raise self.scope.fail(d, "reduce-members", message, "one result and one identity per member")
         if types != others:
             message = f"one state of {name_of(name)} is of ({listed(types)}), the other of ({listed(others)})"

@@ -16,7 +16,7 @@ from tilelang import dtype as dt
 from tilelang import expr
 from tilelang import functions as F
 from tilelang.combiners import state_type
-from tilelang.errors import ParseError, Span, TileLangError, meant
+from tilelang.errors import ParseError, Span, TileLangError, counted, meant
 from tilelang.expr import Expr
 from tilelang.grammar.parser import Syntax
 
@@ -285,7 +285,7 @@ class Values:
                 raise self._unknown(reducer, name, "combiner", tuple(self.scope.combiners))
             combine, identity, types = self.scope.combiners[name]
             if len(identity) != len(values):
-                message = f"`{name}` combines {len(identity)} values, not {len(values)}"
+                message = f"`{name}` combines {counted(len(identity), 'value')}, not {len(values)}"
                 raise self.scope.fail(tree, "reduce-members", message, "one value per member of its state")
             values = [expr.as_expr(v) for v in values]
             met = [state_type(v.dtype) for v in values]
@@ -307,7 +307,7 @@ class Values:
         found = self.reduced(tree)
         if isinstance(found, tuple):
             mend = "define them together: a[i], b[i] = ...; or take one, as in (reduce w[j] (x, y))[0]"
-            raise self.scope.fail(tree, "reduce-members", f"this has {len(found)} values where one is wanted", mend)
+            raise self.scope.fail(tree, "reduce-members", f"this has {counted(len(found), 'value')} where one is wanted", mend)
         return found
 
     def _member_of(self, tree: Any) -> Any:

@@ -371,6 +371,11 @@ def _not_associative() -> Any:
     return tl.reduce(lambda a, b: (a + b) / 2, 0, x[i, j], over=j, name="mean")
 
 
+def _infinite_identity() -> Any:
+    i, j, x = _x()
+    return tl.reduce(tl.minimum, float("-inf"), x[i, j], over=j)
+
+
 def _wrong_identity() -> Any:
     i, j, x = _x()
     return tl.reduce(lambda a, b: a * b, 0, x[i, j], over=j, name="times")
@@ -423,6 +428,7 @@ def _input_as_output() -> Any:
         (_licence, "licence", None),
         (_difference, "combiner-refuted", "a = 1: combine(identity, a) = -1, a = 1"),
         (_not_associative, "combiner-refuted", "combine(identity, a) = 0.5"),
+        (_infinite_identity, "combiner-refuted", "a = 1: combine(identity, a) = -inf, a = 1"),
         (_wrong_identity, "combiner-refuted", "combine(identity, a) = 0, a = 1"),
         (_pad_of_sum, "pad-of-what", None),
         (_name_twice, "name-twice", None),

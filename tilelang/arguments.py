@@ -14,7 +14,7 @@ from typing import Any
 from tilelang import dlpack
 from tilelang.computation import Computation, Tensor
 from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, counted
 
 # Types of PyTorch's that NumPy does not know, with the type of PyTorch's that has as many bits.
 _BY_BITS = {
@@ -147,7 +147,7 @@ def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, An
         return list(arrays)
     names = [t.name for t in computation.inputs]
     if len(arrays) > len(names):
-        takes = f"the computation {computation.name} takes {len(names)} inputs ({', '.join(names)})"
+        takes = f"the computation {computation.name} takes {counted(len(names), 'input')} ({', '.join(names)})"
         raise ComputationError(
             "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
         )

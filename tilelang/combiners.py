@@ -150,7 +150,7 @@ def _close(p: Any, q: Any, scale: Any) -> Any:
     p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
     p, q = np.broadcast_to(p, (_TRIALS,)), np.broadcast_to(q, (_TRIALS,))
     with np.errstate(all="ignore"):
-        near = np.abs(p - q) <= 1e-6 * np.maximum(scale, np.abs(p)) ** 2
+        near = np.isfinite(p) & np.isfinite(q) & (np.abs(p - q) <= 1e-6 * np.maximum(scale, np.abs(p)) ** 2)
     return near | (p == q) | (np.isnan(p) & np.isnan(q))
 
 

@@ -21,7 +21,7 @@ from tilelang.access import check_reads
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
-from tilelang.errors import ComputationError, Span, brief, caller_span, not_too_deep, whole_number
+from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
 from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
@@ -84,7 +84,7 @@ class Tensor:
         if len(given) != len(self.dims):
             raise ComputationError(
                 "rank",
-                f"{self!r} has {len(self.dims)} dimensions and is read with {len(given)} indices",
+                f"{self!r} has {counted(len(self.dims), 'dimension')} and is read with {counted(len(given), 'index', 'indices')}",
                 span=caller_span(),
                 mend=f"{self.name}[{', '.join(d.name for d in self.dims) or '()'}]",
             )
@@ -240,7 +240,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
             raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
     made = tuple(map(by_names, made))
     _check_distinct(name, made)
-    _check_rank(made, f"{name} has {len(made)} dimensions", caller_span())
+    _check_rank(made, f"{name} has {counted(len(made), 'dimension')}", caller_span())
     low, high = map(whole_number, range) if isinstance(range, (tuple, list)) and len(range) == 2 else (None, None)
     held = element.is_integer and low is not None and high is not None and element.lowest <= low <= high <= element.highest + 1
     if range is not None and not held:
@@ -293,7 +293,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     for n in names:
         check_name(n)
     if not names or len(names) != len(given):
-        message = f"{len(names)} names for {len(given)} expressions"
+        message = f"{counted(len(names), 'name')} for {counted(len(given), 'expression')}"
         raise ComputationError("define-members", message, span=span, mend="one name per expression")
     for licence in several_of(allow):
         if not isinstance(licence, str) or licence not in LICENCES:
@@ -416,7 +416,9 @@ class _Builder:
         self, names: tuple[str, ...], values: tuple[Expr, ...], axes: tuple[Axis, ...], written: tuple[Expr, ...] | None
     ) -> tuple[Tensor, ...]:
         over = values[0].axes if isinstance(values[0], Reduce) else ()
-        _check_rank((*axes, *over), f"{names[0]} ranges and reduces over {len(axes) + len(over)} axes", self.span)
+        _check_rank(
+            (*axes, *over), f"{names[0]} ranges and reduces over {counted(len(axes) + len(over), 'axis', 'axes')}", self.span
+        )
         # One reduction is checked once, not once for each member.
         check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
         for n, v in zip(names, values, strict=True):

@@ -85,6 +85,15 @@ def brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun. plural: of the noun; empty where it ends in -s.
+
+    >>> counted(1, "step"), counted(2, "step"), counted(0, "axis", "axes")
+    ('1 step', '2 steps', '0 axes')
+    """
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 def whole_number(value: Any) -> int | None:
     """The int that a whole number of Python's or NumPy's is; None for everything else, True and False among it.
 

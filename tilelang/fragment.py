@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, counted
 from tilelang.expr import INDEX, Expr, Var, as_expr, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import simplify
@@ -70,9 +70,10 @@ class Fragment(Node):
 
         table = self.table
         if len(self.coordinates) != len(extents):
+            found = counted(len(self.coordinates), "coordinate")
             raise ComputationError(
                 "fragment-rank",
-                f"the fragment of `{name}` has {len(self.coordinates)} coordinates, the operand {len(extents)} dimensions",
+                f"the fragment of `{name}` has {found}, the operand {counted(len(extents), 'dimension')}",
                 mend="one expression per dimension of the operand",
             )
         outside = np.argwhere(((table < 0) | (table >= np.array(extents, dtype=np.int64))).any(axis=-1))

@@ -15,7 +15,7 @@ from tilelang import dtype as dt
 from tilelang import expr
 from tilelang.combiners import SHIPPED, argument, check_combiner, restrict, shipped, state_type
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, counted
 from tilelang.expr import (
     Axis,
     Binary,
@@ -117,7 +117,7 @@ def reduce(
     items = tuple(as_expr(v) for v in ((values,) if single else values))
     neutral = (identity,) if single else tuple(identity)
     if len(neutral) != len(items):
-        message = f"the identity has {len(neutral)} members and the values have {len(items)}"
+        message = f"the identity has {counted(len(neutral), 'member')} and the values have {len(items)}"
         raise ComputationError("reduce-members", message, mend="one identity per value")
     types = [state_type(v.dtype) for v in items]
     left = tuple(Var(f"left{i}" if len(items) > 1 else "left", t) for i, t in enumerate(types))
@@ -125,7 +125,7 @@ def reduce(
     found = combiner(left[0], right[0]) if single else combiner(left, right)
     results = (found,) if single else tuple(found)
     if len(results) != len(items):
-        message = f"the combiner gives {len(results)} members and the state has {len(items)}"
+        message = f"the combiner gives {counted(len(results), 'member')} and the state has {len(items)}"
         raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
     results = tuple(_cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, counted
 from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, as_expr, by_names, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval
@@ -134,7 +134,9 @@ def check_bounds(means: Means) -> None:
         dims = read.tensor.dims
         if len(read.indices) != len(dims):
             raise ComputationError(
-                "means-rank", f"`{to_text(read)}`: {read.tensor.name} has {len(dims)} dimensions", mend="one index per dimension"
+                "means-rank",
+                f"`{to_text(read)}`: {read.tensor.name} has {counted(len(dims), 'dimension')}",
+                mend="one index per dimension",
             )
         if read in guarded:
             continue

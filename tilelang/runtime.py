@@ -23,7 +23,7 @@ from tilelang import arguments, planning
 from tilelang.arguments import array_type, as_array, bind
 from tilelang.call import Direct, Placing, given_outputs
 from tilelang.computation import Computation, Tensor, computation, input
-from tilelang.errors import ComputationError, DeviceError, Refusal, brief
+from tilelang.errors import ComputationError, DeviceError, Refusal, brief, counted
 from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import chains
@@ -538,7 +538,7 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
         bound = taken.bind(*arrays, **named)
     except TypeError:
         every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
-        got = f"{len(arrays)} arrays" + (f" and {', '.join(named)}" if named else "")
+        got = f"{counted(len(arrays), 'array')}" + (f" and {', '.join(named)}" if named else "")
         mend = "one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
         raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
     bound.apply_defaults()

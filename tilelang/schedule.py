@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation, Tensor, as_computation
-from tilelang.errors import Refusal, Span, brief, caller_span, whole_number
+from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_number
 from tilelang.expr import INDEX, Const, Expr, Read, Var, by_names
 from tilelang.machine import Level, Memory
 from tilelang.steps import (
@@ -154,7 +154,7 @@ class Builder:
         """The innermost piece is one vector access or operation."""
         span = caller_span()
         found = _checked_sizes("vectorize", lanes, span)
-        text = f"`vectorize {sizes_text(found)}` names {len(found)} axes"
+        text = f"`vectorize {sizes_text(found)}` names {counted(len(found), 'axis', 'axes')}"
         _need(len(found) == 1, span, "vector-of-two-axes", text, "one axis; split the others to 1 before")
         return self._then(Vectorize(*found[0], span))
 

@@ -160,15 +160,6 @@ def local_target(profile: str | Profile | None = None, dialect: str | None = Non
     return target(profile=profile, device=_choose(dialect, options))
 
 
-def measured_target(dialect: str | None) -> Target | None:
-    """What `target` gives for a dialect, where that is a device here which was measured, at least partly; else None."""
-    try:
-        found = target(dialect)
-    except DeviceError:
-        return None
-    return found if found.origin in ("measured", "partly measured") else None
-
-
 @functools.cache
 def _local_target(device: Device) -> Target:
     path = measured_path(device)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from tilelang import matching
 from tilelang.dtype import DType
-from tilelang.errors import Refusal
+from tilelang.errors import Refusal, counted
 from tilelang.expr import Const, Expr, Pad, Read, Unary, Var, index, substitute
 from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
@@ -408,5 +408,5 @@ def _not_one(task: Task) -> str:
     if task.states and task.states[0].reduce.condition is not None:
         return f"the reduction {task.states[0].tensors[0].name} has a condition"
     if task.states:
-        return f"the reduction {task.states[0].tensors[0].name} has {len(task.states[0].reduce.values)} members"
+        return f"the reduction {task.states[0].tensors[0].name} has {counted(len(task.states[0].reduce.values), 'member')}"
     return f"{task.name} has {len(task.values)} outputs"

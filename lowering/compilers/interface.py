@@ -69,7 +69,7 @@ def tools() -> tuple[Tool, ...]:
             version = load(dialect).version()
         except DeviceError:
             version = None
-        found.append(Tool(version, f"compiles {dialect}", wheels.INSTALL if dialect == "cuda" else wheels.CLANG))
+        found.append(Tool(version, f"to compile for {dialect}", wheels.INSTALL if dialect == "cuda" else wheels.CLANG))
     program = next((path.name for path in disassembly.disassemblers()), None)
-    found.append(Tool(program, "shows the machine code of cuda", wheels.INSTALL))
+    found.append(Tool(program, "to show the machine code of cuda", wheels.INSTALL))
     return tuple(found)

@@ -27,7 +27,7 @@ from tilelang.options import prepare_opencl
 POCL = "Portable Computing Language"
 # PoCL 3 miscompiles barriers in loops and under conditions, or compiles for ever; of later ones nobody has tried to do without.
 POCL_NEEDS = ("unconditional_barriers", "barrier_at_loop_end", "diverge_tail_conditions")
-GET = "pip install 'tilelang-rtile[pocl]' brings a device for x86-64 Linux; a GPU needs its vendor's OpenCL driver"
+GET = "the OpenCL driver of the GPU's vendor, or pip install 'tilelang-rtile[pocl]' for the processor (x86-64 Linux)"
 
 _opened = OpenedBy("OpenCL")
 

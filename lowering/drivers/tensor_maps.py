@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from tilelang.dtype import DType
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, counted
 
 GET = "pip install 'tilelang-rtile[cuda]', or cuda-bindings"
 MAP_BYTES = 128
@@ -55,7 +55,7 @@ class TensorMap:
         if self.dtype.name not in _TYPES:
             return f"{self.dtype} is no type of its elements"
         if not 1 <= len(self.shape) <= 5 or not len(self.shape) == len(self.strides_bytes) == len(self.box):
-            return f"{len(self.shape)} dimensions; there may be one to five"
+            return f"{counted(len(self.shape), 'dimension')}; there may be one to five"
         if self.strides_bytes[-1] != size:
             return "elements of the innermost dimension do not lie side by side"
         if any(s % 16 or s >= 1 << 40 for s in self.strides_bytes[:-1]):

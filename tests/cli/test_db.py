@@ -71,7 +71,7 @@ def test_import_refuses_what_is_wrong_and_takes_the_rest(
     path = tmp_path / "some.json"
     path.write_text(json.dumps({"schema": 1, "entries": [{**entry().as_json(), **changes}, entry(key(160)).as_json()]}))
     result = tilelang("db", "import", str(path))
-    assert result.exit_code == 1 and part in result.stderr and "1 schedules were imported, 1 refused" in result.stdout
+    assert result.exit_code == 1 and part in result.stderr and "imported: 1 schedule; refused: 1" in result.stdout
     assert entry(key(160)) in database.entries()
     found = of_json(tilelang("db", "import", str(path), "--json"))
     assert found["imported"] == 1 and len(found["errors"]) >= 1
@@ -91,7 +91,7 @@ def test_prune(database: Database) -> None:
     assert of_json(tilelang("db", "prune", "--older-than", "100000", "--json"))["forgotten"] == 0
     assert of_json(tilelang("db", "prune", "--older-than", "0", "--json"))["forgotten"] == 2
     database.record([entry()])
-    assert "1 schedules were forgotten" in tilelang("db", "prune", "--all").stdout and database.entries() == []
+    assert "forgotten: 1 schedule" in tilelang("db", "prune", "--all").stdout and database.entries() == []
 
 
 def test_prune_what_is_stale(database: Database) -> None:

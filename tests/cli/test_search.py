@@ -89,20 +89,23 @@ def test_a_terminal_shows_how_far_trials_are(monkeypatch: pytest.MonkeyPatch) ->
     ]  # fmt: skip
 
 
-def test_a_device_that_was_measured_is_searched_for_by_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_searched_for_is_the_device_here_as_a_compiled_kernel_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(platformdirs, "user_data_dir", lambda *a, **k: str(tmp_path))
     monkeypatch.delenv("TILELANG_PROFILE", raising=False)
     targets._local_target.cache_clear()
     try:
         file, path = str(ROOT / "examples" / "17_no_schedule.tile"), targets.measured_path(device := tl.devices()[0])
-        assert tilelang("fill", file).stdout.startswith("# for the profile sapphire_rapids\n")
+        shipped = targets.local_target().profile.name
+        assert tilelang("fill", file).stdout.startswith(f"# for {device}, profile {shipped} (shipped)\n")
         path.parent.mkdir(parents=True)
         shutil.copy(ROOT / "tilelang" / "profiles" / "avx2.toml", path)
         targets._local_target.cache_clear()
         filled = tilelang("fill", file).stdout
-        assert filled.startswith(f"# for the profile avx2, measured on {device}\n") and format_text(filled) == filled
+        assert filled.startswith(f"# for {device}, profile avx2 (measured)\n") and format_text(filled) == filled
         assert filled.endswith(tl.compile(tl.read(file).computation()).schedule.text + "\n")
-        assert f"for avx2, measured on {device}: " in tilelang("explain", "--search", file).stdout
+        assert f"for {device}, profile avx2 (measured): " in tilelang("explain", "--search", file).stdout
         for command in (("fill",), ("explain", "--search")):
             assert of_json(tilelang(*command, file, "--json"))["origin"] == "measured"
             assert of_json(tilelang(*command, file, "--json", "-p", "sapphire_rapids"))["origin"] == "given"

@@ -11,7 +11,7 @@ import click
 
 from tilelang.cli.common import RIGHT, Asked, errors_of, exit_code, of_a_file
 from tilelang.cli.output import emit, is_json, show, working
-from tilelang.errors import Refusal, Span, TileLangError, collected
+from tilelang.errors import Refusal, Span, TileLangError, collected, counted
 
 if TYPE_CHECKING:
     from tilelang.simulated import Verdict
@@ -64,7 +64,8 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 
 def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     """What was checked and found right, and of how much that is not known."""
-    text = f"{asked.path}: {len(asked.document.computations)} computations, {len(asked.document.schedules)} schedules"
+    document = asked.document
+    text = f"{asked.path}: {counted(len(document.computations), 'computation')}, {counted(len(document.schedules), 'schedule')}"
     partly = [name for name, v in verdicts.items() if v.skipped]
     if not partly:
         return f"{text}, nothing found"

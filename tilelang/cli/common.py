@@ -15,7 +15,7 @@ from tilelang import dtype as dt
 from tilelang.cli.output import compiling, emit, is_json
 from tilelang.computation import Computation
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, Refusal, TileLangError, each
+from tilelang.errors import ComputationError, Refusal, TileLangError, counted, each
 from tilelang.grammar import Document, parse, read
 from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
@@ -33,7 +33,7 @@ PROFILES = {"cpu": "sapphire_rapids", "opencl": "sapphire_rapids", "cuda": "ampe
 # What a command was asked that is not there; what the file says is another matter.
 _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "which-computation", "unknown-schedule", "file",
           "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule")  # fmt: skip
-_NO_DEVICE = ("no-device", "no-such-device", "no-driver")
+NO_DEVICE_CODES = ("no-device", "no-such-device", "no-driver")
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., Any]
 
@@ -130,7 +130,7 @@ class Asked:
                 if not isinstance(given, Schedule) or has_holes(given.steps):
                     given = compile(given, target, trials=trials, progress=tell).schedule
                 if until > len(given.steps):
-                    raise click.UsageError(f"--until {until}: the schedule has {len(given.steps)} steps")
+                    raise click.UsageError(f"--until {until}: the schedule has {counted(len(given.steps), 'step')}")
                 return compile(given.prefix(until), target)
         except Refusal as error:
             if error.span is None:
@@ -197,7 +197,7 @@ def fail(error: TileLangError) -> NoReturn:
 
 def exit_code(error: TileLangError) -> int:
     """What an error ends a command with."""
-    return NO_DEVICE if error.code in _NO_DEVICE else USAGE if error.code in _ASKED else WRONG
+    return NO_DEVICE if error.code in NO_DEVICE_CODES else USAGE if error.code in _ASKED else WRONG
 
 
 def errors_of(error: TileLangError) -> list[dict[str, Any]]:

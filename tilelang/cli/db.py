@@ -14,7 +14,7 @@ import click
 
 from tilelang.cli.common import LIMIT, RIGHT, WRONG, Command, errors_of, reporting, text_of
 from tilelang.cli.output import emit, is_json, show, table, write_whole
-from tilelang.errors import ComputationError, TileLangError
+from tilelang.errors import ComputationError, TileLangError, counted
 from tilelang.options import Options
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def export(database: Database, keys: tuple[str, ...], output: str | None) -> Non
         return
     text = json.dumps({"schema": 1, "entries": entries}, indent=2) + "\n"
     write_whole(output, lambda file: file.write(text.encode()))
-    _tell({"exported": len(entries), "file": output}, f"{len(entries)} schedules were written to {output}")
+    _tell({"exported": len(entries), "file": output}, f"{output}: {counted(len(entries), 'schedule')}")
 
 
 @command.command("import")
@@ -176,7 +176,7 @@ def import_(database: Database, file: str, limit_bytes: int) -> None:
     else:
         for one in refused:
             click.echo(one.render(), err=True)
-        show(f"{count} schedules were imported, {len(refused)} refused")
+        show(f"imported: {counted(count, 'schedule')}; refused: {len(refused)}")
     sys.exit(RIGHT if kept and not refused else WRONG)
 
 
@@ -212,7 +212,7 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
     least = 0 if everything else KEPT if keep is None else keep
     is_stale = _is_stale() if stale else lambda e: False
     count = database.prune(least, before, lambda e: is_stale(e) or (constructed and e.constructed))
-    _tell({"forgotten": count}, f"{count} schedules were forgotten")
+    _tell({"forgotten": count}, f"forgotten: {counted(count, 'schedule')}")
 
 
 def _is_stale() -> Any:

@@ -65,11 +65,11 @@ def command() -> None:
         f"{path}: measured on a device that is not here (or by an earlier release, through PoCL), and not used" for path in unused
     ]
     lines += [f"{d} is left out, for it cannot compile an empty kernel: {why}" for d, why in unusable if found]
-    lines += [f"{m['dialect']}: {m['why']}; here is {_here(m)}; get {m['get']}" for m in missing]
+    lines += [f"{m['dialect']}: {m['why']}; installed: {_installed(m)}; needed: {m['get']}" for m in missing]
     lines.append("")
-    lines += [f"{t.found or 'not here'}: {t.use}{'' if t.found else f'; {t.get}'}" for t in tools()]
+    lines += [f"{t.use}: {t.found or f'nothing installed; needed: {t.get}'}" for t in tools()]
     profiles = ", ".join(shipped_profiles())
-    lines.append(f"profiles for devices that are not here: {profiles}  (source, explain, simulate --profile NAME)")
+    lines.append(f"profiles that --profile NAME takes: {profiles}")
     show("\n".join(lines))
     sys.exit(code)
 
@@ -125,6 +125,6 @@ def _get(dialect: str) -> str:
     return {"cuda": cuda.GET, "hip": hip.GET, "opencl": opencl.GET}[dialect]
 
 
-def _here(missing: dict[str, Any]) -> str:
-    parts = (("its Python module", missing["module"]), ("its driver", missing["driver"]))
-    return " and ".join(what for what, there in parts if there) or "nothing of it"
+def _installed(missing: dict[str, Any]) -> str:
+    parts = (("the Python module", missing["module"]), ("the driver", missing["driver"]))
+    return " and ".join(what for what, there in parts if there) or "nothing"

@@ -13,6 +13,7 @@ from tilelang.cli.run import check_memory, tensor_bytes
 from tilelang.cli.search import show_search
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
+from tilelang.errors import counted
 from tilelang.explain import Refinement, explain
 from tilelang.lowering import ir
 
@@ -198,7 +199,7 @@ def barrier_lines(found: dict[str, Any]) -> list[str]:
     """Every barrier, and the two accesses that need it."""
     lines = []
     for k in found["kernels"]:
-        lines.append(f"{k['name']}: {len(k['barriers'])} barriers")
+        lines.append(f"{k['name']}: {counted(len(k['barriers']), 'barrier')}")
         for number, barrier in enumerate(k["barriers"], 1):
             lines += [f"  {number}. {' and '.join(barrier['memory'])}", *(f"       {reason}" for reason in barrier["reasons"])]
     return lines

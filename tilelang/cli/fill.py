@@ -6,7 +6,7 @@ import click
 
 from tilelang.cli.common import TRIALS, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, write_whole
-from tilelang.cli.search import profile_of, searched_for
+from tilelang.cli.search import described, searched_for
 from tilelang.grammar import format_text
 
 
@@ -18,9 +18,9 @@ from tilelang.grammar import format_text
 def command(asked: Asked, dialect: str | None, trials: int, output: str | None) -> None:
     """Print the computation and the schedule of FILE, the holes filled: a file by itself, at the sizes that are given.
 
-    Where the file has no schedule, one is constructed. No device is needed, unless --trials asks for one; --profile says for which one.
-    Without it the schedule is that of the device here where `tilelang profile` measured it, else the target's own profile says what to
-    do. What was given of the schedule stays as it is; where nothing can stand in a hole, the refusal says why.
+    Where the file has no schedule, one is constructed: for the profile that --profile names, else for the device here, as `tl.compile`
+    does, else for the target's own profile; only --trials needs a device. What was given of the schedule stays as it is; where nothing
+    fits a hole, the refusal says why.
     """
     from tilelang.targets import local_target
 
@@ -28,7 +28,7 @@ def command(asked: Asked, dialect: str | None, trials: int, output: str | None) 
     schedule = kernel.schedule.text
     if asked.schedule_name is not None:
         schedule = schedule.replace("schedule for", f"schedule {asked.schedule_name} for", 1)
-    text = format_text(f"# for the profile {profile_of(kernel.target)}\n{kernel.computation.text}\n{schedule}\n")
+    text = format_text(f"# for {described(kernel.target)}\n{kernel.computation.text}\n{schedule}\n")
     if output is not None:
         write_whole(output, lambda file: file.write(text.encode()))
     if is_json():

@@ -6,9 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from tilelang.autoschedule.prune import RULES, Pruning
-from tilelang.cli.common import PROFILES, Asked
+from tilelang.cli.common import NO_DEVICE_CODES, PROFILES, Asked
 from tilelang.cli.output import emit, is_json, show, table, working
-from tilelang.errors import TileLangError
+from tilelang.errors import DeviceError, TileLangError
 from tilelang.options import Options
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
     if is_json():
         emit({**facts(found, taken, aim, pruning), "notes": searched.notes})
         return
-    heading = f"{pruning.generated} candidates for {profile_of(aim)}: {pruning.dropped.total()} dropped"
+    heading = f"{pruning.generated} candidates for {described(aim)}: {pruning.dropped.total()} dropped"
     parts = [table(("rule", "dropped", "share", "what it drops"), rule_rows(pruning), heading), "", candidate_table(found), ""]
     parts += [*(f"note: {note}" for note in searched.notes), ""] if searched.notes else []
     if taken is not None:
@@ -48,17 +48,23 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
 
 
 def searched_for(asked: Asked, dialect: str | None) -> Target:
-    """What schedules are searched for: the profile that is asked for, else that of the device here where it was measured, as
-    `tl.compile` has it; else the dialect's own as it ships."""
-    from tilelang.targets import measured_target, target
+    """What schedules are searched for: the profile that is asked for, else the device here, as `tl.compile` takes it; the dialect's
+    own profile where no such device is here."""
+    from tilelang.targets import target
 
-    here = measured_target(dialect) if asked.profile is None else None
-    return here or target(dialect, profile=asked.profile or PROFILES.get(dialect or "cpu"))
+    if asked.profile is None:
+        try:
+            return target(dialect)
+        except DeviceError as error:
+            if error.code not in NO_DEVICE_CODES:
+                raise
+    return target(dialect, profile=asked.profile or PROFILES.get(dialect or "cpu"))
 
 
-def profile_of(aim: Target) -> str:
-    """The profile of a target in words: its name, and on which device it was measured."""
-    return aim.profile.name + (f", {aim.origin} on {aim.device}" if "measured" in aim.origin else "")
+def described(aim: Target) -> str:
+    """A target in words: the device, where one is here, and its profile."""
+    name = aim.profile.name
+    return f"the profile {name}" if aim.device is None else f"{aim.device}, profile {name} ({aim.origin})"
 
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
