@@ -150,7 +150,7 @@ class Lanes:
         return 2 * self.issue_rate
 
     def balance(self, nest: Nest, bytes_rate: float, matrix: bool = False) -> float:
-        """The operations for a byte from which on bytes are no bottleneck; without end where either rate is unknown."""
+        """The operations for a byte from which on bytes are not the bottleneck; without end where either rate is unknown."""
         flops = self.flops_rate(nest, matrix)
         return flops / bytes_rate if bytes_rate < math.inf else math.inf
 

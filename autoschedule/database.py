@@ -128,18 +128,18 @@ class Entry:
     def from_json(cls, found: Any) -> Self:
         """An entry from what `as_json` gives. Raises TileLangError where something is missing or of another kind."""
         if not isinstance(found, Mapping):
-            raise _no_entry("it is no object")
+            raise _no_entry("it is not an object")
         for name in (*_KEY, "schedule", "date"):
             if not isinstance(found.get(name), str) or not _is_text(found[name]):
-                raise _no_entry(f"`{name}` is no text")
+                raise _no_entry(f"`{name}` is not text")
         for name in ("median_s", "iqr_s", "error_ratio", "bound_ratio"):
             value = found.get(name)
             if value is None and name == "bound_ratio":
                 continue
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
-                raise _no_entry(f"`{name}` is no number")
+                raise _no_entry(f"`{name}` is not a number")
         if type(found.get("trials")) is not int or not 0 <= found["trials"] < 2**31:
-            raise _no_entry("`trials` is no number of candidates")
+            raise _no_entry("`trials` is not a valid number of candidates")
         return cls(Key(**{name: found[name] for name in _KEY}), **{name: found[name] for name in _VALUES})
 
 

@@ -207,7 +207,7 @@ class _Filling:
         return holes.filled(self.computation, self.steps, values, self.profile)
 
     def seconds(self, values: Mapping[int, Value]) -> float:
-        """The estimate of a filling, infinite where it cannot be; holes without a value are no steps."""
+        """The estimate of a filling, infinite where it cannot be; holes without a value are not steps."""
         made = self._filled(values)
         if made not in self._seconds:
             self._seconds[made] = self._estimate(made)

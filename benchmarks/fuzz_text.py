@@ -157,7 +157,7 @@ WEIGHTS = [3, 3, 8, 4, 3, 1, 1, 0.2]
 
 
 def outcome(text: str) -> str:
-    """What became of a text: laid out where it is a program, and all of it that its defaults bind checked. Raises what is no error
+    """What became of a text: laid out where it is a program, and all of it that its defaults bind checked. Raises what is not an error
     of ours."""
     try:
         document = parse(text, "fuzz.tile", faulty=True)

@@ -63,7 +63,7 @@ def sources() -> str:
 
 
 def known(paths: Sequence[Path], device: str, version: str) -> dict[str, Row]:
-    """The lines of earlier runs of the same sources on the same device, by case; what a killed run left half written is no line."""
+    """The lines of earlier runs of the same sources on the same device, by case; what a killed run left half written is not a line."""
     found = {}
     for path in paths:
         if path.exists():

@@ -104,7 +104,7 @@ def combine(count: int, text: str) -> str:
 def whole_vectors(columns: int, vectors: int) -> int:
     """Elements a round of `vectors` vectors; the yardsticks have no tails but the matrix product."""
     if columns % (LANES * vectors):
-        raise ValueError(f"{columns} columns are no multiple of {LANES * vectors}")
+        raise ValueError(f"{columns} columns are not a multiple of {LANES * vectors}")
     return LANES * vectors
 
 

@@ -228,7 +228,7 @@ def asked(given: argparse.Namespace) -> list[Operator]:
     for name in (names := given.only.split(",")):
         if name not in found:
             near = difflib.get_close_matches(name.upper(), found, 3, 0.5) or list(found)[:3]
-            raise ValueError(f"--only: `{name}` is no operator of the set; like it are {', '.join(near)}")
+            raise ValueError(f"--only: `{name}` is not an operator of the set; like it are {', '.join(near)}")
         if same := found[name].duplicate_of:
             raise ValueError(f"--only: {name} is {same} once more: measure that one")
     return [found[name] for name in dict.fromkeys(names)]

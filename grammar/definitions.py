@@ -78,7 +78,7 @@ def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
         raise scope.fail(p, "launch-value", f"`{name}` is {value}, and a number at launch", f"as in --size {name}={multiple}")
     if value % multiple:
         mend = f"as in --size {name}={value + -value % multiple}"
-        raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is no multiple of {multiple}", mend)
+        raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is not a multiple of {multiple}", mend)
     return value
 
 

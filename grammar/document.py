@@ -302,7 +302,7 @@ class Document:
             found = Values(scope, whole=True).value(tree)
             if not isinstance(found, bool):
                 raise scope.fail(
-                    tree, "not-a-condition", f"`{scope.said(tree)}` is no condition", "compare parameters, as in M <= 64"
+                    tree, "not-a-condition", f"`{scope.said(tree)}` is not a condition", "compare parameters, as in M <= 64"
                 )
             if found is not wanted:
                 return False
@@ -357,7 +357,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
     }
     """
     if not isinstance(text, str):
-        raise ParseError("not-text", f"{brief(text)} is no text", mend="a str; tl.read(path) reads a file")
+        raise ParseError("not-text", f"{brief(text)} is not text", mend="a str; tl.read(path) reads a file")
     tree, faults, broken = parse_parts(text, file, limit_bytes)
     document = Document(tree, file, faults, broken)
     if document.faults and not faulty:
@@ -366,9 +366,9 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
 
 
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
-    """The computations and schedules of a file, as `parse` gives them. Raises ParseError where it cannot be read, or is no program."""
+    """The computations and schedules of a file, as `parse` gives them. Raises ParseError if it cannot be read or is not a program."""
     if not is_path(path):  # `open` takes numbers for open files, and would close them
-        raise ParseError("file", f"{brief(path)} is no path", mend="the path of a file")
+        raise ParseError("file", f"{brief(path)} is not a path", mend="the path of a file")
     return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 
 
@@ -389,4 +389,4 @@ def read_text(path: str | Path, limit_bytes: int, stream: BinaryIO | None = None
         ) from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ParseError("not-text", f"{name} is no text in UTF-8", span=Span(name, line), mend="save it in UTF-8") from None
+        raise ParseError("not-text", f"{name} is not UTF-8 text", span=Span(name, line), mend="save it in UTF-8") from None

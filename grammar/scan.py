@@ -99,7 +99,7 @@ def _foreign(word: str, span: Span) -> ParseError:
     meant = (
         f"`{'0' + word if word[0] == '.' else word + '0'}`" if "." in word else "as 16, 2.5, 1e-3; a name begins with a letter"
     )
-    return ParseError("number-form", f"`{word}` is no number", span=span, mend=meant)
+    return ParseError("number-form", f"`{word}` is not a number", span=span, mend=meant)
 
 
 def check_size(size: int, file: str, most_bytes: int) -> None:

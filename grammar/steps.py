@@ -264,7 +264,9 @@ class Steps:
         values = self._named({name_of(n) for n in tree.named("variable")})
         found = Values(Scope(self.scope.file, values, can=can), whole=True).value(tree)
         if not isinstance(found, (Expr, bool)):
-            raise self.scope.fail(tree, "not-a-condition", f"`{self.scope.said(tree)}` is no condition", "compare, as in m <= 64")
+            raise self.scope.fail(
+                tree, "not-a-condition", f"`{self.scope.said(tree)}` is not a condition", "compare, as in m <= 64"
+            )
         return found
 
     def _when(self, tree: Any) -> Step:

@@ -29,7 +29,7 @@ class NotABox(Exception):
 
 
 class Apart(Exception):
-    """Readings that have no box in common: their boxes begin at a distance from each other that is no number."""
+    """Readings that have no box in common: their boxes begin at a distance from each other that is not a number."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -287,7 +287,7 @@ class _KernelCheck:
             case ir.Commit() | ir.Fence():
                 pass
             case _:
-                self.fail(f"{type(stmt).__name__} is no statement of kernel IR")
+                self.fail(f"{type(stmt).__name__} is not a statement of kernel IR")
 
     def written(self, buffer: ir.Buffer) -> None:
         self.need(buffer.role != "input", f"the input {buffer.name} is written")
@@ -407,7 +407,7 @@ def _problem(e: Expr) -> str | None:
         case Cast():
             return None
         case _:
-            return f"{type(e).__name__} is no expression of kernel IR"
+            return f"{type(e).__name__} is not an expression of kernel IR"
 
 
 def _binary_problem(op: str, left: dt.DType, right: dt.DType) -> str | None:

@@ -148,7 +148,7 @@ def test_arguments_that_do_not_fit(product: tl.Kernel, arrays: Any, named: Any, 
         (small(5, 7, 1), None, "has shape (5, 7, 1)"),
         (small(5, 7, dtype=np.float64), None, "has type float64, the input is float32"),
         (small(5, 7, dtype=np.int32), None, "has type int32"),
-        (None, None, "is no array: it is a NoneType"),
+        (None, None, "is not an array: it is a NoneType"),
         (Exported(small(5, 7)), None, "lives on a device of cuda, the kernel's is cpu"),
         (Interfaced(small(5, 7)), None, "lives on a device of cuda, the kernel's is cpu"),
         (Exported(small(5, 7), (ROCM, 0)), None, "lives on a device of hip, the kernel's is cpu"),
@@ -181,7 +181,7 @@ class Nowhere:
 def test_arrays_on_a_device_that_dlpack_does_not_know(product: tl.Kernel) -> None:
     a, b = small(5, 7), small(7, 6)
     for arrays, out in (((Nowhere(), b), None), ((a, b), Nowhere())):
-        with pytest.raises(ComputationError, match=r"error\[argument\]: the array for [AC] is no array"):
+        with pytest.raises(ComputationError, match=r"error\[argument\]: the array for [AC] is not an array"):
             product(*arrays, out=out)
 
 

@@ -82,7 +82,7 @@ def test_waves_and_dialects_of_documented_profiles() -> None:
 
 
 def values_of(facts: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The path and the source of each value of a profile's file that is no name; the source is empty where none is given."""
+    """The path and the source of each value of a profile's file that is not a name; the source is empty where none is given."""
     if isinstance(facts, dict) and set(facts) != {"value", "source"}:
         for key in facts.keys() - UNSOURCED:
             yield from values_of(facts[key], f"{path}.{key}")

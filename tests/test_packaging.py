@@ -31,7 +31,7 @@ def test_links_lead_where_the_map_says() -> None:
     for name, folder in setuptools_table()["package-dir"].items():
         if "." in name:
             link = ROOT / "tilelang" / name.split(".")[1]
-            assert link.is_symlink(), f"{link} is no link (a checkout without links: type checking sees nothing of {folder})"
+            assert link.is_symlink(), f"{link} is not a link (a checkout without links: type checking sees nothing of {folder})"
             assert link.readlink() == Path("..") / folder
             assert link.resolve() == (ROOT / folder).resolve()
 

@@ -318,7 +318,7 @@ def test_what_is_exact() -> None:
     assert reference.exact(as_computation(define("y", tl.argmax(x[i, j], over=j), i)))
     assert reference.exact(as_computation(define("y", tl.relu(tl.max(x[i, j] * 3 - 1, over=j)), i)))
     assert inexact(as_computation(define("y", tl.exp(x[i, j]), i, j))) == "exp rounds"
-    assert inexact(as_computation(define("y", x[i, j] * 0.5, i, j))) == "the literal 0.5 is no whole number"
+    assert inexact(as_computation(define("y", x[i, j] * 0.5, i, j))) == "the literal 0.5 is not a whole number"
     assert inexact(as_computation(define("y", x[i, j] / 2, i, j))) == "`/` rounds"
     assert not reference.exact(as_computation(define("y", tl.prod(x[i, j], over=j), i)))
     assert reference.exact(as_computation(define("y", tl.sum(x[i, j], over=j), i)))

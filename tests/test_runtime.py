@@ -82,7 +82,7 @@ def test_what_would_be_simulated_for_minutes_is_refused() -> None:
     with pytest.raises(tl.ComputationError, match="statements would be simulated, .*at most 0 are"):
         tl.simulate(kernel, limit_statements=0)
     assert not tl.simulate(kernel, limit_statements=math.inf).findings
-    with pytest.raises(tl.ComputationError, match="is no number") as wrong:
+    with pytest.raises(tl.ComputationError, match="is not a number") as wrong:
         tl.simulate(kernel, limit_statements="all")  # type: ignore[arg-type]
     assert wrong.value.code == "limit"
 
@@ -164,7 +164,7 @@ def test_candidates_of_a_kernel_from_a_function_are_timed(tmp_path: Path, monkey
         np.testing.assert_array_equal(doubled(x), 2 * x)
     found = Database(tmp_path / "schedules.sqlite").entries()
     assert {(e.trials, *e.key.sizes.values()) for e in found} == {(2, 10), (2, 12)} and doubled.__name__ == "doubled"
-    with pytest.raises(Refusal, match="trials=-1 is no number of candidates"):
+    with pytest.raises(Refusal, match="trials=-1 is not a valid number of candidates"):
         tl.kernel(trials=-1)
 
 

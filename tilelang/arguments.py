@@ -138,7 +138,7 @@ def as_array(name: str, value: Any) -> Any:
             raise TypeError(f"it is a {type(value).__name__}")
         return array
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
-        raise wrong(name, f"is no array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
+        raise wrong(name, f"is not an array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
 
 
 def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:

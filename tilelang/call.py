@@ -212,7 +212,7 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
     if isinstance(out, Mapping):
         unknown = [str(name) for name in out if name not in names]
         if unknown:
-            message = f"out= names {', '.join(unknown)}, which is no output"
+            message = f"out= names {', '.join(unknown)}, which is not an output"
             raise ComputationError("arguments", message, mend="the outputs are " + ", ".join(names))
         return [out.get(name) for name in names]
     if not isinstance(out, (tuple, list)) or len(out) != count:

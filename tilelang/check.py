@@ -257,7 +257,7 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
 
 
 def _check_named(step: Place, kinds: Mapping[str, str]) -> None:
-    """There is the tensor that a place names, and what is computed is no input."""
+    """There is the tensor that a place names, and what is computed is not an input."""
     name = step.tensor_name
     if name not in kinds:
         raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",

@@ -237,7 +237,9 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     made = (*axes, *(_axis(n, e) for n, e in dims.items()))
     for a in made:
         if not isinstance(a, Axis):
-            raise ComputationError("not-an-axis", f"{a!r} is no dimension for {name}", span=caller_span(), mend="tl.axes(m=16)")
+            raise ComputationError(
+                "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), mend="tl.axes(m=16)"
+            )
     made = tuple(map(by_names, made))
     _check_distinct(name, made)
     _check_rank(made, f"{name} has {counted(len(made), 'dimension')}", caller_span())
@@ -312,7 +314,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
 def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
     for a in axes:
         if not isinstance(a, Axis):
-            raise ComputationError("not-an-axis", f"{a!r} is no axis for {name}", span=caller_span(), mend="tl.axes(m=16)")
+            raise ComputationError("not-an-axis", f"{a!r} is not an axis for {name}", span=caller_span(), mend="tl.axes(m=16)")
     _check_distinct(name, axes)
     for a in sorted(free_axes(expression), key=lambda a: a.name):
         if a not in axes:
@@ -320,7 +322,7 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
             detail = (
                 f"of extent {a.extent}, which is not the axis `{a.name}` of extent {known.extent}"
                 if known is not None
-                else "which is no axis"
+                else "which is not an axis"
             )
             message = f"the value of {name} depends on `{a.name}` {detail} of {name}"
             raise ComputationError(

@@ -83,7 +83,7 @@ class _Magnitude:
             case Const(value, t):
                 # An infinity stays one, exactly; whatever it meets is compared, not added, or gives the same NaN everywhere.
                 if t.is_float and not math.isinf(value) and not float(value).is_integer():
-                    raise Inexact(f"the literal {value} is no whole number")
+                    raise Inexact(f"the literal {value} is not a whole number")
                 return 0 if t.is_float and math.isinf(value) else abs(int(value))
             case Axis(extent=extent):
                 return max(0, extent - 1)

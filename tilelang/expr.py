@@ -272,7 +272,7 @@ def literal(value: bool | int | float, type: DType, held_in: DType | None = None
         beyond = "infinity" if holder.highest == float("inf") else "NaN"
         message = f"{shown} would become {beyond if abs(value) > 1 else '0'} in {holder}"
     else:
-        message = f"{shown} is no {holder}, which holds the whole numbers {holder.lowest} to {holder.highest}"
+        message = f"{shown} does not fit {holder}, which holds the whole numbers {holder.lowest} to {holder.highest}"
     wider = [t for t in dt.ALL.values() if t.kind == type.kind or type.kind == "uint" and t.kind == "int"]
     wider = [t for t in wider if dt.promote(type, t) is t and t.holds(value)]
     cast_it = "a number takes the type of what it meets: cast that, as in tl.cast(x, tl.{})"

@@ -101,7 +101,7 @@ def operand(
         raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
     for d in dims:
         if not isinstance(d, Axis):
-            raise ComputationError("not-an-axis", f"{brief(d)} is no dimension for {brief(name)}", mend="tl.axes(m=16)")
+            raise ComputationError("not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="tl.axes(m=16)")
     dims = tuple(map(by_names, dims))
     return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
 
@@ -457,7 +457,7 @@ def _name(value: Any) -> str:
     name = getattr(value, "name", value)
     if not isinstance(name, str):
         raise ComputationError(
-            "not-a-memory", f"{brief(value)} is no memory or level", mend="tl.register, tl.thread, or such a name"
+            "not-a-memory", f"{brief(value)} is not a memory or level", mend="tl.register, tl.thread, or such a name"
         )
     return name
 

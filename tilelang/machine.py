@@ -379,12 +379,12 @@ def _load(name: str) -> Profile:
 def read_profile(path: str | Path) -> Profile:
     """A profile from a file as it is now. Raises as `load_profile`."""
     if not is_path(path):
-        raise DeviceError("profile-not-found", f"{brief(path)} is no path", mend="check the path")
+        raise DeviceError("profile-not-found", f"{brief(path)} is not a path", mend="check the path")
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", "it is no text")
+        reason = getattr(error, "strerror", "it is not text")
         raise DeviceError("profile-not-found", f"cannot read the profile {path}: {reason}", mend="check the path") from None
     if len(text) > MOST_CHARACTERS:
         message = f"{path} has more than {MOST_CHARACTERS:,} characters"
@@ -480,7 +480,7 @@ def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
         )
         xs = [p[0] for p in curve.points] if pairs else []
         if not xs or not 0 < xs[0] or any(a >= b for a, b in zip(xs, xs[1:], strict=False)):
-            message = f"{origin}: the points of the curve `{curve.name}` are no pairs of x, above 0 and ascending, and y"
+            message = f"{origin}: the points of the curve `{curve.name}` are not pairs of x, above 0 and ascending, and y"
             raise DeviceError("profile-value", message, mend="points = [[1024, 95.5], [2048, 90]]")
     if len({curve.name for curve in curves}) != len(curves):
         raise DeviceError("profile-value", f"{origin}: two curves of one name", mend="each once")

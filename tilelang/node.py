@@ -202,7 +202,7 @@ def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str
 
 
 def _check_call(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Raises TypeError where arguments are no call of a class."""
+    """Raises TypeError where arguments are not a call of a class."""
     given = dict(zip((f.name for f in fields), args, strict=False))
     unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]

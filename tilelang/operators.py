@@ -74,7 +74,7 @@ class Operators(Node):
         raise NotImplementedError
 
     def equality(self, op: str, other: Any) -> Any:
-        """The expression of `==` or `!=`; NotImplemented for what is no operand at all."""
+        """The expression of `==` or `!=`; NotImplemented for what is not an operand at all."""
         raise NotImplementedError
 
     def __bool__(self) -> bool:

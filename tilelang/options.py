@@ -94,7 +94,7 @@ class Options:
             unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
             unheld = isinstance(value, str) and not is_path(value)
             if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
-                raise TileLangError("option-value", f"{field.name}={value!r} is no value of that option", mend=words)
+                raise TileLangError("option-value", f"{field.name}={value!r} is not a valid value of that option", mend=words)
         if self.debug and self.debug != "guards" and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"
             raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll; or "guards"')
@@ -117,7 +117,7 @@ class Options:
 
                 near = difflib.get_close_matches(name, by_name, 1)
                 mend = f"did you mean {near[0]}?" if near else "one of " + ", ".join(sorted(by_name))
-                raise TileLangError("unknown-option", f"the environment sets {name}, which is no option", mend=mend)
+                raise TileLangError("unknown-option", f"the environment sets {name}, which is not an option", mend=mend)
             field = by_name[name]
             try:
                 found[field.name] = field.metadata["read"](source[name])

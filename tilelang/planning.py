@@ -49,7 +49,7 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
     """What is to be compiled: a schedule, or a computation that has none."""
     if schedule is not None and not isinstance(schedule, Builder):
         mend = "a Schedule, or a tl.move() with steps"
-        raise Refusal("bad-steps", f"schedule={brief(schedule)} is no schedule", mend=mend)
+        raise Refusal("bad-steps", f"schedule={brief(schedule)} is not a schedule", mend=mend)
     if isinstance(what, Schedule):
         if schedule is not None:
             raise Refusal("bad-steps", "a schedule is compiled, and schedule= gives another one", mend="give one of them")

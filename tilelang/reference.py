@@ -102,7 +102,7 @@ def _generator(seed: int) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ComputationError("seed", f"seed={seed!r} is no seed", mend="a whole number, zero or more") from None
+        raise ComputationError("seed", f"seed={seed!r} is not a valid seed", mend="a whole number, zero or more") from None
 
 
 def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:

@@ -75,7 +75,7 @@ def compile(
     """
     _check_trials(trials)
     if options is not None and not isinstance(options, Options):
-        raise DeviceError("bad-options", f"options={brief(options)} are no options", mend="tl.Options(verify=True), say")
+        raise DeviceError("bad-options", f"options={brief(options)} are not options", mend="tl.Options(verify=True), say")
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
     plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
@@ -97,7 +97,9 @@ def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> Non
 
 def _check_trials(trials: int) -> None:
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
-        raise Refusal("bad-size", f"trials={brief(trials)} is no number of candidates", mend="a whole number, zero or more")
+        raise Refusal(
+            "bad-size", f"trials={brief(trials)} is not a valid number of candidates", mend="a whole number, zero or more"
+        )
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
@@ -412,7 +414,9 @@ class Kernel:
         from tilelang.reference import random_arrays
 
         if not isinstance(repeats, int) or repeats < 1:
-            raise ComputationError("repeats", f"repeats={repeats!r} is no number of runs", mend="a whole number, one or more")
+            raise ComputationError(
+                "repeats", f"repeats={repeats!r} is not a valid number of runs", mend="a whole number, one or more"
+            )
         connection = self._connection
         buffers = {name: connection.upload(array) for name, array in random_arrays(self.computation, seed).items()}
         buffers |= {t.name: connection.allocate(math.prod(t.shape) * t.dtype.bytes) for t, _ in self._outputs}
@@ -445,9 +449,11 @@ def simulate(
     from tilelang.simulated import with_wrong_values
 
     if not isinstance(kernel, Kernel):
-        raise ComputationError("not-a-kernel", f"{brief(kernel)} is no kernel", mend="tl.simulate(tl.compile(...))")
+        raise ComputationError("not-a-kernel", f"{brief(kernel)} is not a kernel", mend="tl.simulate(tl.compile(...))")
     if limit_statements is not None and not isinstance(limit_statements, (int, float)):
-        raise ComputationError("limit", f"limit_statements={brief(limit_statements)} is no number", mend="a number, or math.inf")
+        raise ComputationError(
+            "limit", f"limit_statements={brief(limit_statements)} is not a number", mend="a number, or math.inf"
+        )
     check_work(kernel.program, limit_statements, mend="smaller sizes, or a larger limit_statements=")
     given = random_arrays(kernel.computation)
     if arrays or named:
@@ -477,7 +483,7 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     if function is None:
         return functools.partial(kernel, trials=trials)
     if not callable(function):
-        raise ComputationError("not-a-function", f"{brief(function)} is no function", mend="@tl.kernel above a def")
+        raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="@tl.kernel above a def")
     taken = _signature(function)
     kernels: dict[Any, Kernel] = {}
     called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
@@ -546,7 +552,7 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
 
 
 def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
-    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is no array."""
+    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is not an array."""
     import numpy as np
 
     return parameter.default is not parameter.empty and isinstance(value, (bool, int, float, str, np.generic, type(None)))

@@ -51,7 +51,7 @@ def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes
     for axis, size in sizes.items():
         whole = whole_number(size)
         good = isinstance(size, Hole) or (whole is not None and whole >= 1)
-        message = f"`{verb} {axis}={brief(size)}`: {brief(size)} is no size"
+        message = f"`{verb} {axis}={brief(size)}`: {brief(size)} is not a valid size"
         _need(good, span, "bad-size", message, "a whole number of at least 1, or tl.hole")
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
@@ -63,12 +63,12 @@ def _check_flags(verb: str, span: Span | None, **flags: Any) -> None:
 
 def _check_names(verb: str, names: Any, span: Span | None) -> None:
     good = isinstance(names, (tuple, list)) and all(isinstance(n, str) for n in names)
-    _need(good, span, "bad-axes", f"`{verb}`: {brief(names)} are no names", 'texts, as in ("m", "n")')
+    _need(good, span, "bad-axes", f"`{verb}`: {brief(names)} are not names", 'texts, as in ("m", "n")')
 
 
 def _check_layout(name: str, layout: Any, span: Span | None) -> None:
     good = layout is None or isinstance(layout, Layout)
-    _need(good, span, "bad-layout", f"{name}={brief(layout)} is no layout", f'{name}=tl.layout("k", "m"), or of one function')
+    _need(good, span, "bad-layout", f"{name}={brief(layout)} is not a layout", f'{name}=tl.layout("k", "m"), or of one function')
 
 
 class Builder:
@@ -161,7 +161,7 @@ class Builder:
     def do(self, instruction: Any, **binding: str) -> Self:
         """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
         span, name = caller_span(), getattr(instruction, "name", instruction)
-        text = f"`do {brief(instruction)}` is no instruction"
+        text = f"`do {brief(instruction)}` is not an instruction"
         _need(isinstance(name, str), span, "bad-instruction", text, "its name, or what tl.use gave")
         _check_names("do", [*binding.values()], span)
         return self._then(Do(name, tuple(binding.items()), span))
@@ -179,12 +179,12 @@ class Builder:
             good,
             span,
             "bad-condition",
-            f"`when {brief(condition)}` is no condition on extents",
+            f"`when {brief(condition)}` is not a condition on extents",
             'tl.extent("m") <= 64, tl.can("async_copy")',
         )
         otherwise = Move() if otherwise is None else otherwise
         for part in (then, otherwise):
-            _need(isinstance(part, Builder), span, "bad-steps", f"`when`: {brief(part)} is no move", "a tl.move() with steps")
+            _need(isinstance(part, Builder), span, "bad-steps", f"`when`: {brief(part)} is not a move", "a tl.move() with steps")
         return self._then(When(condition, then.steps, otherwise.steps, span))
 
     def rest(self) -> Self:
@@ -254,7 +254,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     for name in ("ahead", "behind"):
         n = fields.get(name, 0)
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
-        _need(whole, span, "bad-size", f"`{name} {n}` is no number of iterations", "a whole number, zero or more")
+        _need(whole, span, "bad-size", f"`{name} {n}` is not a valid number of iterations", "a whole number, zero or more")
     stores = verb in ("accumulate", "via")
     _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can stay behind",
           f"`ahead`, for what {verb}s before its reader; `behind` on via or accumulate")  # fmt: skip
@@ -265,7 +265,7 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     what = what.name if isinstance(what, Tensor) else by_names(what) if isinstance(what, Read) else what
     given = steps.steps or None if isinstance(steps, Move) else None
     good = isinstance(steps, Move) or steps is None or steps is ...
-    _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is no move", "a tl.move() with steps, or ... for a hole")
+    _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is not a move", "a tl.move() with steps, or ... for a hole")
     _need(isinstance(memory, (str, Memory)), span, "bad-memory", f"`{verb}` in {memory!r}: no memory", "tl.register, tl.shared")
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
@@ -286,7 +286,7 @@ class Schedule(Builder):
     def prefix(self, n: int) -> Schedule:
         """The schedule of the first n steps; it runs: what is left is done by plain loops."""
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
-        _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is no number of steps", "zero or more steps")
+        _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is not a valid number of steps", "zero or more steps")
         return Schedule(self.computation, self.steps[:n])
 
     @property

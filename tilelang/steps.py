@@ -42,7 +42,7 @@ class Team(Node):
     registers: int | None = None
 
     def as_role(self, name: str, registers: int | None = None) -> Team:
-        """The same units under a name that steps can refer to. Raises Refusal for what is no name."""
+        """The same units under a name that steps can refer to. Raises Refusal for what is not a name."""
         if not isinstance(name, str) or not name.isidentifier():
             mend = 'a name, as in tl.warps(1).as_role("producer")'
             raise Refusal("role-name", f"{brief(name)} cannot name a role", mend=mend)

@@ -102,7 +102,7 @@ def target(
     dialect = options.target if dialect is None and device is None else dialect
     _check_dialect(dialect)
     if device is not None and not isinstance(device, Device):
-        raise DeviceError("no-such-device", f"device={device!r} is no device", mend="one of tl.devices()")
+        raise DeviceError("no-such-device", f"device={device!r} is not a device", mend="one of tl.devices()")
     if device is not None and dialect not in (None, device.driver):
         raise DeviceError("no-such-device", f"{device} runs no {dialect}", mend=f'tl.target("{device.driver}", device=...)')
     if profile is None and options.profile is not None:

@@ -34,7 +34,7 @@ class Layout(Node):
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
         if not isinstance(elements, int) or isinstance(elements, bool) or elements < 0:
-            message = f"`pad {elements}` is no number of places to add"
+            message = f"`pad {elements}` is not a valid number of places to add"
             raise Refusal("negative-padding", message, span=caller_span(), mend="a whole number of elements, zero or more")
         return self.replace(padding=elements)
 
@@ -268,10 +268,10 @@ def layout(*terms: Any) -> Layout:
 def _term(value: Any) -> Expr:
     """A term that a layout's function gave. Raises Refusal for what is not whole-number arithmetic on its parameters."""
     number = value.dtype.is_integer if isinstance(value, Expr) else isinstance(value, int) and not isinstance(value, bool)
-    fault = None if number else f"`{value}` is no whole number"
+    fault = None if number else f"`{value}` is not a whole number"
     for part in value.walk() if fault is None and isinstance(value, Expr) else ():
         if isinstance(part, Axis):
-            fault = f"`{value}` names the axis `{part}` of a computation, which is no parameter of the function"
+            fault = f"`{value}` names the axis `{part}` of a computation, which is not a parameter of the function"
         elif not isinstance(part, (Var, Const)) and getattr(part, "op", None) not in _ARITHMETIC:
             fault = f"`{part}` is not whole-number arithmetic"
         elif isinstance(part, Binary) and part.op in ("//", "%") and not (isinstance(part.right, Const) and part.right.value > 0):

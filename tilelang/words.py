@@ -1,4 +1,4 @@
-"""The words of the language's text that are no plain names, and names spelled so that they are not taken for them."""
+"""The words of the language's text that are not plain names, and names spelled so that they are not taken for them."""
 
 from __future__ import annotations
 

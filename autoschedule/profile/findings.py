@@ -60,7 +60,7 @@ class Findings:
         return sample
 
     def note(self, series: str, points: Sequence[tuple[float, float]], rounds: int) -> None:
-        """Notes single times that are no repeats of each other, as seconds against x."""
+        """Notes single times that are not repeats of each other, as seconds against x."""
         self.rows += [Row(series, x, y, 0.0, y, 1, rounds) for x, y in points]
 
     def warnings(self) -> list[str]:

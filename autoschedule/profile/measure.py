@@ -210,8 +210,8 @@ def rows_text(rows: Rows) -> str:
 
 
 def read_rows(text: str) -> Rows:
-    """What `rows_text` wrote. An aspect with a line that is no row is left out, so that it is measured again; all are where the text is
-    no table."""
+    """The rows of a text that `rows_text` wrote. An aspect with a malformed line is left out, so that it is measured again; so are all
+    aspects of a text that is not a table."""
     lines: dict[str, list[list[str]]] = {}
     rows: Rows = {}
     with contextlib.suppress(csv.Error):
@@ -224,7 +224,7 @@ def read_rows(text: str) -> Rows:
 
 
 def _taken(lines: Sequence[Sequence[str]]) -> list[Row] | str:
-    """The rows of an aspect, or why it does not apply, of its lines. Raises ValueError where one is no row."""
+    """The rows of an aspect, or why it does not apply, of its lines. Raises ValueError where one is not a row."""
     if lines == [[NOTHING]]:
         return []
     if len(lines) == 1 and len(lines[0]) == 1 and lines[0][0].startswith(LEFT_OUT):

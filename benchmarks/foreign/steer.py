@@ -106,7 +106,7 @@ class Campaign:
     # ------------------------------------------------------------ one text
 
     def measured(self, device: Device, text: str) -> tuple[Entry, set[Branch]]:
-        """The entry that a text is, and the branches it takes. Raises what is no error of a user."""
+        """The entry that a text is, and the branches it takes. Raises what is not an error of a user."""
         text = text.strip()
         result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify=False))
         if isinstance(result, tl.TileLangError):

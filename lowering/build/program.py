@@ -132,7 +132,7 @@ class _Assembly:
         """A kernel that copies an input into a workspace of another layout, from which everything after reads it."""
         tensor = self.tensors.get(step.tensor_name)
         if tensor is None or tensor.definition is not None:
-            raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is no input",
+            raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is not an input",
                          f"compute {step.tensor_name} in global")  # fmt: skip
         if tensor not in self.places:
             raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "leave the load out")

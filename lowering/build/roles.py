@@ -99,7 +99,7 @@ def _with_levels(steps: tuple[Step, ...], main: Role) -> tuple[Step, ...]:
 
 
 def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) -> None:
-    """Refuses what stands on a role and is no load of the main chain, above what gives tiles to the main role's units."""
+    """Refuses what stands on a role and is not a load of the main chain, above what gives tiles to the main role's units."""
     spread: Tile | None = None
     for step in steps:
         if isinstance(step, Tile) and step.level not in ("cluster", "block"):

@@ -78,7 +78,7 @@ class States(Pieces, Meetings):
             stored = [t for t in state.tensors if st_read(frame, t) in frame.task.values]
             if len(stored) < len(state.tensors):
                 missing = ", ".join(t.name for t in state.tensors if t not in stored)
-                why = f"the state has {counted(len(state.tensors), 'member')}, and {missing} is no output"
+                why = f"the state has {counted(len(state.tensors), 'member')}, and {missing} is not an output"
                 raise _not_held(frame, step, stored[0], why, f"one of {len(state.tensors)} members of its state{{}}")
 
     # ------------------------------------------------------------ registers

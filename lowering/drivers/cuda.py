@@ -197,7 +197,7 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def check_queue(queue: Any) -> None:
-    """Raises DeviceError where a queue is no stream of pycuda's."""
+    """Raises DeviceError where a queue is not a stream of pycuda's."""
     if not isinstance(queue, _cuda().Stream):
         mend = "a pycuda.driver.Stream; without queue= the default stream, with which PyTorch's and CuPy's streams are ordered"
-        raise DeviceError("bad-queue", f"queue={brief(queue)} is no stream of pycuda's", mend=mend)
+        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream of pycuda's", mend=mend)

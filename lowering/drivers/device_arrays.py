@@ -43,7 +43,7 @@ def _protocol_of_type(kind: type) -> str | None:
 
 
 def _protocol(value: Any) -> str | None:
-    """How an array tells where it lies, by its type or by an attribute of its own; None for what is no array, or on the host."""
+    """How an array tells where it lies, by its type or by an attribute of its own; None for what is not an array, or on the host."""
     kind: Any = type(value)
     own = getattr(value, "__dict__", ())
     return _protocol_of_type(kind) or ("interface" if "__cuda_array_interface__" in own else None)

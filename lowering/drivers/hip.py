@@ -187,7 +187,7 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
 
 
 def check_queue(queue: Any) -> None:
-    """Raises DeviceError where a queue is no handle of a stream."""
+    """Raises DeviceError where a queue is not a handle of a stream."""
     if type(queue) is not int:
         mend = "the handle of a stream, as in torch.cuda.current_stream().cuda_stream"
-        raise DeviceError("bad-queue", f"queue={brief(queue)} is no handle of a stream", mend=mend)
+        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a handle of a stream", mend=mend)

@@ -46,7 +46,7 @@ MOST_RECENT = 256  # modules that are kept without anyone using them
 
 @functools.cache
 def devices() -> tuple[Device, ...]:
-    """The processor. Raises DeviceError where it is of a kind that nothing is compiled for, or TILELANG_THREADS is no number."""
+    """The processor. Raises DeviceError where it is of a kind that nothing is compiled for, or TILELANG_THREADS is not a number."""
     found = processor()
     if found.machine not in (X86_64, ARM64):
         message = f"kernels run on x86-64 and arm64 processors, this one is {found.machine or 'unknown'}"
@@ -225,7 +225,7 @@ class Function:
             self._launch(request)
 
     def _packed(self, buffers: Sequence[int]) -> bytes:
-        """The request of the first launch, or one with another number of arguments. Raises DeviceError where they are no addresses."""
+        """The request of the first launch, or one with another number of arguments. Raises DeviceError where they are not addresses."""
         self._pack = _packer(len(buffers))
         try:
             request: bytes = self._pack(self._pool.address or self._pool.start(), self.at, *buffers)

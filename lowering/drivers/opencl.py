@@ -395,5 +395,5 @@ def check_queue(queue: Any) -> None:
     """Raises DeviceError where a queue is none of pyopencl's."""
     if not isinstance(queue, _cl().CommandQueue):
         raise DeviceError(
-            "bad-queue", f"queue={brief(queue)} is no queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
+            "bad-queue", f"queue={brief(queue)} is not a queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
         )

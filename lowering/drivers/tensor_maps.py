@@ -53,7 +53,7 @@ class TensorMap:
         """What keeps the copies from taking this; None where they do."""
         size = self.dtype.bytes
         if self.dtype.name not in _TYPES:
-            return f"{self.dtype} is no type of its elements"
+            return f"{self.dtype} is not a type of its elements"
         if not 1 <= len(self.shape) <= 5 or not len(self.shape) == len(self.strides_bytes) == len(self.box):
             return f"{counted(len(self.shape), 'dimension')}; there may be one to five"
         if self.strides_bytes[-1] != size:

@@ -34,7 +34,7 @@ def export(
     `export-toolchain`, and what compiling raises.
     """
     if not is_path(folder):
-        raise DeviceError("export-folder", f"{brief(folder)} is no folder", mend="the path of a folder")
+        raise DeviceError("export-folder", f"{brief(folder)} is not a folder", mend="the path of a folder")
     made, place = signature(computation, program, name), Path(folder)
     system = native.system_of(architecture)
     processor = native.processor(architecture)

@@ -33,7 +33,7 @@ OF_THE_DEVICE = (*LIMITS, "too-many-threads", "too-many-blocks")
 
 
 def faults_of_estimate(schedule: Schedule, profile: Profile) -> list[str]:
-    """What is wrong with an estimate: parts that are no times, or no sum; a bound above it, where numbers are a shipped device's: of
+    """What is wrong with an estimate: parts that are not times, or no sum; a bound above it, where numbers are a shipped device's: of
     others one may contradict the next."""
     found = estimate_schedule(schedule, profile)
     sound = all(math.isfinite(s) and s >= 0 for _, s in found.parts) and 0 <= found.bound < math.inf
@@ -170,7 +170,7 @@ NO_WARPS = ("kernel", "block", "thread")
         (SOFTMAX, device("sapphire_rapids", unknown=("cycle_ns",))),  # bounds, but no time of work
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 100}})),
         (PRODUCTS, device("avx512", memories={"shared": {"capacity_bytes": 0}})),
-        (BAG, device("blackwell_rtx", warp_threads=4, max_threads=32)),  # rows of a table are no box
+        (BAG, device("blackwell_rtx", warp_threads=4, max_threads=32)),  # rows of a table are not a box
         (TWO, device("rdna3", max_threads=64)),  # warps that a short row does not fill
         (SOFTMAX, device("rdna3", max_threads=64)),  # fewer threads than a block has rows elsewhere
         (STENCIL, device("avx2", max_vector_lanes=1)),  # vectors of one element

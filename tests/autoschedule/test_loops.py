@@ -103,7 +103,7 @@ schedule threads""",
     "below", ["unfuse n=(na: 8, nb: 3); split na=4", "fuse x=(m, n); split x=4", "unfuse k=(ka: 2, kb: 8); split ka=1"]
 )
 def test_axes_that_change_below_other_cuts(below: str, profile: str) -> None:
-    """A walk of one round is no cut, so its axis may still be divided."""
+    """A walk of one round is not a cut, so its axis may still be divided."""
     document = tl.parse(f"""
     computation F {{
       input A: float32[b: 6, m: 8, n: 24, k: 16]

@@ -113,9 +113,9 @@ def test_an_interrupted_operator_is_measured_again_and_the_others_stay(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "m1"], "--only: `m1` is no operator of the set; like it are M1"),
+        (["--only", "m1"], "--only: `m1` is not an operator of the set; like it are M1"),
         (["--only", "M1,C41"], "--only: C41 is C"),
-        (["--what", "squares", "--only", "M1"], "--only: `M1` is no operator of the set; like it are S1024, S2048, S3072"),
+        (["--what", "squares", "--only", "M1"], "--only: `M1` is not an operator of the set; like it are S1024, S2048, S3072"),
         (["--peers", "MKL"], "--peers: `MKL` is none of NumPy, PyTorch, torch.compile, Numba, TVM, onnxruntime, OpenVINO, JAX"),
         (["--rounds", "0"], "--rounds: at least 1"),
         (["--beside", "nowhere.jsonl"], "--beside: nowhere.jsonl does not exist"),

@@ -63,7 +63,7 @@ def test_export_and_import_carry_everything(database: Database, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [({"schedule": "schedule for doubled { tile q=4 -> block }"}, "q"), ({"computation": "computation doubled {\n}"}, "doubled"),
-     ({"median_s": -1}, "`median_s` is no number"), ({"schedule": "import os"}, "import")],
+     ({"median_s": -1}, "`median_s` is not a number"), ({"schedule": "import os"}, "import")],
 )  # fmt: skip
 def test_import_refuses_what_is_wrong_and_takes_the_rest(
     database: Database, tmp_path: Path, changes: dict[str, Any], part: str

@@ -62,7 +62,7 @@ def test_a_missing_barrier_shows(turns: str | int) -> None:
             "out of bounds: bytes 1024 to 1027 of x, which has 1024",
         ),
         ("t[63 - threadIdx.x]", "t[64 - threadIdx.x]", "thread 0: line 7: index 64 is beyond its array"),
-        ("+ n;", "+ n + *(int*)((char*)(x + first) + 2);", "line 7: an access at an address that is no multiple"),
+        ("+ n;", "+ n + *(int*)((char*)(x + first) + 2);", "line 7: an access at an address that is not a multiple"),
         ("+ n;", "+ n; if (threadIdx.x) __syncthreads();", "threads 1 to 63 wait for __syncthreads();"),
         ("int first = blockIdx.x * 64;", "int first = blockIdx.x * 64, zero = n - 3; t[0] = 1 / zero;", "a division by zero"),
         ("__syncthreads();", "if (threadIdx.x < 16) __syncwarp(); __syncthreads();", "threads 0 to 15 wait for __syncwarp();"),
@@ -151,7 +151,7 @@ def test_roles_hand_over_through_a_ring(turns: str | int) -> None:
         ("barrier_wait(full + r % 2, r / 2 % 2);", "", "a race"),
         ("barrier_init(full + s, 32);", "barrier_init(full + s, 33);", "no thread can go on"),
         ("barrier_init(empty + s, 64);", "", "a barrier in shared memory is used before it is made"),
-        ("(unsigned long long*)arena;", "(unsigned long long*)(arena + 4);", "address is no multiple of 8"),
+        ("(unsigned long long*)arena;", "(unsigned long long*)(arena + 4);", "address is not a multiple of 8"),
     ],
 )
 def test_a_faulty_protocol_is_told(old: str, new: str, message: str) -> None:
@@ -285,7 +285,7 @@ def test_what_has_not_landed_is_no_number() -> None:
 
 
 def test_a_copy_to_a_misaligned_place_is_told() -> None:
-    with pytest.raises(emulation.EmulationFault, match="16 bytes from or to an address that is no multiple"):
+    with pytest.raises(emulation.EmulationFault, match="16 bytes from or to an address that is not a multiple"):
         copies(COPIES.replace("a + 4 * threadIdx.x", "a + 3 * threadIdx.x"))
 
 

@@ -286,8 +286,8 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
 WORDS = [
     (body("output Y[i] = X[i, 0] + (N / 0)"), "`N / 0`: division by zero"),
     (steps("tile i=true -> block"), "the size along i is `true`, not"),
-    (steps("when N { split j=2 }"), "`N` is no condition"),
-    (steps("tile i=4 -> block 0"), "`tile ... -> block 0`: 0 is no size"),
+    (steps("when N { split j=2 }"), "`N` is not a condition"),
+    (steps("tile i=4 -> block 0"), "`tile ... -> block 0`: 0 is not a valid size"),
     (steps("split i=0"), "a whole number of at least 1, or `?`"),
     (steps("load X in shared layout (1.5)"), "of the dimensions' names and whole numbers, as in layout (m, k // 8, k % 8)"),
     (body("output Y[i] = sum[j, j] X[i, j]"), "help: as in sum[k], or sum[k, l]"),
@@ -408,7 +408,7 @@ def test_a_schedule_uses_the_parameters_of_its_computation() -> None:
 def test_a_value_at_launch_is_a_multiple_of_its_divisor() -> None:
     document = parse("computation f(N at launch % 8 == 0) { input X: float32[i: N] output Y[i] = X[i] }")
     assert [document.computation(N=n).inputs[0].shape for n in (0, 8, 24)] == [(0,), (8,), (24,)]
-    with pytest.raises(ParseError, match="`N` is 12, which is no multiple of 8") as found:
+    with pytest.raises(ParseError, match="`N` is 12, which is not a multiple of 8") as found:
         document.computation(N=12)
     assert found.value.mend == "as in --size N=16"
 

@@ -22,7 +22,7 @@ def test_a_warpgroup_s_number_is_bound_in_front_of_its_loops() -> None:
 
 def test_units_that_no_lockstep_fills_keep_their_expression() -> None:
     (kernel,) = lowered(by_boxes(linear(128, 64, 320), 64, 1, back="registers"), "hopper").kernels
-    assert name_alike(kernel, 96) == kernel, "a warpgroup is no multiple of 96 threads"
+    assert name_alike(kernel, 96) == kernel, "a warpgroup is not a multiple of 96 threads"
 
 
 def test_kernels_without_descriptors_stay_as_they_are() -> None:

@@ -1,4 +1,4 @@
-"""What a load brings: regions of indices that are no sums of axes, several reads with one region, places by access."""
+"""What a load brings: regions of indices that are not sums of axes, several reads with one region, places by access."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_a_remainder_that_the_axis_never_reaches_is_the_axis() -> None:
 
 @pytest.mark.parametrize("step", ["tile m=32 -> thread", "tile m=3 -> thread", "tile m=1 -> thread", "split m=32", "split m=3"])
 def test_a_stage_of_one_element_in_registers_is_read_by_a_quotient(step: str) -> None:
-    """Of the points that exist, each reads the one element; the index is no constant."""
+    """Of the points that exist, each reads the one element; the index is not a constant."""
     text = """computation c {
       input A: float32[p: 8]
       axis m: 8

@@ -259,7 +259,7 @@ def test_a_region_that_a_tensor_names_drains() -> None:
 
 
 def test_peeled_walks_and_rounds_of_a_spread_drain() -> None:
-    """What stands inside is written twice, or stands in a loop that is no walk: the ring is filled in each."""
+    """What stands inside is written twice, or stands in a loop that is not a walk: the ring is filled in each."""
     start = blocked(matmul(17, 19, 29)).accumulate(tl.register)
     for plan in (
         start.split(k=8, peel=True).split(k=2).load("A", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread),

@@ -86,7 +86,7 @@ ILLEGAL: dict[str, tuple[ir.Stmt, str]] = {
     "branches of a select": (store(Select(THREAD < 1, ZERO, ONE)), "on bool, float32 or int64"),
     "condition that is a number": (ir.If(ONE, store(ZERO)), "the condition is int64"),
     "vector condition": (ir.If(ir.Ramp(THREAD, 4) < 3, store(ZERO)), "the condition .* has 4 lanes"),
-    "expression of a computation": (store(Cast(Axis("m", 4), dt.float32)), "Axis is no expression of kernel IR"),
+    "expression of a computation": (store(Cast(Axis("m", 4), dt.float32)), "Axis is not an expression of kernel IR"),
     "load in part without a fill": (store(ir.Load(X, (index(0),), 1, THREAD)), "loaded in part with fill None"),
     "barrier by thread": (ir.If(THREAD < 4, BARRIER), "a barrier where not all threads"),
     "barrier by loop": (ir.For(I, THREAD, BARRIER), "a barrier where not all threads"),

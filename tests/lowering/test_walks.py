@@ -33,7 +33,7 @@ def test_a_peeled_walk_stores_what_no_point_contributes_to(moves: dict[str, int]
 
 
 def test_the_whole_pieces_of_a_peeled_walk_read_without_conditions() -> None:
-    """They lie inside what shared memory holds, whose rows are no whole number of pieces."""
+    """They lie inside what shared memory holds, whose rows are not a whole number of pieces."""
     m, n, k = tl.axes(m=8, n=16, k=20)
     a, b = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     made = tl.schedule(tl.define("C", tl.sum(a[m, k] * b[k, n], over=k), m, n)).tile(m=8).to("block").split(k=10)

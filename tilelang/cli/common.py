@@ -52,7 +52,7 @@ class Size(click.ParamType[Any]):
                 return name, int(text, 0)
             except ValueError:
                 pass
-        self.fail(f"{value!r} is no size; write it as M=1024, or type=float16", param, ctx)
+        self.fail(f"{value!r} is not a valid size; write it as M=1024, or type=float16", param, ctx)
 
 
 def completed(known: Callable[[click.Context], Iterable[str]]) -> Callable[..., list[str]]:

@@ -92,7 +92,7 @@ def show(text: str) -> None:
 
 
 def working(what: str) -> Any:
-    """A spinner on standard error while something takes long; nothing where that is no terminal, or JSON is wanted."""
+    """A spinner on standard error while something takes long; nothing where that is not a terminal, or JSON is wanted."""
     if not sys.stderr.isatty() or is_json():
         return contextlib.nullcontext()
     from rich.console import Console

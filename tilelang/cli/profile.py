@@ -53,7 +53,7 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     assert device is not None
     path = Path(output) if output is not None else measured_path(device)
     if output is None and (aside := set_aside(path)) is not None:
-        click.echo(f"{path} is no profile: it is {aside.name} now, and another one is begun", err=True)
+        click.echo(f"{path} is not a profile: it is {aside.name} now, and another one is begun", err=True)
     try:
         with _progress() as progress:
             outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)

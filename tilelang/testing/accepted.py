@@ -128,7 +128,7 @@ class _Verbs:
 
     @property
     def stages(self) -> list[Tensor]:
-        """The first tensor of each definition that is no output."""
+        """The first tensor of each definition that is not an output."""
         outputs = self.made.computation.outputs
         return [
             d.tensors[0] for d in self.made.computation.definitions if not d.tensors[0].hidden and d.tensors[0] not in outputs

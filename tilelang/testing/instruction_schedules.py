@@ -69,7 +69,7 @@ class Schedules:
             raise _no_schedule(made, target, min(refused, key=lambda r: len(r.notes)))
 
     def draw(self, source: Source) -> Schedule:
-        """A schedule that is accepted, at one or several pieces along each axis, sometimes with a rest that is no whole piece."""
+        """A schedule that is accepted, at one or several pieces along each axis, sometimes with a rest that is not a whole piece."""
         shape = self.made.shape
         counts = {name: source.pick(PIECES) for name in shape}
         block = {name: source.integer(1, counts[name]) for name in shape}

@@ -45,7 +45,7 @@ def moves(bench: Bench, found: Findings) -> None:
 
 
 def _windows(bench: Bench, found: Findings, vector: int) -> float:
-    """Cycles for an element of 3 x 3 windows of an image whose width is no multiple of the lanes."""
+    """Cycles for an element of 3 x 3 windows of an image whose width is not a multiple of the lanes."""
     lanes = bench.lanes
     b, r, c, p, q, u, v = axes(b=bench.cores, r=ROUNDS, c=8, p=28, q=28, u=3, v=3)
     X = input("X", float32, b, c, p, q)

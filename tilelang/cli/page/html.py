@@ -39,7 +39,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def join(*children: Any) -> Html:
-    """The children one after another, escaped where they are no Html."""
+    """The children one after another, escaped where they are not Html."""
     return Html("".join(c if isinstance(c, Html) else html.escape(str(c)) for c in children if c is not None))
 
 
