@@ -209,7 +209,7 @@ class _Inlined:
             if definition.reduction is None:
                 value = definition.values[read.tensor.member]
                 named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
-                value = _rounded(self._resolve(named, inside), read.tensor)
+                value = self._resolve(named, inside)
                 mapping[whole] = _padded(value, whole.value, indices, read.tensor) if isinstance(whole, Pad) else value
             elif not inside and whole is read and joins(indices, self.axes) and _within(indices, read.tensor):
                 mapping[read] = Read(read.tensor, self.axes)
@@ -267,15 +267,6 @@ def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
     """
     named = {a.name: a for a in axes}
     return tuple(named.get(a.name, a) for a in own)
-
-
-def _rounded(value: Expr, tensor: Tensor) -> Expr:
-    """A substituted 16-bit definition keeps its rounding, because a define rounds."""
-    from tilelang.dtype import compute_type
-    from tilelang.expr import Cast
-
-    wide = compute_type(tensor.dtype)
-    return value if wide == tensor.dtype or isinstance(value, Read) else Cast(Cast(value, wide), tensor.dtype)
 
 
 def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tensor) -> Expr:
