@@ -381,6 +381,11 @@ def _wrong_identity() -> Any:
     return tl.reduce(lambda a, b: a * b, 0, x[i, j], over=j, name="times")
 
 
+def _combiner_of_a_tensor() -> Any:
+    i, j, x = _x()
+    return tl.reduce(lambda a, b: a + x[i, 0], 0.0, x[i, j], over=j)
+
+
 def _pad_of_sum() -> Any:
     i, j, x = _x()
     return tl.pad(x[i, j] + 1, 0)
@@ -430,6 +435,7 @@ def _input_as_output() -> Any:
         (_not_associative, "combiner-refuted", "combine(identity, a) = 0.5"),
         (_infinite_identity, "combiner-refuted", "a = 1: combine(identity, a) = -inf, a = 1"),
         (_wrong_identity, "combiner-refuted", "combine(identity, a) = 0, a = 1"),
+        (_combiner_of_a_tensor, "combiner-reads", None),
         (_pad_of_sum, "pad-of-what", None),
         (_name_twice, "name-twice", None),
         (_axis_twice, "axis-twice", None),

@@ -71,11 +71,19 @@ _TRIALS = 64
 def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
     """Try associativity, commutativity and the identity on states that `values` can reach.
 
-    Raises ComputationError with the smallest state that refutes one of them.
+    Raises ComputationError with the smallest state that refutes one of them, and for a result that is not made of the states alone.
     """
     import numpy as np
 
     from tilelang.numeric import evaluate
+
+    members = {*combiner.left, *combiner.right}
+    foreign = [e for r in combiner.result for e in r.walk() if isinstance(e, Read | Axis | Var) and e not in members]
+    if foreign:
+        message = f"`{foreign[0]}` stands in the combiner `{combiner.name}` and is no member of its two states"
+        raise ComputationError(
+            "combiner-reads", message, mend="combine the two states alone: what depends on the point is a value"
+        )
 
     generator = np.random.default_rng(0)
     elements = [_random_elements(values, generator) for _ in range(3)]

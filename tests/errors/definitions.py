@@ -178,6 +178,17 @@ def combiner_that_is_not_associative() -> None:
     tl.reduce(lambda a, b: a - b, 0.0, tl.input("X", tl.float32, i)[i], over=i)
 
 
+def combiner_that_reads_a_tensor() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.reduce(lambda a, b: a + b * X[0], 0.0, X[i], over=i)
+
+
+def combiner_of_an_axis() -> None:
+    i = tl.axes(i=8)
+    tl.reduce(lambda a, b: tl.where(i > 3, a, b), 0.0, tl.input("X", tl.float32, i)[i], over=i)
+
+
 def root_of_whole_numbers() -> None:
     i = tl.axes(i=8)
     tl.sqrt(tl.input("X", tl.int32, i)[i])
