@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -98,6 +99,13 @@ def test_fixed_names_exist(name: str) -> None:
 def test_everything_public_is_there() -> None:
     assert [name for name in tl.__all__ if not hasattr(tl, name)] == []
     assert len(set(tl.__all__)) == len(tl.__all__)
+
+
+@pytest.mark.parametrize(("misspelled", "meant"), [("defin", "define"), ("compil", "compile"), ("imput", "input")])
+def test_python_suggests_the_nearest_public_name(misspelled: str, meant: str) -> None:
+    code = f"import tilelang as tl; tl.{misspelled}"  # a fresh process: what loads on first use is not loaded yet
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert f"Did you mean: '{meant}'?" in told
 
 
 @pytest.mark.parametrize("name", MEMBERS)

@@ -115,7 +115,11 @@ def __getattr__(name: str) -> Any:
 
         globals()[name] = getattr(importlib.import_module(f"tilelang.{_LAZY[name]}"), name)
         return globals()[name]
-    raise AttributeError(f"module 'tilelang' has no attribute {name!r}")
+    raise AttributeError(f"module 'tilelang' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 class _Package(ModuleType):
