@@ -201,6 +201,21 @@ def refuse_step(step: Step, code: str, message: str, mend: str, counterexample: 
     return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
 
 
+def names_below(names: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
+    """The names of the axes below some steps: those above, as `fuse` and `unfuse` change them.
+
+    >>> names_below(("a", "b", "c"), (Fuse("ab", ("a", "b")), Unfuse("c", (("d", 2), ("e", 4)))))
+    ('ab', 'd', 'e')
+    """
+    found = list(names)
+    for step in steps:
+        if isinstance(step, (Fuse, Unfuse)):
+            gone, made = (step.axes, [step.name]) if isinstance(step, Fuse) else ([step.axis], [n for n, _ in step.parts])
+            at = min((found.index(a) for a in gone if a in found), default=len(found))
+            found = [*(a for a in found[:at] if a not in gone), *made, *(a for a in found[at:] if a not in gone)]
+    return tuple(found)
+
+
 class _Completion:
     """Walks over steps with the sizes left, and writes the implied ones."""
 
@@ -275,7 +290,7 @@ class _Completion:
             self.accumulate()
         for a in reduced:
             self.walk(a, leaf.get(a, 1))
-        for a, piece in self.order or [(a, 1) for a in spatial]:
+        for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order knows no axes that steps made of others
             if a in self.sizes and a not in self.reduced and piece < self.sizes[a]:
                 self.walk(a, max(piece, leaf.get(a, 1)))
 

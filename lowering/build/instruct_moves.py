@@ -17,6 +17,7 @@ from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.neighbours import check_neighbours
 from tilelang.simplify import simplify
+from tilelang.spec import names_below
 from tilelang.steps import Do, Place, Step, Tile
 
 
@@ -72,7 +73,7 @@ class InstructionMoves(Copies):
         taken = self.leaf_shape(
             frame.task, frame.spec, (*(steps or ())[:-1], Tile((), "thread"), last), frame.residences, "shared"
         )
-        sizes = tuple((a.name, taken.get(a.name, 1)) for a in frame.spec.axes)
+        sizes = tuple((a, taken.get(a, 1)) for a in names_below(frame.spec.names, steps or ()))
         return (*(steps or ())[:-1], Tile(sizes, "thread"), last)
 
     # ------------------------------------------------------------ by one thread

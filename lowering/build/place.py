@@ -29,7 +29,7 @@ from tilelang.lowering.build.share import declared_share
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.lowering.needs import Range, conditions
 from tilelang.simplify import conjunction, simplify
-from tilelang.spec import AxisState, Bound, Spec, complete, point
+from tilelang.spec import AxisState, Bound, Spec, complete, names_below, point
 from tilelang.steps import Place, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import walk_order
@@ -185,7 +185,7 @@ class Places(Part):
         if units == 1 or not frame.spec.axes or any(isinstance(s, Tile) for s in given):
             return given
         leaf = given[-1] if given and isinstance(given[-1], Vectorize) else None
-        sizes = {a.name: 1 for a in frame.spec.axes}
+        sizes = dict.fromkeys(names_below(frame.spec.names, given), 1)
         if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
             sizes[leaf.axis] = leaf.lanes
         spread = Tile(tuple(sizes.items()), "thread")

@@ -28,7 +28,7 @@ from tilelang.lowering.build.redistribute import Redistributions
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
-from tilelang.steps import Place, Split, Tile, Vectorize
+from tilelang.steps import Fuse, Place, Split, Tile, Unfuse, Vectorize
 from tilelang.tensor import split_terms
 
 
@@ -43,6 +43,10 @@ class Shares(Redistributions):
     def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
         move, name = self.move_frame(frame, step, region, Target(())), step.tensor_name
+        for s in move.steps:
+            if isinstance(s, (Fuse, Unfuse)):
+                raise refuse(s, "not-lowered-yet", f"`{s}` where a load in registers says who owns what is accepted by the"
+                             " language, not lowered yet", "cut the tensor's own dimensions, or load it in shared")  # fmt: skip
         leaf = leaf_spec(move, 0, self.build.profile)
         share = self._make_share(name, region, [declared_share(a, leaf.axis(a.name), step, name) for a in region.spec.axes])
         owners = None if any(a.extent > 1 for a in leaf.axes) else self.owners_of(move, leaf, region.spec.names)

@@ -15,7 +15,8 @@ from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
 from tilelang.order import order_extents, tile_of
 from tilelang.simplify import simplify
-from tilelang.steps import Do, Fuse, Hole, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.spec import names_below
+from tilelang.steps import Do, Hole, Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import Layout
 
@@ -125,20 +126,17 @@ def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]
 
     Its reader would else be one thread, which has only its own share. names: the task's axes.
     """
-    known = set(names)
+    known = names_below(names, steps)
     owners: tuple[Tile, ...] = ()
     for s in steps:
-        if isinstance(s, (Fuse, Unfuse)):
-            gone, made = (s.axes, (s.name,)) if isinstance(s, Fuse) else ((s.axis,), tuple(n for n, _ in s.parts))
-            known = known - set(gone) | set(made)
-        elif isinstance(s, Do) or isinstance(s, Tile) and s.level == "thread":
+        if isinstance(s, Do) or isinstance(s, Tile) and s.level == "thread":
             return steps
-        elif isinstance(s, Tile):
+        if isinstance(s, Tile):
             owners = ()
         elif isinstance(s, Place) and s.verb in ("load", "compute") and s.memory == "register":
             if any(r.tensor.name == s.tensor_name for r in task.reads()):
                 owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
-    if not owners or not {a for t in owners for a, _ in t.sizes} <= known:
+    if not owners or not {a for t in owners for a, _ in t.sizes} <= set(known):
         return steps
     leaf = len(steps) - isinstance(steps[-1], Vectorize)
     return (*steps[:leaf], *owners, *steps[leaf:])

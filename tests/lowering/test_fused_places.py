@@ -74,3 +74,40 @@ def test_parts_of_a_reduced_axis_that_unfuse_makes_below_the_state_meet(below: s
         case "fused again":
             made = made.fuse(whole=("outer", "inner")).tile(whole=4).to("thread").vectorize(whole=4)
     assert not faults(made)
+
+
+def moved(memory: str, steps: tl.Move, threads: bool) -> tl.Schedule:
+    a, b = tl.axes(a=6, b=8)
+    X = tl.input("X", tl.float32, a, b)
+    made = tl.schedule(tl.define("Y", X[a, b] * 2, a, b)).tile(a=6).to("block").load("X", memory, steps=steps)
+    return made.tile(a=1, b=2).to("thread") if threads else made
+
+
+FUSED, PARTS = tl.move().fuse(z=("a", "b")), tl.move().unfuse(b={"c": 2, "d": 4})
+
+
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        FUSED,
+        FUSED.vectorize(z=4),
+        FUSED.split(z=4),
+        FUSED.tile(z=4).to("thread"),
+        FUSED.tile(z=8).to("thread").split(z=2),
+        PARTS,
+        PARTS.tile(d=2).to("thread"),
+        PARTS.fuse(z=("a", "c")).tile(z=3).to("thread"),
+    ],
+    ids=lambda steps: "; ".join(map(str, steps.steps)),
+)
+def test_a_load_moves_all_of_the_axes_that_its_braces_make(steps: tl.Move, threads: bool) -> None:
+    """What is left of a fused axis, or of the parts of one, is walked like what is left of a dimension."""
+    assert not faults(moved("shared", steps, threads))
+
+
+@pytest.mark.parametrize("steps", [FUSED.tile(z=4).to("thread"), PARTS.tile(c=1).to("thread")], ids=["fuse", "unfuse"])
+def test_owners_by_axes_that_braces_make_are_refused(steps: tl.Move) -> None:
+    with pytest.raises(tl.Refusal) as refused:
+        moved("register", steps, True).check("simulated")
+    assert refused.value.code == "not-lowered-yet"
