@@ -222,6 +222,15 @@ def test_explain_shows_the_spec_after_each_step() -> None:
     assert [line.split("  ")[0] for line in lines[11:]] == ["(split m=1)", "(split n=1)"]
 
 
+@pytest.mark.parametrize("memory", ["register", "shared"])
+def test_explain_takes_a_stop_in_shared_where_no_tile_goes_to_blocks(memory: str) -> None:
+    """Without a tile for blocks there is one block, whose shared memory results may stop in."""
+    steps = tl.move().via(tl.shared).tile(m=1).to(tl.thread)
+    plan = tl.schedule(matmul()).accumulate(memory, steps=steps).tile(m=2).to(tl.thread)
+    lines = tl.compile(plan, tl.target("opencl", profile="simulated")).explain().splitlines()
+    assert any(line.strip().startswith("via shared") and "on block" in line for line in lines)
+
+
 def test_refinements_have_every_step_in_braces_beneath_its_own() -> None:
     """Where several loads share a move, where results stop on their way, and where steps only say how others store."""
     halves = tl.move().split(k=4)

@@ -146,8 +146,9 @@ def _inside(step: Step, after: Spec, known: _Lowered) -> tuple[Refinement, ...]:
     written, of = step.steps, [c for c in known.chains if step.what is None or step.tensor_name in c.outputs]
     lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
     first = next((c for c in lowered if c is not None), None)
-    if step.what is None:  # results: of all that this spec makes
-        here = after.replace(axes=tuple(a for a in after.axes if not a.reduction), residences=())
+    if step.what is None:  # results: of all that this spec makes, in one block where no tile goes to blocks
+        axes = tuple(a for a in after.axes if not a.reduction)
+        here = after.replace(axes=axes, residences=(), level="block" if after.level == "kernel" else after.level)
     elif first is not None:
         here = _apart(first.specs[min(first.specs)])
     else:
