@@ -101,6 +101,22 @@ def test_a_term_that_is_0_for_all_tiles_says_nothing() -> None:
     check_order(tl.layout(lambda m, n: (n % 4, m, n // 4)), {"m": 1, "n": 4})
 
 
+def test_a_term_may_name_an_axis_of_one_tile() -> None:
+    """Where k has one tile, no term tells k, and `i ^ (k % 2)` is i."""
+    for turned in (tl.layout(lambda k, i: (k, i ^ (k % 2))), tl.layout(lambda k, i: (k, (i + k) % 2))):
+        check_order(turned, {"k": 1, "i": 2})
+        unit = Var("unit", INDEX, 0, 1)
+        found = tile_of(turned, {"k": 1, "i": 2}, unit)
+        assert found is not None
+        assert [[int(evaluate(found[a], {unit: u})) for a in ("k", "i")] for u in range(2)] == [[0, 0], [0, 1]]
+
+
+def test_a_term_that_is_0_for_all_tiles_is_not_blamed() -> None:
+    with pytest.raises(Refusal) as caught:  # 8 is not the number of tiles along i
+        check_order(tl.layout(lambda k, i: (k, (i + k) % 8)), {"k": 1, "i": 2})
+    assert caught.value.code == "order-term"
+
+
 def test_an_order_of_no_tiles_is_as_good_as_any() -> None:
     check_order(tl.layout("m", "n"), {"m": 0, "n": 4})
 

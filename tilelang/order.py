@@ -64,7 +64,11 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
             if found is not None:
                 break
         else:
-            return None
+            alone = [Var(a, INDEX) for a, n in rounds.items() if n <= 1 and Var(a, INDEX) not in known]
+            if not alone:
+                return None
+            known.update(dict.fromkeys(alone, index(0)))  # no term says more of these axes than that they have one tile
+            continue
         del open_terms[k]
         for (axis, c, modulus), value in found.items():
             if (c, modulus) in pieces[axis]:
@@ -216,6 +220,8 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
     for k, term in reversed(list(enumerate(order.terms))):
         if not free(term):
             return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="leave it out")
+        if _says_nothing(term, rounds):
+            continue
         if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
             name = ", ".join(sorted(str(v) for v in free(term)))
             return Refusal(
