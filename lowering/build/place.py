@@ -25,7 +25,7 @@ from tilelang.lowering.build.frame import (
 )
 from tilelang.lowering.build.lookahead import ahead_in, leaf_points, slots_below
 from tilelang.lowering.build.regions import hull, uses_below
-from tilelang.lowering.build.share import declared_share
+from tilelang.lowering.build.share import declared_shares
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.lowering.needs import Range, conditions
 from tilelang.simplify import conjunction, simplify
@@ -307,11 +307,10 @@ class Places(Part):
         """What every thread makes of a stage in registers. slot: which buffers of a ring it fills."""
         spatial = [a for a in stage.spec.axes if not a.reduction]
         leaf = leaf_points(stage, self.build.profile)
-        dims = tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in spatial)
+        dims = declared_shares(spatial, leaf, step, stage.steps)
         buffer = self.stage_register(step, tensor, tuple(d.size for d in dims if d.size > 1), slot)
-        spreads = tuple(
-            s for s in stage.steps if isinstance(s, Tile) and all(not stage.spec.axis(n).reduction for n, _ in s.sizes)
-        )
+        names = {a.name for a in spatial}
+        spreads = tuple(s for s in stage.steps if isinstance(s, Tile) and names.issuperset(n for n, _ in s.sizes))
         return Share(tensor, None, buffer, steps=spreads, ends=tuple(a.bounds for a in spatial), low=tuple(a.base for a in spatial),
                      dims=dims, owners=self.owners_of(stage, leaf, [a.name for a in spatial]))  # fmt: skip
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tilelang.computation import Tensor
 from tilelang.expr import Expr, Var, const, index, substitute
@@ -28,7 +28,7 @@ from tilelang.lowering.build.redistribute import Redistributions
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
-from tilelang.steps import Fuse, Place, Split, Tile, Unfuse, Vectorize
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.tensor import split_terms
 
 
@@ -43,12 +43,8 @@ class Shares(Redistributions):
     def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
         move, name = self.move_frame(frame, step, region, Target(())), step.tensor_name
-        for s in move.steps:
-            if isinstance(s, (Fuse, Unfuse)):
-                raise refuse(s, "not-lowered-yet", f"`{s}` where a load in registers says who owns what is accepted by the"
-                             " language, not lowered yet", "cut the tensor's own dimensions, or load it in shared")  # fmt: skip
         leaf = leaf_spec(move, 0, self.build.profile)
-        share = self._make_share(name, region, [declared_share(a, leaf.axis(a.name), step, name) for a in region.spec.axes])
+        share = self._make_share(name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
         owners = None if any(a.extent > 1 for a in leaf.axes) else self.owners_of(move, leaf, region.spec.names)
         return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
@@ -200,6 +196,19 @@ class Shares(Redistributions):
 def declares_owners(step: Place) -> bool:
     """Whether a load's own steps say which thread has what."""
     return any(isinstance(s, (Tile, Split)) for s in step.steps or ())
+
+
+def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: Iterable[Step]) -> tuple[DimShare, ...]:
+    """The share of each dimension from the steps that make it, by the axes before these steps and the spec below them.
+
+    Raises Refusal `not-lowered-yet` where the steps make other axes of the dimensions.
+    """
+    dims = {a.name for a in whole}
+    for s in steps:
+        if isinstance(s, (Fuse, Unfuse)) and dims & set(s.axes if isinstance(s, Fuse) else (s.axis,)):
+            raise refuse(s, "not-lowered-yet", f"`{s}` in the braces of a tensor in registers is accepted by the language, not lowered"
+                         " yet", "cut the tensor's own dimensions, or keep it in shared")  # fmt: skip
+    return tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in whole)
 
 
 def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) -> DimShare:

@@ -111,3 +111,23 @@ def test_owners_by_axes_that_braces_make_are_refused(steps: tl.Move) -> None:
     with pytest.raises(tl.Refusal) as refused:
         moved("register", steps, True).check("simulated")
     assert refused.value.code == "not-lowered-yet"
+
+
+def staged(steps: tl.Move) -> tl.Schedule:
+    a, b, r, s = tl.axes(a=6, b=8, r=3, s=4)
+    X = tl.input("X", tl.float32, a, b, r, s)
+    sums = tl.define("sums", tl.sum(X[a, b, r, s], over=(r, s)), a, b)
+    made = tl.schedule(tl.define("Y", sums[a, b] * 2, a, b)).tile(a=6).to("block").compute("sums", "register", steps=steps)
+    return made.tile(a=1, b=1).to("thread")
+
+
+def test_a_stage_in_registers_fuses_its_reductions() -> None:
+    assert not faults(staged(tl.move().fuse(rs=("r", "s")).tile(a=1, b=1).to("thread").split(rs=5)))
+    assert not faults(staged(tl.move().unfuse(s={"t": 2, "u": 2}).tile(a=1, b=1).to("thread").split(u=1)))
+
+
+@pytest.mark.parametrize("steps", [FUSED, FUSED.tile(z=1).to("thread"), PARTS.tile(a=1, c=1, d=1).to("thread")], ids=range(3))
+def test_a_stage_in_registers_by_other_axes_is_refused(steps: tl.Move) -> None:
+    with pytest.raises(tl.Refusal) as refused:
+        staged(steps).check("simulated")
+    assert refused.value.code == "not-lowered-yet"
