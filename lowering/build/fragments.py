@@ -193,7 +193,7 @@ class Fragments(Places, Shares, States, Leaf):
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What an instruction reads is given out by its operand's map, anything else by who reads it."""
-        wanted = None if declares_owners(step) else self._operand_loaded(frame, region, uses)
+        wanted = None if declares_owners(frame, step) else self._operand_loaded(frame, region, uses)
         if wanted is None:
             return super().share_of(frame, i, step, region, uses)
         return self._fragments_of(frame, i, step, region, uses, *wanted)

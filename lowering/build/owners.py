@@ -70,11 +70,13 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], condition
     return None
 
 
-def offsets_within(offset: Expr, bounds: Sequence[Bound]) -> tuple[int, ...]:
-    """The values of an offset over all rounds of the walks in it, where the bounds hold."""
-    found = coordinates([offset, *(b.holds(_number(0)) for b in bounds)], 1)
+def offsets_within(offset: Expr, bounds: Sequence[Bound], threads: int) -> tuple[tuple[int, ...], ...]:
+    """The values of an offset that each thread has: over all rounds of the walks in it where the bounds hold."""
+    found = coordinates([offset, *(b.holds(_number(0)) for b in bounds)], threads)
     assert found is not None, "a walk has numbers"
-    return tuple(int(x) for x in np.unique(found[1][np.logical_and.reduce(found[2:])]))
+    own = np.logical_and.reduce(found[2:])
+    of, offsets = found[0][own], found[1][own]
+    return tuple(tuple(int(x) for x in np.unique(offsets[of == t])) for t in range(threads))
 
 
 def _is_walked(v: Var) -> bool:
@@ -123,10 +125,11 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
         first = np.zeros(threads, np.int64)
         first[units[0][::-1]] = units[1 + d][::-1]  # in round 0 of what else the unit depends on
         own = [int(evaluate(dim.offset(_number(slot)), {})) for slot in range(dim.size)] if dim.own is None else dim.own
-        owned.append(first[:, None] + np.array(own))
+        mine = np.array([[o in offsets for o in own] for offsets in dim.by_thread or (own,)], bool)
+        owned.append(np.where(mine, first[:, None] + np.array(own, np.int64), -1))  # elements count from 0
     has = np.ones(points[0].shape, bool)
-    for d, mine in enumerate(points[1:]):
-        has &= (owned[d][points[0]] == mine[:, None]).any(axis=1)
+    for d, wanted in enumerate(points[1:]):
+        has &= (owned[d][points[0]] == wanted[:, None]).any(axis=1)
     wrong = np.nonzero(~has)[0]
     if not wrong.size:
         return None

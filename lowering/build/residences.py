@@ -105,7 +105,8 @@ class DimShare:
     """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
 
     strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the offsets of these that a thread has,
-    where a walk or a vector goes beyond its tile; None: all.
+    where a walk or a vector goes beyond its tile; None: all. by_thread: those of each thread, where they are not the same for all, as
+    where there are more threads than tiles; own is then what any has. thread: the number of a thread.
     """
 
     unit: Expr
@@ -113,6 +114,8 @@ class DimShare:
     size: int
     strides: tuple[tuple[int, int, int], ...] | None  # (c_k, n_k, slot stride), largest c first
     own: tuple[int, ...] | None = None
+    by_thread: tuple[tuple[int, ...], ...] | None = None
+    thread: Expr | None = None
 
     def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
         """The slot of an offset given as terms; None where it has no constant-stride form."""
@@ -133,7 +136,12 @@ class DimShare:
         total: Expr = index(constant)
         for atom, c in rest:
             total = total + atom * c
-        return [(simplify(total), self.own)]
+        found: list[tuple[Expr, Sequence[int]]] = [(simplify(total), self.own)]
+        if self.by_thread is not None and self.thread is not None and self.own:
+            least, count = min(self.own), max(self.own) - min(self.own) + 1  # each thread's offsets have numbers of their own
+            numbers = tuple(t * count + o - least for t, offsets in enumerate(self.by_thread) for o in offsets)
+            found.append((simplify(self.thread * count + total - least), numbers))
+        return found
 
     def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
         """(x, n) for an offset that has a slot, which lies in the share where every 0 <= x < n."""

@@ -50,7 +50,7 @@ class Shares(Redistributions):
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
-        if declares_owners(step):
+        if declares_owners(frame, step):
             return self._declared(frame, step, region)
         if region.points:
             leaf = leaf_spec(frame, i + 1, self.build.profile)
@@ -95,7 +95,7 @@ class Shares(Redistributions):
 
     def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
-        if declares_owners(step):
+        if declares_owners(frame, step):
             return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
         leaf = step.steps[-1] if step.steps and isinstance(step.steps[-1], Vectorize) else None
         names = [a.name for a in region.spec.axes]
@@ -193,9 +193,10 @@ class Shares(Redistributions):
         return ir.seq(*out)
 
 
-def declares_owners(step: Place) -> bool:
-    """Whether a load's own steps say which thread has what."""
-    return any(isinstance(s, (Tile, Split)) for s in step.steps or ())
+def declares_owners(frame: Frame, step: Place) -> bool:
+    """Whether a load's own steps say which thread has what: its tiles, or walks where one thread has everything."""
+    alone = (frame.spec.units or 1) == 1
+    return any(isinstance(s, Tile) or alone and isinstance(s, Split) for s in step.steps or ())
 
 
 def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: Iterable[Step]) -> tuple[DimShare, ...]:
@@ -219,13 +220,19 @@ def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) ->
     offset = simplify(leaf.base - whole.base)
     share = dim_share([offset], step, name)
     outside = {b.key for b in whole.bounds}
-    cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent]
-    within = [b for b in cuts if all(is_walk(v) for v in b.offset.walk() if isinstance(v, Var))]
-    if not within:
+    cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent and not b.is_certain(1)]
+    told = [b for b in cuts if all(is_walk(v) or v.name == "thread" for v in b.offset.walk() if isinstance(v, Var))]
+    if not told:
         return share
     from tilelang.lowering.build.owners import offsets_within  # enumerates in NumPy: only where a tile does not divide
 
-    return dataclasses.replace(share, own=offsets_within(simplify(offset - share.unit), within))
+    thread = next((v for b in told for v in b.offset.walk() if isinstance(v, Var) and v.name == "thread"), None)
+    threads = 1 if thread is None else (interval(thread)[1] or 0) + 1
+    by_thread = offsets_within(simplify(offset - share.unit), told, threads)
+    own = tuple(sorted({o for offsets in by_thread for o in offsets}))
+    if len(set(by_thread)) == 1:
+        return dataclasses.replace(share, own=own)
+    return dataclasses.replace(share, own=own, by_thread=by_thread, thread=thread)
 
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:

@@ -173,3 +173,45 @@ def test_the_last_vector_of_a_comparison_compares_no_register_beyond_a_share() -
     made = families.reduction("argmin", (), (13, 3), "int32", "square", "none", (), True)
     plan = tl.schedule(made).units(block=tl.threads(2)).tile(j=4).to("block").accumulate("register")
     assert not faults(plan.load("X", "register", steps=tl.move().tile(j=1).to("thread")).vectorize(k=2))
+
+
+def rows(extent: int, tile: int, place: str, spread: str, again: bool, below: str, units: str = "") -> tl.Schedule:
+    """Twice the sums of rows, which `place` puts in registers by its own tiles; again: they are given to their readers once more."""
+    return tl.parse(f"""
+        computation f {{
+          input X: float32[j: {extent}, k: 3]
+          sums[j] = sum[k] X[j, k]
+          output Y[j] = sums[j] * 2.0
+        }}
+        schedule for f {{
+          {units}
+          tile j={tile} -> block
+          compute sums in {"register" if place == "sums" else "shared"} {"{" + spread + "}" if place == "sums" else ""}
+          {"load sums in register {" + spread + "}" if place == "load" else ""}
+          {"load sums in register" if again else ""}
+          {below}
+        }}
+    """).schedule()
+
+
+@pytest.mark.parametrize("place", ["sums", "load"])
+@pytest.mark.parametrize(("extent", "tile", "spread"), [(4, 4, "split j=2"), (8, 8, "split j=3"), (9, 5, "split j=2")])
+def test_a_thread_without_a_tile_has_no_element(place: str, extent: int, tile: int, spread: str) -> None:
+    """With more threads than tiles in a chunk, the numbers of idle threads go on in the next chunk's elements."""
+    spread += "; tile j=1 -> thread"
+    with pytest.raises(tl.Refusal) as refused:
+        rows(extent, tile, place, spread, False, "tile j=1 -> thread").check("simulated")
+    assert refused.value.code == "reader-is-not-owner" and refused.value.proven
+    assert not faults(rows(extent, tile, place, spread, True, "tile j=1 -> thread"))
+
+
+@pytest.mark.parametrize("spread", ["split j=2", "split j=3; vectorize j=2"])
+def test_a_walk_alone_gives_each_thread_what_it_reads(spread: str) -> None:
+    """A load in registers without tiles spreads nothing, and its walks say nothing of owners."""
+    for below in ("tile j=1 -> thread", "tile j=2 -> thread", "split j=2; tile j=1 -> thread"):
+        assert not faults(rows(8, 8, "load", spread, False, below))
+
+
+def test_readers_with_the_tiles_of_the_owners_may_be_fewer_than_threads() -> None:
+    spread = "split j=3; tile j=1 -> thread"
+    assert not faults(rows(8, 8, "load", spread, False, spread, "units block = 5 thread"))
