@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Const, Expr, Var, free
+from tilelang.expr import Expr, Var, free
 from tilelang.lowering import ir
 from tilelang.simplify import conjuncts, interval
 from tilelang.tensor import evaluate
@@ -145,17 +145,14 @@ class _Fillings:
         values = {v: n for i in indices for v in free(i) if (n := self._extent(v, write.loops)) is not None}
         if any(v not in values for i in indices for v in free(i)) or math.prod(values.values()) * lanes > MOST_PLACES:
             return None
-        known = [i.value for i in indices if isinstance(i, Const)]
-        if len(known) == len(indices):
-            start = np.array([sum(int(n) * s for n, s in zip(known, buffer.strides, strict=True))])
-        else:
-            points = dict(zip(values, np.indices(tuple(values.values())).reshape(len(values), -1), strict=True))
-            try:
-                points = self._of_threads(points, write.threads)
-                parts = [np.asarray(evaluate(i, points)) * s for i, s in zip(indices, buffer.strides, strict=True)]
-            except KeyError:
-                return None
-            start = np.asarray(sum(parts[1:], parts[0])).reshape(-1)
+        extents = tuple(values.values())
+        points = dict(zip(values, np.indices(extents).reshape(len(values), math.prod(extents)), strict=True))
+        try:
+            points = self._of_threads(points, write.threads)
+            parts = [np.asarray(evaluate(i, points)) * s for i, s in zip(indices, buffer.strides, strict=True)]
+        except KeyError:
+            return None
+        start = np.asarray(sum(parts, np.int64(0))).reshape(-1)
         elements: Places = (start[:, None] + np.arange(lanes)).reshape(-1)
         return elements[(elements >= 0) & (elements < buffer.elements)]
 

@@ -101,6 +101,12 @@ def test_what_is_not_filled_whole_keeps_what_it_holds() -> None:
     assert counts(accumulated, give(HELD, index(0)), accumulated, give(HELD, index(1))) == {}
 
 
+def test_an_index_may_be_an_expression_without_variables() -> None:
+    """As in a mutant of lowered IR, which no pass simplifies."""
+    filling = ir.seq(*(ir.Store(HELD, (binary("%", index(e + 4), index(4)),), ONE) for e in range(4)))
+    assert counts(filling, give(HELD, index(0)), filling, give(HELD, index(1))) == {}
+
+
 def test_threads_that_are_elsewhere_keep_what_they_hold() -> None:
     some = ir.If(binary("<", THREAD, 4), ir.seq(fill(HELD), fill(STAGE)))
     for buffer in (HELD, STAGE):
