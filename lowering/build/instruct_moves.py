@@ -32,6 +32,10 @@ class InstructionMoves(Copies):
         """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
         raise NotImplementedError
 
+    def written_at(self, frame: Frame, step: Do, place: Residence) -> tuple[Expr, ...]:
+        """The first element that the thread writes. Raises Refusal."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------ completion
 
     def completes_later(self, step: Place) -> bool:
@@ -88,8 +92,7 @@ class InstructionMoves(Copies):
         assert isinstance(whole, (Read, Pad))
         from_buffer, from_at = self.operand_at(frame, step, source, whole)
         place = frame.target.places[0]
-        points = self.first_points(frame, step, semantics.writes)
-        at = self.stored_at(frame, 0, place, points)
+        at = self.written_at(frame, step, place)
         held = semantics.fragment(semantics.writes)
         assert held is not None
         if semantics.completes == IN_ORDER_GROUP and held == row_major((held.slots,)) == semantics.fragment(source):

@@ -41,11 +41,11 @@ class PointwiseInstructions(FragmentMoves):
                              f"load {name}, so that its padding is filled, or leave the `do` to plain loops",
                              f"it reads {whole}")  # fmt: skip
         guards = self.conditions(frame, step, semantics.width)
-        written = (semantics.writes, place.buffer, self._written_at(frame, step, place))
+        written = (semantics.writes, place.buffer, self.written_at(frame, step, place))
         operands = (written, *((name, *self.operand_at(frame, step, name, whole)) for name, whole in read))
         return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), guards, step.span)
 
-    def _written_at(self, frame: Frame, step: Do, place: Residence) -> tuple[Expr, ...]:
+    def written_at(self, frame: Frame, step: Do, place: Residence) -> tuple[Expr, ...]:
         """The first element that the thread writes."""
         name = self.match_of(step).instruction.writes
         if not isinstance(place, Share):
@@ -71,20 +71,19 @@ class PointwiseInstructions(FragmentMoves):
             raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {share.tensor.name} are declared by spreads,"
                          f" operand {name} has a map of its own",
                          f"load {share.tensor.name} in register without spreads: it follows the map", f"{held}")  # fmt: skip
-        if sum(d.extent > 1 for d in operand.dims) > 1:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: operand {name} runs along several dimensions of {share.tensor.name}"
-                         ", whose owners spreads declare: accepted by the language, not lowered yet", "keep it in shared")  # fmt: skip
         slot = Var("?slot", INDEX, 0, held.slots - 1)
         points = {a.name: a.base for a in frame.spec.axes}
         for d, element in zip(operand.dims, held.at(index(0), slot), strict=True):
             points[binding[d.name]] = simplify(points[binding[d.name]] + element)
         found_at = at(points)
-        first = tuple(simplify(substitute(i, {slot: index(0)})) for i in found_at)
-        wanted = (*first[:-1], simplify(first[-1] + slot))
-        if any(simplify(there - here) is not index(0) for there, here in zip(wanted, found_at, strict=True)):
-            raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} takes {held.slots} registers in a row, and those of"
-                         f" {share.tensor.name} are not", "let the innermost dimension be the instruction's, or keep it in shared",
-                         f"element 1 of the operand is in {share.buffer.name}"
-                         f"[{', '.join(str(simplify(substitute(i, {slot: index(1)}))) for i in found_at)}], element 0 in"
-                         f" [{', '.join(map(str, first))}]")  # fmt: skip
+        places = [tuple(simplify(substitute(i, {slot: index(n)})) for i in found_at) for n in range(held.slots)]
+        first = places[0]
+        for n, place in enumerate(places):
+            apart = sum((s * (there - here) for s, there, here in zip(share.buffer.strides, place, first, strict=True)), index(0))
+            if simplify(apart) is not index(n):
+                raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} takes {held.slots} registers in a row, and"
+                             f" those of {share.tensor.name} are not",
+                             "let the innermost dimension be the instruction's, or keep it in shared",
+                             f"element {n} of the operand is in {share.buffer.name}[{', '.join(map(str, place))}], element 0 in"
+                             f" [{', '.join(map(str, first))}]")  # fmt: skip
         return first

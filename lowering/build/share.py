@@ -43,7 +43,7 @@ class Shares(Redistributions):
     def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
         """The move's own spreads say who owns which element."""
         move, name = self.move_frame(frame, step, region, Target(())), step.tensor_name
-        leaf = leaf_spec(move, 0, self.build.profile)
+        leaf = leaf_points(move, self.build.profile)  # what one thread's instruction brings is the thread's
         share = self._make_share(name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
         owners = None if any(a.extent > 1 for a in leaf.axes) else self.owners_of(move, leaf, region.spec.names)
         return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))

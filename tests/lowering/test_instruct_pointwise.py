@@ -172,6 +172,43 @@ def test_a_load_in_pieces_that_do_not_fill_its_region() -> None:
     assert refused(lambda: plan(12), POCL).code == "unguardable-do"
 
 
+def brought(rows: int, columns: int, read: Any = tl.global_) -> str:
+    """An instruction that brings some rows of neighbours to registers."""
+    m, n = tl.axes(m=rows, n=columns)
+    held = fragment(1, rows * columns, lambda lane, slot: (slot // columns, slot % columns))
+    s, d = (operand(name, tl.float32, memory, m, n, fragment=held) for name, memory in (("s", read), ("d", tl.register)))
+    instruction("bring", means=moves(d[m, n], s[m, n]), operands=(s, d), level=tl.thread, replace=True)
+    return "bring"
+
+
+def test_what_an_instruction_brings_to_registers_belongs_to_its_thread() -> None:
+    i, j = tl.axes(i=4, j=32)
+    start = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)).tile(i=2, j=16).to(tl.block)
+    fours, own = tl.move().tile(i=1, j=4).to(tl.thread).do("bring"), tl.move().tile(i=1, j=8).to(tl.thread).split(j=4).do("bring")
+    brought(1, 4)
+    check(start.load("X", tl.register, steps=fours).tile(i=1, j=4).to(tl.thread), SIMULATED)
+    check(start.load("X", tl.register, steps=own).tile(i=1, j=8).to(tl.thread).vectorize(j=4), SIMULATED)
+    turned = start.load("X", tl.register, steps=fours).load("X", tl.register)
+    check(turned.tile(i=1, j=4).to(tl.thread, order=tl.layout("j", "i")), SIMULATED)
+    check(start.load("X", tl.register, steps=tl.move().split(i=1, j=4).do("bring")).vectorize(j=4), POCL)
+
+
+def test_rows_in_registers_follow_one_another_or_are_refused() -> None:
+    i, j = tl.axes(i=4, j=32)
+    c = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
+    quarters = tl.layout(lambda i, j: (j // 4, i, j % 4))
+
+    def plan(columns: int) -> Schedule:
+        start = tl.schedule(c).tile(i=4, j=columns).to(tl.block).load("X", tl.shared, layout=quarters)
+        return start.load("X", tl.register, steps=tl.move().split(i=2, j=4).do(brought(2, 4, tl.shared))).vectorize(j=4)
+
+    check(plan(4), POCL)
+    error = refused(lambda: plan(8), POCL)
+    assert error.code == "instruction-mismatch" and str(error.counterexample).startswith(
+        "element 4 of the operand is in X_register"
+    )
+
+
 def test_registers_that_are_not_in_a_row() -> None:
     i, j = tl.axes(i=32, j=6)
     A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, j)
