@@ -75,7 +75,7 @@ class Source:
 
     def __init__(self, name: str):
         text = (ROOT / name).read_text(encoding="utf-8")
-        self.parser = PythonParser(text=text, filename=name)
+        self.parser = PythonParser(text=text, filename=name, exclude=r"^if TYPE_CHECKING:")  # no call takes them
         self.parser.parse_source()
         exits = self.parser.exit_counts()
         self.branches = {Branch(name, a, b) for a, b in self.parser.arcs() if a > 0 and exits.get(a, 0) > 1}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tilelang as tl
+from benchmarks.foreign import instructions
 from benchmarks.foreign.branches import ROOT, Branch, source
 from benchmarks.foreign.devices import Device
 from tilelang.lowering import simulate
@@ -65,6 +66,7 @@ def target_of(device: Device) -> Any:
 
 
 def schedule_of(entry: Entry) -> Any:
+    instructions.define(entry.text)
     return tl.parse(entry.text, "corpus.tile").schedule()
 
 

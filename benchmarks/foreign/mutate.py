@@ -48,7 +48,6 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("sum", "max", "min", "prod"),
     ("<", "<=", ">", ">=", "==", "!="),
     ("+", "-", "*"),
-    ("warps", "threads", "blocks", "warpgroup", "warpgroups"),
     ("exp", "abs", "erf", "relu", "floor", "sqrt", "tanh", "sigmoid"),
 )
 MODIFIERS = (

@@ -52,12 +52,12 @@ class Planner:
         r, d = self.random, self.drawer
         plan: list[Any] = []
         if self.roles:
-            plan.append(f"units block = {r.choice((1, 1, 2))} warps as producer + {r.choice((1, 2, 4))} warps as consumer")
+            plan.append(f"units block = {r.choice((1, 1, 2))} warp as producer + {r.choice((1, 2, 4))} warp as consumer")
         elif r.random() < 0.1:
-            plan.append(f"units block = {r.choice((1, 2, 3, 4))} warps")
+            plan.append(f"units block = {r.choice((1, 2, 3, 4))} warp")
         clustered = self.profile == "hopper" and r.random() < 0.25
         if clustered:
-            plan.append(f"units cluster = {r.choice((2, 2, 4))} blocks")
+            plan.append(f"units cluster = {r.choice((2, 2, 4))} block")
         if r.random() < 0.12 and len(self.last) > 1:
             fused = r.sample(self.last, 2)
             plan.append(f"fuse {''.join(fused)} = ({', '.join(fused)})")
@@ -188,7 +188,7 @@ class Planner:
         by = " on producer" if self.roles else ""
         plan: list[Any] = []
         if self.roles:
-            plan.append("units block = 1 warps as producer + 2 warps as consumer")
+            plan.append("units block = 1 warp as producer + 2 warp as consumer")
         plan.append(f"tile {m}={bm} {n}={bn} -> block" + self.numbered([m, n]))
         plan.append(self.accumulate() if r.random() < 0.3 else "accumulate in register")
         plan.append(f"split {k}={bk}" + r.choice(("", "", "", " peel")))

@@ -24,6 +24,7 @@ from benchmarks.foreign.branches import ROOT, Branch, Meter
 from benchmarks.foreign.corpus import Entry, wanted
 from benchmarks.foreign.devices import DEVICES, Device
 from benchmarks.foreign.draw import Drawer
+from benchmarks.foreign.instructions import Programs
 from benchmarks.foreign.log import LOG
 from benchmarks.foreign.mutate import GROUPS, VERBS, Mutator, joined, parts
 from benchmarks.foreign.plans import Planner
@@ -32,6 +33,8 @@ from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
 from tilelang import testing
 from tilelang.check import axis_extents
+from tilelang.instruction import known
+from tilelang.testing.instruction_schedules import Schedules
 from tilelang.testing.roles import draw_boxes
 from tilelang.testing.shrinking import smallest
 
@@ -75,7 +78,7 @@ class Campaign:
         for entry in corpus.entries(self.folder):
             if entry.name not in known:
                 self.beat()
-                found, branches = self.measured(entry.device, entry.text)
+                found, branches = self.measured(entry.device, entry.text, verify=True)
                 known[entry.name] = sorted(wanted(found, branches)) if found.refused == entry.refused else None
                 memory.write_text(json.dumps(known))
             if known[entry.name] is not None:
@@ -105,10 +108,10 @@ class Campaign:
 
     # ------------------------------------------------------------ one text
 
-    def measured(self, device: Device, text: str) -> tuple[Entry, set[Branch]]:
-        """The entry that a text is, and the branches it takes. Raises what is not an error of a user."""
+    def measured(self, device: Device, text: str, verify: bool = False) -> tuple[Entry, set[Branch]]:
+        """The entry that a text is, and the branches it takes. Raises what is not an error of a user. verify: with those of the checks."""
         text = text.strip()
-        result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify=False))
+        result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify))
         if isinstance(result, tl.TileLangError):
             return Entry(device, text, corpus.code_of(result)), branches
         if isinstance(result, Exception):
@@ -266,10 +269,14 @@ class Campaign:
             yield r.choice(kept)
         elif chance < 0.75:
             yield from self.drawn(r, device)
-        elif chance < 0.9:
+        elif chance < 0.8:
+            yield joined(*Programs(r, device[1]).draw())
+        elif chance < 0.92:
             try:
-                if chance < 0.82:
+                if chance < 0.84:
                     made = example(r)
+                elif chance < 0.88:
+                    made = issued(r, device)
                 else:
                     made = draw_boxes(testing.Seeded(r.getrandbits(32))) if device[1] == "hopper" else self.planned(r)
             except tl.TileLangError:
@@ -333,6 +340,13 @@ def example(r: random.Random) -> Any:
     return testing.resized(schedule, {a: min(n, most) for a, n in axis_extents(schedule.computation).items()})
 
 
+def issued(r: random.Random, device: Device) -> Any:
+    """A schedule around one of the instructions that come with the package. Raises Refusal where none is found."""
+    target = corpus.target_of(device)
+    there = [i for i in known() if not i.name.startswith("user_") and i.unavailable(target.profile) is None]
+    return Schedules(r.choice(there), target).draw(testing.Seeded(r.getrandbits(32)))
+
+
 def sized(text: str, extents: tuple[int, ...]) -> Iterator[str]:
     """A text with no axis longer than each of these."""
     for most in extents:
@@ -379,10 +393,11 @@ WORDS |= {
 def canonical(entry: Entry) -> str:
     """A digest that does not depend on what axes and tensors are called."""
     names: dict[str, str] = {}
+    known = WORDS | set(re.findall(r"\bdo (\w+)", entry.text))
 
     def renamed(found: re.Match[str]) -> str:
         word = found[0]
-        return word if word in WORDS else names.setdefault(word, f"n{len(names)}")
+        return word if word in known else names.setdefault(word, f"n{len(names)}")
 
     text = re.sub(r"[A-Za-z_]\w*", renamed, entry.text)
     return hashlib.sha256(f"{entry.device}{text}".encode()).hexdigest()[:16]

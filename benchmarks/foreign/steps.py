@@ -118,8 +118,8 @@ class StepDrawer:
         if chance < 0.985:
             return f"inline {r.choice(self.made)}"
         if self.units == "roles":
-            return "units block = 1 warps as producer + 2 warps as consumer"
-        return r.choice((f"units block = {r.randint(1, 4)} warps", "units block = 64 threads", "units cluster = 2 blocks"))
+            return "units block = 1 warp as producer + 2 warp as consumer"
+        return r.choice((f"units block = {r.randint(1, 4)} warp", "units block = 64 thread", "units cluster = 2 block"))
 
     def mutated(self, steps: list[Any]) -> list[Any]:
         r = self.random
