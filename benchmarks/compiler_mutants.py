@@ -1,4 +1,4 @@
-"""Mutation testing of the compiler: do the tests notice when a line of lowering/build or lowering/passes is wrong?
+"""Mutation testing of the compiler: do the tests notice when a line of lowering/build, passes or needs.py is wrong?
 
     python benchmarks/compiler_mutants.py map                    # which test meets which mutant, and how long it takes
     python benchmarks/compiler_mutants.py run --seconds 600      # judges mutants; goes on where it stopped
@@ -43,7 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.forked_tests import read
 
 ROOT = Path(__file__).resolve().parent.parent
-MUTATED = ("lowering/build", "lowering/passes")
+MUTATED = ("lowering/build/*.py", "lowering/passes/*.py", "lowering/needs.py")
 EQUIVALENT = Path(__file__).resolve().parent / "results" / "equivalent_mutants.json"
 NOT_DRAWN = (
     "VariableReplacer",
@@ -105,7 +105,7 @@ def _mutant(root: Path, place: Place, operator: str, occurrence: int) -> Mutant:
 
 
 def _files(root: Path) -> list[str]:
-    return sorted(str(path.relative_to(root)) for folder in MUTATED for path in (root / folder).glob("*.py"))
+    return sorted(str(path.relative_to(root)) for files in MUTATED for path in root.glob(files))
 
 
 def _places(root: Path, file: str) -> dict[Place, list[tuple[str, int]]]:

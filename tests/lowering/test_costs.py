@@ -1,0 +1,78 @@
+"""What the programs of the corpus cost and say, beside what they did when somebody last looked: `costs.json` in tests/corpus.
+
+The corpus reaches every branch of the lowering, and test_corpus.py says that its values are right. A wrong estimate of what pays,
+a guard that need not be there, a copy or vector that is missed, one barrier too many change no value: they change what a thread
+executes. So each accepted entry has a line for each kernel (how often a thread executes what at most, which memory it takes) and its
+notes; a refused one has its message. `pytest tests/lowering/test_costs.py --update-golden` writes them anew: look at the difference.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+
+import pytest
+
+import tilelang as tl
+from benchmarks.foreign import corpus
+from tilelang.expr import Select
+from tilelang.lowering import ir
+from tilelang.simplify import interval
+
+PATH = corpus.FOLDER / "costs.json"
+ENTRIES = {entry.name: entry for entry in corpus.entries()}
+PARTS = 24
+
+
+def costs(kernel: ir.Kernel) -> str:
+    """How often a thread executes each kind of statement, access, choice and operation at most: twice, in a loop of two rounds."""
+    counts = collections.Counter[str]()
+
+    def visit(stmt: ir.Stmt, times: int) -> None:
+        if not isinstance(stmt, ir.Seq | ir.Store):
+            counts[f"{stmt.kind} For" if isinstance(stmt, ir.For) else type(stmt).__name__] += times
+        if isinstance(stmt, ir.Store):
+            counts[f"store {stmt.buffer.memory} x{ir.lanes(stmt.value)}"] += times
+        if isinstance(stmt, ir.For):
+            most = interval(stmt.extent)[1]
+            times *= 1 if most is None else max(0, most)
+        for expression in ir.expressions(stmt):
+            for e in expression.walk():
+                match e:
+                    case ir.Load():
+                        counts[f"load {e.buffer.memory} x{e.lanes}"] += times
+                    case Select():
+                        counts["Select"] += times
+                    case _ if e.children:
+                        counts["operation"] += times
+        for part in ir.parts(stmt):
+            visit(part, times)
+
+    visit(kernel.body, 1)
+    registers = sum(b.bytes for b in kernel.registers)
+    takes = f"grid {kernel.grid}, {kernel.threads} threads, {kernel.shared_bytes} B shared, {registers} B registers"
+    return f"{takes}: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}"
+
+
+def said(entry: corpus.Entry) -> list[str]:
+    """The costs and notes of an entry's kernels, or why it is refused and what to do."""
+    try:
+        _, program = corpus.lowered(entry, verify=False)
+    except tl.TileLangError as error:
+        return [f"{error.code}: {error.message}", f"help: {error.mend}"]
+    return [line for kernel in program.kernels for line in (costs(kernel), *kernel.notes)]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.usefixtures("only_shipped_instructions")
+def test_what_a_program_costs(part: int, request: pytest.FixtureRequest) -> None:
+    found = {name: said(ENTRIES[name]) for name in sorted(ENTRIES)[part::PARTS]}
+    recorded = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
+    if request.config.getoption("--update-golden"):
+        recorded = {name: lines for name, lines in {**recorded, **found}.items() if name in ENTRIES}
+        PATH.write_text(json.dumps(recorded, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert found == {name: recorded.get(name, ["not recorded"]) for name in found}, "--update-golden accepts it"
+
+
+def test_nothing_else_is_recorded() -> None:
+    assert set(json.loads(PATH.read_text(encoding="utf-8"))) == set(ENTRIES)
