@@ -7,7 +7,8 @@
 cosmic-ray (`pip install -e '.[mutants]'`) makes the mutants. A place in the code is drawn first, then one of the mutations possible
 there, so that a place with many possible mutations is drawn no more often than another. Mutations of annotations and docstrings change
 nothing and are not drawn, nor are those of `strict=True`, an assertion that right code never meets. `--count` and `--seed` fix the
-sample; `--folder` (default: build/mutants) holds it with the map and the verdicts.
+sample, of which a change of the code changes only what it touches; `--folder` (default: build/mutants) holds it with the map and the
+verdicts.
 
 A mutant runs the tests that meet its statement, the quickest first, and then those of `--cases` random programs that do (python -m
 benchmarks.foreign), up to the first failure. It is made in a copy of HEAD, never in the checkout itself, by forks of one process that
@@ -15,8 +16,14 @@ has collected the tests (benchmarks/forked_tests.py). Map and verdicts hold as l
 which `run` runs on the survivors. `--of COMMIT` keeps to the lowering/ of that commit while HEAD goes on. `--test-seconds` bounds the
 tests of one mutant; another `run` goes on with the survivors where it stopped.
 
-benchmarks/results/equivalent_mutants.json names survivors that behave like the original, each with the reason; the report lists them
-and leaves them out of the share.
+    python benchmarks/compiler_mutants.py report --to benchmarks/results/compiler_mutants.json
+    python benchmarks/compiler_mutants.py run --from benchmarks/results/compiler_mutants.json
+
+keep the verdicts, and take those of found mutants over, at another commit or on another machine. They hold while the text of the
+mutated file is the same.
+
+benchmarks/results/equivalent_mutants.json names mutants that behave like the original, each with the reason. They are not run; the
+report lists them and leaves them out of the share.
 """
 
 from __future__ import annotations
@@ -81,14 +88,19 @@ class Mutant:
 
 
 def drawn(root: Path, count: int, seed: int) -> list[Mutant]:
-    """The sample: `count` places, drawn without replacement, and a mutation of each."""
-    places = {place: found for file in _files(root) for place, found in _places(root, file).items()}
-    chance = random.Random(seed)
+    """The sample: `count` places and a mutation of each. The text of its line decides on a place, not those of the others."""
+    order: list[tuple[float, Place, str, int]] = []
+    for file in _files(root):
+        lines = (root / file).read_text(encoding="utf-8").splitlines()
+        for place, mutations in _places(root, file).items():
+            _, line, column = place
+            text = lines[line - 1]
+            chance = random.Random(f"{seed} {file} {column} {lines[:line].count(text)} {text}")
+            order.append((chance.random(), place, *chance.choice(mutations)))
     sample: list[Mutant] = []
-    for place in chance.sample(sorted(places), len(places)):
+    for _, place, operator, occurrence in sorted(order):
         if len(sample) == count:
             break
-        operator, occurrence = chance.choice(places[place])
         mutant = _mutant(root, place, operator, occurrence)
         if _behaviour(mutant.text) not in (None, _behaviour((root / mutant.file).read_text(encoding="utf-8"))):
             sample.append(mutant)
@@ -191,10 +203,15 @@ def serve(chosen: argparse.Namespace) -> int:
         if not path.exists():  # drawn once: that takes a minute
             sample = drawn(root, chosen.count, chosen.seed)
             path.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in sample]), encoding="utf-8")
+        sample, reasons = _sample(chosen.folder), _reasons()
+        if chosen.take_from is not None:
+            take_over(chosen.take_from, chosen.folder, sample, chosen.of)
         job = {
             "folder": str(chosen.folder),
             "mutants": [
-                dataclasses.asdict(mutant) | {"name": mutant.name, "module": mutant.module} for mutant in _sample(chosen.folder)
+                dataclasses.asdict(mutant)
+                | {"name": mutant.name, "module": mutant.module, "equivalent": (mutant.file, *mutant.change) in reasons}
+                for mutant in sample
             ],
             "tests": chosen.tests,
             "cases": chosen.cases,
@@ -214,12 +231,13 @@ def report(chosen: argparse.Namespace) -> int:
     verdicts = {verdict["mutant"]: verdict for verdict in read(chosen.folder / "verdicts.jsonl")}
     reasons = _reasons()
     found = [verdict for verdict in verdicts.values() if verdict["found"]]
-    others = [(sample[name], verdict) for name, verdict in verdicts.items() if not verdict["found"]]
-    equivalent = [mutant for mutant, _ in others if (mutant.file, *mutant.change) in reasons]
-    survivors = [(mutant, verdict) for mutant, verdict in others if mutant not in equivalent]
+    left = [mutant for name, mutant in sample.items() if not verdicts.get(name, {"found": None})["found"]]
+    equivalent = [mutant for mutant in left if (mutant.file, *mutant.change) in reasons]
+    survivors = [(mutant, verdicts[mutant.name]) for mutant in left if mutant not in equivalent and mutant.name in verdicts]
     partly = sum(len(verdict["passed"]) < verdict["tests"] for _, verdict in survivors)
     by_case = sum(verdict["found"].startswith("case ") for verdict in found)
-    print(f"{len(verdicts)} of {chosen.count} mutants judged: {len(found)} found, {by_case} of them by random programs only,")
+    judged = len(found) + len(survivors) + len(equivalent)
+    print(f"{judged} of {chosen.count} mutants judged: {len(found)} found, {by_case} of them by random programs only,")
     print(f"{len(survivors)} survived ({partly} of them without running all their tests), {len(equivalent)} are equivalent")
     print(f"found, of those that are not equivalent: {len(found) / max(len(found) + len(survivors), 1):.1%}")
     mapped = {result["test"] for result in read(chosen.folder / "map.jsonl")}
@@ -230,7 +248,44 @@ def report(chosen: argparse.Namespace) -> int:
         print(f"\n{mutant.name}: survived {len(verdict['passed'])} of {verdict['tests']} tests\n{mutant.difference}")
     for mutant in equivalent:
         print(f"\n{mutant.name}: equivalent: {reasons[mutant.file, *mutant.change]}\n{mutant.difference}")
+    if chosen.to is not None:
+        keep(chosen.to, list(sample.values()), verdicts, chosen.of)
     return 0
+
+
+# --- verdicts that are kept ---
+
+
+def keep(path: Path, sample: list[Mutant], verdicts: dict[str, Any], commit: str) -> None:
+    """Writes the verdicts of a sample, for each file with its blob in git. found: the test that fails, or None."""
+    files: dict[str, Any] = {}
+    for mutant in sorted(sample, key=lambda mutant: (mutant.file, mutant.line, mutant.column)):
+        if mutant.name in verdicts:
+            file = files.setdefault(mutant.file, {"blob": _blob(commit, mutant.file), "mutants": []})
+            before, after = mutant.change
+            file["mutants"].append(
+                {"mutant": mutant.name, "before": before, "after": after, "found": verdicts[mutant.name]["found"]}
+            )
+    path.write_text(json.dumps(files, indent=1) + "\n", encoding="utf-8")
+
+
+def _blob(commit: str, file: str) -> str:
+    """What git calls the text of a file; nothing where there is none."""
+    return _git("ls-tree", "--format=%(objectname)", commit, "--", file)
+
+
+def take_over(path: Path, folder: Path, sample: list[Mutant], commit: str) -> None:
+    """Adds the kept verdicts of found mutants to those in a folder, for files whose text is the same."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    same = [entry for file, entry in kept.items() if entry["blob"] == _blob(commit, file)]
+    found = {(one["mutant"], one["before"], one["after"]): one["found"] for entry in same for one in entry["mutants"]}
+    known = {verdict["mutant"] for verdict in read(folder / "verdicts.jsonl") if verdict["found"]}
+    with (folder / "verdicts.jsonl").open("a", encoding="utf-8") as record:
+        for mutant in sample:
+            test = found.get((mutant.name, *mutant.change))
+            if test is not None and mutant.name not in known:
+                verdict = {"found": test, "passed": [], "seconds": 0.0, "mutant": mutant.name, "tests": 0}
+                print(json.dumps(verdict), file=record)
 
 
 def _reasons() -> dict[tuple[str, str, str], str]:
@@ -249,6 +304,8 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200, help="random programs for each mutant that the tests do not find")
     parser.add_argument("--seconds", type=float, default=1e9, help="no mutant, and no file of tests, begins later than that")
     parser.add_argument("--test-seconds", type=float, default=1e9, help="bounds the tests of one mutant")
+    parser.add_argument("--from", dest="take_from", type=Path, metavar="FILE", help="of kept verdicts, which `run` takes over")
+    parser.add_argument("--to", type=Path, metavar="FILE", help="in which `report` keeps the verdicts")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="files and folders")
     chosen = parser.parse_args()
     lowering = _git("rev-parse", f"{chosen.of}:lowering")

@@ -47,7 +47,8 @@ Codes = dict[Key, types.CodeType]
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to do. mutants: file, module, line, column, operator, text and name; cases, seconds, test_seconds: as the options are."""
+    """What to do. mutants: file, module, line, column, operator, text, name and whether it is equivalent; cases, seconds, test_seconds: as
+    the options are."""
 
     folder: str
     mutants: list[dict[str, Any]]
@@ -263,7 +264,7 @@ class Server:
         with path.open("a", encoding="utf-8") as record:
             for number, mutant in unjudged_first:
                 before = verdicts.get(mutant["name"], {"found": None, "passed": [], "seconds": 0.0})
-                if before["found"]:
+                if before["found"] or mutant["equivalent"]:
                     continue
                 if time.monotonic() > end:
                     break

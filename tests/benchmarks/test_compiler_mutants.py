@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,9 +171,11 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     mutants = [
-        {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name}
-        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "imported": ("= 1", "= 2")}.items()
-    ]
+        {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name,
+         "equivalent": name == "known"}
+        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "imported": ("= 1", "= 2"),
+                             "known": ("n * 2", "n * 3")}.items()
+    ]  # fmt: skip
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
     (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")
     program = [sys.executable, "-P", str(ROOT / "benchmarks" / "forked_tests.py")]
@@ -201,7 +204,7 @@ def test_the_report_leaves_out_what_is_equivalent(
         {"mutant": mutant(3).name, "found": None, "passed": [], "tests": 1, "seconds": 1},
         {"mutant": mutant(4).name, "found": "test_a.py::test_b[the case 3]", "passed": [], "tests": 1, "seconds": 1},
     ]
-    chosen = argparse.Namespace(folder=tmp_path, count=5)
+    chosen = argparse.Namespace(folder=tmp_path, count=5, to=None)
     with pytest.raises(SystemExit, match="run `map` first"):
         compiler_mutants.report(chosen)
     assert not (tmp_path / "sample.json").exists()
@@ -221,6 +224,36 @@ def test_the_report_leaves_out_what_is_equivalent(
     assert "1 survived (1 of them without running all their tests), 1 are equivalent" in text
     assert "equivalent: 66.7%" in text and "x is not read" in text
     assert "tests collected last: 3, 2 of them not in the map" in text
+
+
+def test_verdicts_are_kept_while_a_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mutant(file: str, line: int) -> Mutant:
+        return Mutant(file, line, 0, "Op", "", f"@@ -1 +1 @@\n-x = {line}\n+x = {line + 1}")
+
+    sample = [mutant("a.py", 1), mutant("a.py", 2), mutant("b.py", 1), mutant("b.py", 7)]
+    verdicts: dict[str, Any] = {
+        m.name: {"found": None if m.line == 2 else "t", "passed": [], "tests": 1, "seconds": 1.0} for m in sample[:3]
+    }
+    monkeypatch.setattr(compiler_mutants, "_blob", lambda _, file: f"blob of {file}")
+    compiler_mutants.keep(tmp_path / "kept.json", sample, verdicts, "HEAD")
+    monkeypatch.setattr(compiler_mutants, "_blob", lambda _, file: "blob of a.py" if file == "a.py" else "another")
+    for _ in range(2):
+        compiler_mutants.take_over(tmp_path / "kept.json", tmp_path, [*sample, mutant("a.py", 3)], "HEAD")
+    (taken,) = forked_tests.read(tmp_path / "verdicts.jsonl")
+    assert (taken["mutant"], taken["found"]) == (sample[0].name, "t")
+
+
+def test_a_change_of_the_code_changes_the_sample_only_there(tmp_path: Path) -> None:
+    pytest.importorskip("cosmic_ray")
+    folder = tmp_path / "lowering" / "passes"
+    folder.mkdir(parents=True)
+    lines = [f"def f{n}(x):\n    return x + {n} * 2\n" for n in range(40)]
+    (folder / "a.py").write_text("\n".join(lines), encoding="utf-8")
+    before = {mutant.change for mutant in compiler_mutants.drawn(tmp_path, 20, 1)}
+    lines[3:3] = ["def g(x):\n    return x < 3\n"]
+    (folder / "a.py").write_text("\n".join(lines), encoding="utf-8")
+    after = {mutant.change for mutant in compiler_mutants.drawn(tmp_path, 20, 1)}
+    assert len(before) == 20 and len(before & after) >= 18
 
 
 def test_what_is_called_equivalent_is_in_the_code() -> None:
