@@ -47,8 +47,8 @@ Codes = dict[Key, types.CodeType]
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to do. mutants: file, module, line, column, operator, text, name and whether it is equivalent; cases, seconds, test_seconds: as
-    the options are."""
+    """What to do. mutants: file, module, line, column, operator, text, name and whether it is equivalent; cases, seconds, test_seconds:
+    as the options are."""
 
     folder: str
     mutants: list[dict[str, Any]]

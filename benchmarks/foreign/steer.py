@@ -109,7 +109,7 @@ class Campaign:
     # ------------------------------------------------------------ one text
 
     def measured(self, device: Device, text: str, verify: bool = False) -> tuple[Entry, set[Branch]]:
-        """The entry that a text is, and the branches it takes. Raises what is not an error of a user. verify: with those of the checks."""
+        """The entry that a text is, and the branches it takes. Raises what is not a user error. verify: include the checks."""
         text = text.strip()
         result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify))
         if isinstance(result, tl.TileLangError):
